@@ -1,0 +1,37 @@
+"""weft: sequence models from a file of examples, trained, measured, understood and shipped.
+
+import weft
+
+run = weft.train({"task": "translate", "data": {"train": "pairs.tsv"}})
+run.predict(["the small cat"])
+weft.load("runs/translate-1").evaluate("test.tsv")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import WeftError
+from weft.version import __version__
+
+if TYPE_CHECKING:
+    from weft import nn
+    from weft.run import Run, load, train
+
+__all__ = ["Run", "WeftError", "__version__", "load", "nn", "train"]
+
+_HOMES = {"Run": "weft.run", "load": "weft.run", "train": "weft.run"}
+
+
+def __getattr__(name: str) -> Any:
+    """Heavy parts are imported when they are first used, so that `import weft` and `weft --help` are quick."""
+    if name == "nn":
+        return import_module("weft.nn")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,67 @@
+"""weft config check|fill|diff"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Check a config file, show it with every setting filled in, compare two.", no_args_is_help=True)
+
+Words = Annotated[list[str] | None, typer.Argument(help="Settings such as train.rate=3e-4.", metavar="[key=value…]")]
+
+
+@app.command()
+def check(config: Annotated[str, typer.Argument(help="A config file.")], words: Words = None) -> None:
+    """Say whether every setting is known, of the right type and possible.
+
+    Example: weft config check my.toml
+    """
+    from weft.cli.output import note
+    from weft.cli.train import read
+
+    read(config, words or [])
+    note(f"{config} is fine")
+
+
+@app.command()
+def fill(
+    config: Annotated[str, typer.Argument(help="A config file, or a task with files.")], words: Words = None
+) -> None:
+    """Print the configuration with every default decided, after a look at the training data.
+
+    Example: weft config fill my.toml > filled.toml
+    """
+    from weft.cli.train import read
+    from weft.config import to_toml
+    from weft.run import survey_config
+
+    filled, *_ = survey_config(read(config, words or []))
+    print(to_toml(filled.tree()), end="")
+
+
+@app.command()
+def diff(
+    one: Annotated[Path, typer.Argument(help="A config file or a run folder.")],
+    other: Annotated[Path, typer.Argument(help="Another one.")],
+) -> None:
+    """Show the settings in which two configurations differ.
+
+    Example: weft config diff runs/translate-1 runs/translate-2
+    """
+    from weft.cli.output import note, print_table
+    from weft.config import Config, difference, read_config, validate
+    from weft.run import load_config
+
+    def read(path: Path) -> Config:
+        return load_config(path) if path.is_dir() else validate(read_config(path))
+
+    rows = [
+        [path, *("—" if value is None else str(value) for value in values)]
+        for path, *values in difference(read(one), read(other))
+    ]
+    if rows:
+        print_table(["setting", str(one), str(other)], rows)
+    else:
+        note("no difference")

@@ -1,0 +1,70 @@
+"""weft doctor"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "conllu")
+
+
+def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """Show versions, devices, compilers and the speed of a matrix product on this machine.
+
+    Example: weft doctor
+    """
+    from weft.cli.output import print_json, print_table
+
+    found = {
+        "weft": version_of("weft"),
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        **{package: version_of(package) for package in PACKAGES},
+        "compiler": shutil.which(os.environ.get("CXX", "c++")) or "none found",
+        **devices(),
+    }
+    if json:
+        print_json(found)
+    else:
+        print_table(["what", "found"], [[name, value] for name, value in found.items()])
+
+
+def version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def devices() -> dict[str, str]:
+    import torch
+
+    from weft.training import set_threads
+
+    set_threads(0)
+    found = {"processor": f"{torch.get_num_threads()} threads, {speed(torch.device('cpu')):,.0f} GFLOP/s in float32"}
+    for number in range(torch.cuda.device_count()):
+        device = torch.device("cuda", number)
+        name = torch.cuda.get_device_name(number)
+        found[str(device)] = f"{name}, {speed(device, size=8192):,.0f} GFLOP/s in float32"
+    if torch.backends.mps.is_available():
+        found["mps"] = f"{speed(torch.device('mps')):,.0f} GFLOP/s in float32"
+    return found
+
+
+def speed(device: object, *, size: int = 1024) -> float:
+    """GFLOP/s of a square matrix product, the best of five."""
+    import torch
+
+    a = torch.randn(size, size, device=device)  # type: ignore[call-overload]
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        float((a @ a)[0, 0])  # reading a number waits for the device
+        best = min(best, time.perf_counter() - began)
+    return 2 * size**3 / best / 1e9

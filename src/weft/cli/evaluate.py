@@ -1,0 +1,73 @@
+"""weft evaluate RUN DATA"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+WIDEST = 20
+"""Classes up to which a confusion matrix is drawn."""
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    data: Annotated[
+        list[str], typer.Argument(help="A file of examples like those it was trained on; two for parallel text.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="All numbers and tables as JSON.")] = False,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Score = sum / length^this.")] = None,
+    skip_bad_lines: Annotated[
+        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+) -> None:
+    """Measure a trained model on a file of examples.
+
+    Examples: weft evaluate runs/demo test.tsv
+
+    weft evaluate runs/de-en test.de test.en --beam 8 --json
+    """
+    from weft.cli.output import print_json, print_table, say
+    from weft.run import load
+    from weft.training.progress import show_metric
+
+    options = {"beam": beam, "length_penalty": length_penalty}
+    found = load(run, device=device).evaluate(
+        data[0] if len(data) == 1 else data,
+        skip_bad_lines=skip_bad_lines,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    if json:
+        print_json({**found.metrics, "details": found.details})
+        return
+    print_table(["metric", "value"], [[name, show_metric(name, value)] for name, value in found.metrics.items()])
+    show_details(found.details, print_table)
+    for name, value in found.details.items():
+        if isinstance(value, str):
+            say(f"{name.replace('_', ' ')}: {value}")
+
+
+def show_details(details: dict[str, Any], print_table: Any) -> None:
+    """Tables of classes, spans and confusions, where there are any."""
+    for key, title in (("spans", "by kind of span"), ("per_class", "by class")):
+        rows = details.get(key)
+        if rows:
+            body = [
+                [
+                    row["label"],
+                    *(f"{100 * row[name]:.1f}%" for name in ("precision", "recall", "f1")),
+                    f"{row['support']:,}",
+                ]
+                for row in rows
+            ]
+            print_table(["label", "precision", "recall", "F1", "examples"], body, title=title)
+    labels = details.get("labels", [])
+    if labels and len(labels) <= WIDEST:
+        body = [
+            [label, *(f"{count:,}" if count else "·" for count in row)]
+            for label, row in zip(labels, details["confusion"], strict=True)
+        ]
+        print_table(["is ↓  predicted →", *labels], body, title="confusion")

@@ -1,0 +1,37 @@
+"""Where words go: data to standard output, everything about it to standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+errors = Console(stderr=True, highlight=False)
+screen = Console(highlight=False)
+
+
+def say(text: str) -> None:
+    screen.print(text, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    errors.print(text, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+    """The first column is a name, the others are numbers. Never wider or narrower than its content, also in a pipe."""
+    table = Table(box=box.SIMPLE, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    wide = Console(highlight=False, width=None if screen.is_terminal else 200)
+    wide.print(table)

@@ -1,0 +1,92 @@
+"""weft train CONFIG|TASK [DATA…] [key=value…]"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from weft.run import Run
+
+OVERRIDE = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
+
+
+def train(
+    what: Annotated[
+        str, typer.Argument(help="A config file, or a task: lm, classify, tag, translate.", metavar="CONFIG|TASK")
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="With a task: files to train on, validate on and test on. Anywhere: settings.",
+            metavar="[DATA…] [key=value…]",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the run; by default runs/TASK-N.")] = None,
+    skip_bad_lines: Annotated[
+        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Train a model and write it, measured, to a run folder.
+
+    Examples: weft train translate pairs.tsv
+
+    weft train classify train.tsv valid.tsv test.tsv train.epochs=3
+
+    weft train my.toml model.encoder.hidden=512 --out runs/wide
+    """
+    from weft.run import train_run
+    from weft.training.progress import Watch
+
+    run, ended = train_run(read(what, words or []), out=out, watch=Watch(quiet=quiet), skip_bad_lines=skip_bad_lines)
+    if not quiet:
+        summarise(run, ended.reason)
+    if ended.signal:
+        raise typer.Exit(128 + ended.signal)
+
+
+def read(what: str, words: list[str]) -> dict[str, Any]:
+    """The settings of a command: a config file or a task with its files, below the overrides."""
+    from weft.catalog import TASKS
+    from weft.config import merge, parse_overrides, read_config, read_tree
+    from weft.errors import ConfigError, did_you_mean
+
+    settings = [word for word in words if OVERRIDE.match(word)]
+    files = [word for word in words if not OVERRIDE.match(word)]
+    overrides = parse_overrides(settings)
+    if what not in TASKS:
+        if not Path(what).exists() and "." not in what and "/" not in what:
+            raise ConfigError("is neither a config file nor a task", where=f'"{what}"', cure=did_you_mean(what, TASKS))
+        if files:
+            cure = "write data.train=FILE to change a setting"
+            raise ConfigError("files go with a task, not with a config file", where=files[0], cure=cure)
+        return read_config(merge(read_tree(what), overrides))
+    if len(files) > 3:
+        raise ConfigError("give at most three files: train, valid, test", where=files[3])
+    data = dict(zip(("train", "valid", "test"), files, strict=False))
+    return read_config(merge({"task": what, "data": data}, overrides))
+
+
+def summarise(run: Run, reason: str) -> None:
+    """What came out, and what to type next."""
+    from weft.cli.output import note
+    from weft.training.progress import show_metric
+
+    report = run.report
+    note(f"\n[bold]{run.folder}[/]  {reason} after {report['steps']:,} updates, {report['seconds']:.0f} s")
+    for part in ("valid", "test"):
+        if part in report:
+            shown = "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in report[part].items())
+            note(f"  {part:5}  {shown}")
+    details = report["details"].get("test") or report["details"]["valid"]
+    for name in ("bleu_signature", "perplexity_unit"):
+        if name in details:
+            note(f"         {name.replace('_', ' ')}: {details[name]}")
+    source = run.config.data.test or run.config.data.valid
+    note(f"\nNext: [bold]weft predict {run.folder}[/]    type a line, get an answer (Ctrl-D ends)")
+    if isinstance(source, str):
+        note(f"      [bold]weft evaluate {run.folder} {source}[/]")

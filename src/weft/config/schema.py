@@ -1,0 +1,140 @@
+"""The one typed schema: strict reading with errors that name the setting, and filling with what suits task and data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import Field, ValidationError, create_model
+
+from weft.catalog import TASKS
+from weft.config.tree import Tree, flatten, merge, nest, read_tree
+from weft.decoding import DecodeConfig
+from weft.errors import ConfigError, did_you_mean
+from weft.settings import Settings
+from weft.tasks import DataConfig, Facts
+from weft.text import TextConfig
+from weft.training import TrainConfig
+
+
+class Config(Settings):
+    """A whole configuration. `data`, `text` and `model` are of the task's own types."""
+
+    task: str
+    """lm, classify, tag or translate."""
+    name: str | None = None
+    """A name for the run, shown in its model card."""
+    seed: int = Field(0, ge=0)
+    """Where every source of chance starts."""
+    data: DataConfig
+    text: TextConfig
+    model: Settings
+    train: TrainConfig = Field(default_factory=TrainConfig)
+    decode: DecodeConfig = Field(default_factory=DecodeConfig)
+
+    def tree(self) -> Tree:
+        """Every setting, as plain tables."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+@cache
+def schema(task: str) -> type[Config]:
+    """The configuration of one task."""
+    sections = TASKS[task].sections
+    return create_model(
+        f"{task.title()}Config",
+        __base__=Config,
+        __doc__=f"A configuration for {task}.",
+        data=(sections.data, ...),
+        text=(sections.text, Field(default_factory=sections.text)),
+        model=(sections.model, Field(default_factory=sections.model)),
+    )
+
+
+def read_config(source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> Tree:
+    """The settings a person wrote, from a file or a table, with overrides such as {"train.rate": 3e-4}; checked."""
+    tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
+    for path, value in (overrides or {}).items():
+        tree = merge(tree, nest(path, value))
+    validate(tree)
+    return tree
+
+
+def fill(tree: Tree, facts: Facts) -> Config:
+    """Every setting decided: the user's own first, then what suits data of this size, then the fixed defaults."""
+    task = TASKS[validate(tree).task]
+    defaults = task.defaults(facts)
+    if "steps" in tree.get("train", {}):
+        defaults["train"].pop("epochs", None)
+    if tree.get("text", {}).get("kind", defaults["text"]["kind"]) != defaults["text"]["kind"]:
+        del defaults["text"]  # it was meant for another kind of token
+    return validate(merge(defaults, tree))
+
+
+def validate(tree: Mapping[str, Any]) -> Config:
+    """A `Config` of the right task, or the first thing that is wrong with the tree."""
+    task = tree.get("task")
+    if task is None:
+        raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")
+    if task not in TASKS:
+        raise ConfigError("is not a task", where=f'task = "{task}"', cure=did_you_mean(str(task), TASKS))
+    try:
+        return schema(task).model_validate(dict(tree))
+    except ValidationError as error:
+        raise _explain(error, schema(task)) from None
+
+
+def _explain(error: ValidationError, model: type[Settings]) -> ConfigError:
+    """The first of pydantic's findings, in the words of this project."""
+    first = error.errors()[0]
+    path, names = _locate(first["loc"], model)
+    where = ".".join(path)
+    kind, value = first["type"], first["input"]
+    if kind == "extra_forbidden":
+        return ConfigError("no such setting", where=where, cure=did_you_mean(path[-1], names))
+    if kind == "missing":
+        return ConfigError("is missing", where=where, cure=f"add it: {path[-1]} = …")
+    shown = f"{where} = {_show(value)}" if not isinstance(value, Mapping) else f"[{where}]"
+    if kind == "literal_error":
+        allowed = [part.strip(" '") for part in first["ctx"]["expected"].replace(" or ", ", ").split(",")]
+        return ConfigError("is not one of " + ", ".join(allowed), where=shown, cure=did_you_mean(str(value), allowed))
+    if kind == "value_error":
+        return ConfigError(str(first["ctx"]["error"]), where=where)
+    message = first["msg"].removeprefix("Input ").replace("valid dictionary or instance of", "table of settings for")
+    return ConfigError(message, where=shown)
+
+
+def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[list[str], list[str]]:
+    """The path of a finding without pydantic's marks for the arms of a union, and the names that are valid there."""
+    path: list[str] = []
+    current: type[Settings] | None = model
+    for part in location:
+        if current is None:
+            continue
+        path.append(str(part))
+        field = current.model_fields.get(str(part))
+        if field is None:
+            return path, list(current.model_fields)
+        current = settings_in(field.annotation)
+    return path, []
+
+
+def settings_in(annotation: Any) -> type[Settings] | None:
+    """The table that a field holds, if it holds one."""
+    for kind in (annotation, *get_args(annotation)):
+        if isinstance(kind, type) and issubclass(kind, Settings):
+            return kind
+    return None
+
+
+def _show(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def difference(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
+    """Settings that differ: path, value in the first, value in the second (None where there is none)."""
+    left, right = dict(flatten(one.tree())), dict(flatten(other.tree()))
+    paths = list(dict.fromkeys([*left, *right]))
+    return [(path, left.get(path), right.get(path)) for path in paths if left.get(path) != right.get(path)]

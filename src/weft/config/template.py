@@ -1,0 +1,66 @@
+"""A config file to start from: what must be said, and everything that may be, with its default and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, Literal, get_args, get_origin
+
+from weft.catalog import TASKS
+from weft.config.schema import schema, settings_in
+from weft.config.tree import merge, to_toml_value
+from weft.settings import Settings
+from weft.tasks import Facts
+
+EXAMPLE_FILES = {
+    "classify": ("train.tsv", "valid.tsv", "test.tsv"),
+    "lm": ("train.txt", "valid.txt", "test.txt"),
+    "tag": ("train.conllu", "valid.conllu", "test.conllu"),
+    "translate": ("train.tsv", "valid.tsv", "test.tsv"),
+}
+
+
+def template(task: str) -> str:
+    """A commented config file for a task."""
+    files = dict(zip(("train", "valid", "test"), EXAMPLE_FILES[task], strict=True))
+    model = schema(task)
+    defaults = merge(TASKS[task].defaults(Facts(examples=10_000, characters=600_000)), {"data": files})
+    head = [
+        f"# {TASKS[task].summary[0].upper()}{TASKS[task].summary[1:]}. Train with: weft train THIS_FILE",
+        "# Lines that start with # show defaults; some depend on the size of the data (`weft config fill` tells).",
+        f'task = "{task}"',
+        *_settings(model, defaults, skip={"task"}),
+    ]
+    return "\n".join([*head, *_tables(model, defaults, ())]) + "\n"
+
+
+def _tables(model: type[Settings], defaults: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        table = settings_in(field.annotation)
+        if table is None:
+            continue
+        below = defaults.get(name, {})
+        yield ""
+        yield f"[{'.'.join((*path, name))}]"
+        yield from _settings(table, below, active={"train", "valid", "test"} if name == "data" else set())
+        yield from _tables(table, below, (*path, name))
+
+
+def _settings(
+    model: type[Settings], defaults: Mapping[str, Any], *, active: Set[str] = frozenset(), skip: Set[str] = frozenset()
+) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if name in skip or settings_in(field.annotation) is not None:
+            continue
+        value = defaults.get(name, field.get_default(call_default_factory=True))
+        shown = "…" if value is None else to_toml_value(value)
+        line = f"{'' if name in active else '# '}{name} = {shown}"
+        meaning = " ".join(part for part in (field.description, choices(field.annotation)) if part)
+        yield f"{line:<36}# {meaning}" if meaning else line
+
+
+def choices(annotation: Any) -> str:
+    """What may stand for a setting that has a few fixed values."""
+    for kind in (annotation, *get_args(annotation)):
+        if get_origin(kind) is Literal and len(get_args(kind)) > 1:
+            return f"({', '.join(get_args(kind))})"
+    return ""

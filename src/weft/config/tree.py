@@ -1,0 +1,102 @@
+"""Configurations as plain nested tables: reading TOML and JSON, overriding, merging, writing TOML."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.errors import ConfigError
+
+Tree = dict[str, Any]
+
+
+def read_tree(path: str | Path) -> Tree:
+    """The tables of a TOML file, or of a `config.json` that weft wrote."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError:
+        raise ConfigError("no such file", where=str(path), cure="`weft new TASK` writes one to start from") from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except UnicodeDecodeError:
+        raise ConfigError("is not text in UTF-8", where=str(path), cure="a config is a TOML file") from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise ConfigError(f"is not valid {path.suffix[1:].upper() or 'TOML'}: {error}", where=str(path)) from None
+    if not isinstance(tree, dict):
+        raise ConfigError("is not a table of settings", where=str(path))
+    return tree
+
+
+def parse_overrides(words: Iterable[str]) -> Tree:
+    """`section.key=value` words as a tree. Values are TOML; what is not TOML is a plain string."""
+    tree: Tree = {}
+    for word in words:
+        path, equals, value = word.partition("=")
+        if not equals or not all(path.split(".")):
+            raise ConfigError(
+                "is not a setting", where=f'"{word}"', cure="write section.key=value, as in train.rate=3e-4"
+            )
+        tree = merge(tree, nest(path, parse_value(value)))
+    return tree
+
+
+def parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def nest(path: str, value: Any) -> Tree:
+    """`a.b` and 1 -> {"a": {"b": 1}}."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return value  # type: ignore[no-any-return]
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Both trees in one; where they differ `above` wins."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every setting with its path."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def to_toml(tree: Mapping[str, Any]) -> str:
+    """The tree as a TOML file: plain settings first, then the tables."""
+    return "\n".join(_lines(tree, ())).strip() + "\n"
+
+
+def _lines(tree: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {key: value for key, value in tree.items() if not isinstance(value, Mapping)}
+    if path and (plain or not tree):
+        yield f"\n[{'.'.join(path)}]"
+    yield from (f"{key} = {to_toml_value(value)}" for key, value in plain.items() if value is not None)
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _lines(value, (*path, key))
+
+
+def to_toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(map(to_toml_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows DEL, TOML does not
+    return repr(value)

@@ -1,0 +1,84 @@
+"""A source of records that can be gone through again, and the encoded examples made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.ragged import Ragged
+from weft.data.records import Record
+from weft.data.split import Fingerprints, fingerprints
+
+KEPT_CHARACTERS = 32_000_000
+"""Records stay in memory while their keys have no more characters than this; a larger file is read again each time."""
+
+
+class Survey(NamedTuple):
+    """What the first pass over a file found: how much there is, and a fingerprint of each record's key."""
+
+    examples: int
+    characters: int
+    keys: Fingerprints
+
+
+class Corpus:
+    """Records that can be iterated over more than once; `mask` keeps those whose place in the file is True."""
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Record]],
+        *,
+        mask: NDArray[np.bool_] | None = None,
+        kept: Sequence[Record] | None = None,
+    ) -> None:
+        self._read, self._mask, self._kept = read, mask, kept
+
+    def __iter__(self) -> Iterator[Any]:
+        records = self._read() if self._kept is None else self._kept
+        return iter(records) if self._mask is None else compress(records, self._mask)
+
+    @classmethod
+    def survey(cls, read: Callable[[], Iterable[Record]], *, keep: int = KEPT_CHARACTERS) -> tuple[Corpus, Survey]:
+        """The first pass: `read` opens the file, and is called again for later passes if the records are too many."""
+        kept: list[Record] = []
+        examples = characters = 0
+
+        def keys() -> Iterator[str]:
+            nonlocal examples, characters
+            for record in read():
+                examples += 1
+                characters += len(record.key)
+                if characters <= keep:
+                    kept.append(record)
+                else:
+                    kept.clear()
+                yield record.key
+
+        found = fingerprints(keys())
+        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found)
+
+    def where(self, mask: NDArray[np.bool_]) -> Corpus:
+        """The records whose place in the file is True."""
+        return Corpus(self._read, mask=mask, kept=self._kept)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded rows: columns of ids, what each row costs in a padded batch, and the records where they are needed."""
+
+    columns: Mapping[str, Ragged]
+    lengths: NDArray[np.int64]
+    records: Sequence[Record] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def pick(self, rows: Iterable[int]) -> list[Record]:
+        """The records of these rows; none where they were not kept."""
+        return [] if self.records is None else [self.records[int(row)] for row in rows]

@@ -1,0 +1,62 @@
+"""Source and target texts: a table, or two files that correspond line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.data.badlines import BadLines, at_least_one
+from weft.data.records import Pair
+from weft.data.sources import STDIN, Paths, decode, each_path, raw_lines
+from weft.data.tables import Row, read_rows
+from weft.errors import DataError
+
+
+def read_pairs(path: Paths, *, source: str = "source", target: str = "target", bad: BadLines) -> Iterator[Pair]:
+    """The pairs of a table (`source` and `target` name its columns) or of the parallel files `[source, target]`.
+
+    A pair with an empty side is left out and counted in `bad.empty`.
+    """
+    match each_path(path):
+        case [table]:
+            header = (source, target) != ("source", "target")
+            rows = read_rows(table, (source, target), header=header, bad=bad)
+            yield from at_least_one(_filled(rows, bad), table, bad)
+        case [left, right]:
+            yield from at_least_one(_filled(_read_parallel(left, right, bad), bad), f"{left} and {right}", bad)
+        case names:
+            cure = "give one table, or two parallel files: [source, target]"
+            raise DataError(f"{len(names)} files of pairs", where=", ".join(names) or None, cure=cure)
+
+
+def _filled(rows: Iterator[Row], bad: BadLines) -> Iterator[Pair]:
+    for source, target, place in rows:
+        if source and target:
+            yield Pair(source, target, place)
+        else:
+            bad.empty += 1
+
+
+def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Row]:
+    """Line n of one file with line n of the other. Raw lines, so that a faulty one takes its partner along."""
+    if left == right == STDIN:
+        raise DataError("both sides are -", cure="only one of two parallel files can be the standard input")
+    sources, targets = raw_lines(left), raw_lines(right)
+    number = 0
+    for number, source in sources:
+        _, target = next(targets, (0, None))
+        if target is None:
+            raise _uneven((left, number + sum(1 for _ in sources)), (right, number - 1))
+        try:
+            row = Row(decode(source, left, number).strip(), decode(target, right, number).strip(), f"{left}:{number}")
+        except DataError as error:
+            bad.report(error)
+            continue
+        yield row
+    if more := sum(1 for _ in targets):
+        raise _uneven((left, number), (right, number + more))
+
+
+def _uneven(*files: tuple[str, int]) -> DataError:
+    counts = " but ".join(f"{name} has {count:,} lines" for name, count in files)
+    where = f"{files[0][0]}:{min(count for _, count in files) + 1}"
+    return DataError(f"parallel files of uneven length: {counts}", where=where, cure="line n must belong to line n")

@@ -1,0 +1,65 @@
+"""What a reader yields: one small value per example.
+
+`place` is `file:line`, with the path as it was given, or "" for an example that comes from no file. `key` is the text
+that decides whether two examples count as the same one when data is split.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text to be modelled."""
+
+    text: str
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A text and its class; no label while it is still to be predicted."""
+
+    text: str
+    label: str | None = None
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A sentence split into words, with one tag per word; no tags while they are still to be predicted."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A source text and its target; no target while it is still to be predicted."""
+
+    source: str
+    target: str | None = None
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.source
+
+
+Record: TypeAlias = Text | Labelled | Tagged | Pair
+"""One example of any task."""

@@ -1,0 +1,174 @@
+"""Files as numbered lines: streaming, plain or compressed, always UTF-8.
+
+A line ends at LF or CRLF and nowhere else. Python's `str.splitlines` also breaks at U+2028, form feeds and the like,
+which would put two parallel files out of step.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+
+from weft.data.badlines import BadLines
+from weft.errors import DataError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Paths: TypeAlias = PathLike | Sequence[PathLike]
+
+STDIN = "-"
+LONGEST = 1 << 26
+"""Bytes that one line may have; more is a file without line ends, which must not be read into memory."""
+PIECE = 1 << 20
+"""Bytes after which a line of running text is cut."""
+
+_BUFFER = 1 << 18
+_COMPRESSED = (".gz", ".xz")
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def each_path(path: Paths) -> list[str]:
+    """One path or several, spelled as they were given."""
+    return [os.fspath(path)] if isinstance(path, str | os.PathLike) else [os.fspath(one) for one in path]
+
+
+def suffix(name: str) -> str:
+    """The suffix that tells the format, in lower case: `.csv` for `a.csv`, `A.CSV` and `a.csv.gz`."""
+    path = Path(name.lower())
+    return path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
+
+
+def lines(name: str, bad: BadLines) -> Iterator[tuple[int, str]]:
+    """Number (from one) and text of every line, without its end. A faulty line is reported and left out."""
+    for number, raw in raw_lines(name):
+        try:
+            line = decode(raw, name, number)
+        except DataError as error:
+            bad.report(error)
+            continue
+        yield number, without_end(line)
+
+
+def raw_lines(name: str) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of every line, with its end; for readers that must know which lines cannot be decoded."""
+    for number, raw in _chunks(name, LONGEST):
+        if len(raw) >= LONGEST and raw[-1:] != b"\n":
+            decode(raw[:PIECE], name, number)
+            cure = 'give one example per line, or read the file as running text with unit = "stream"'
+            raise DataError(f"a line of more than {LONGEST:,} bytes", where=f"{name}:{number}", cure=cure)
+        yield number, raw
+
+
+def raw_pieces(name: str) -> Iterator[tuple[int, bytes]]:
+    """Like `raw_lines`, but a line of any length comes in pieces, cut after a blank or at least between characters."""
+    number, rest = 0, b""
+    for number, raw in _chunks(name, PIECE):
+        piece, rest = rest + raw, b""
+        if piece[-1:] != b"\n":
+            end = _last_break(piece)
+            piece, rest = piece[:end], piece[end:]
+        if piece:
+            yield number, piece
+    if rest:
+        yield number, rest
+
+
+def decode(raw: bytes, name: str, number: int) -> str:
+    """The text of line `number` of the file `name`."""
+    if 0 in raw:
+        utf16 = number == 1 and raw.startswith(_UTF16_MARKS)
+        what = "not UTF-8: it looks like UTF-16" if utf16 else "looks binary: it has NUL bytes"
+        cure = f"convert it: iconv -f utf-16 -t utf-8 {name}" if utf16 else "give a text file, plain, .gz or .xz"
+        raise DataError(what, where=f"{name}:{number}", cure=cure)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what = f"not UTF-8: byte 0x{raw[error.start]:02x} at position {error.start + 1} of the line"
+        cure = f"convert it, from Latin-1 for example: iconv -f latin1 -t utf-8 {name}"
+        raise DataError(what, where=f"{name}:{number}", cure=cure) from None
+
+
+def without_end(line: str) -> str:
+    """The line without its LF or CRLF."""
+    return line[:-2] if line[-2:] == "\r\n" else line.removesuffix("\n")
+
+
+def _chunks(name: str, size: int) -> Iterator[tuple[int, bytes]]:
+    """Lines, longer ones in chunks of `size` bytes that all bear the line's number."""
+    number, ended = 0, True
+    try:
+        with _opened(name) as stream:
+            for raw in iter(partial(stream.readline, size), b""):
+                number += ended
+                if number == 1 and ended:
+                    raw = raw.removeprefix(_UTF8_MARK)
+                ended = raw[-1:] == b"\n"
+                if raw:
+                    yield number, raw
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _unreadable(error, name, number) from None
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """The plain bytes of a file. Reading lines straight from gzip and lzma objects is slow, hence the buffer."""
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    with Path(name).open("rb", buffering=_BUFFER) as file:
+        match Path(name).suffix.lower():
+            case ".gz":
+                yield io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), _BUFFER)
+            case ".xz":
+                yield io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(file)), _BUFFER)  # noqa: SIM115
+            case _:
+                yield file
+
+
+def _last_break(raw: bytes) -> int:
+    """Where a piece without line end may be cut: after its last blank, else before its last character."""
+    if blank := raw.rfind(b" ") + 1:
+        return blank
+    end = len(raw) - 1
+    while end > len(raw) - 4 and raw[end] & 0xC0 == 0x80:
+        end -= 1
+    return max(end, 0)
+
+
+def _unreadable(error: Exception, name: str, number: int) -> DataError:
+    """What went wrong while opening a file (line 0) or after reading its line `number`."""
+    where = f"{name}:{number + 1}" if number else name
+    match error:
+        case FileNotFoundError():
+            return DataError("no such file", where=where, cure=_near(Path(name)))
+        case IsADirectoryError():
+            return DataError("is a folder where a file is needed", where=where, cure="name a file inside it")
+        case PermissionError():
+            return DataError("no permission to read it", where=where, cure=f"allow it, with: chmod u+r {name}")
+        case EOFError():
+            return DataError("the compressed data ends too early", where=where, cure="copy or compress the file again")
+        case gzip.BadGzipFile() | zlib.error() | lzma.LZMAError():
+            compression = "gzip" if name.lower().endswith(".gz") else "xz"
+            cure = "compress it again; a plain file must not end in .gz or .xz"
+            return DataError(f"not {compression} data, or damaged ({error})", where=where, cure=cure)
+    return DataError(f"cannot be read: {error}", where=where, cure="check the path and the disk")
+
+
+def _near(path: Path) -> str:
+    """The cure for a missing file: a name in its folder that differs by a slip."""
+    try:
+        names = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return f"there is no folder {path.parent} either" if not path.parent.exists() else "check the path"
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f'did you mean "{path.with_name(near[0])}"?' if near else "check the path"

@@ -1,0 +1,48 @@
+"""Settings of the search."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from weft.settings import Settings
+
+
+class DecodeConfig(Settings):
+    """`[decode]`: how text is found in what the model says."""
+
+    beam: int = Field(default=4, ge=1)
+    """Hypotheses kept for each sentence at each step; 1 takes the likeliest token every time."""
+    length_penalty: float = Field(default=1.0, ge=0.0)
+    """α in score = sum of log-probabilities / length^α, the end token counted; 1 is the mean, 0 the plain sum."""
+    max_length: int = Field(default=256, ge=1)
+    """The most tokens a hypothesis may take, the end token among them."""
+    min_length: int = Field(default=0, ge=0)
+    """The fewest tokens before the end token."""
+    n_best: int = Field(default=1, ge=1)
+    """Hypotheses returned for each sentence, best first; when sampling, the number drawn."""
+    sample: bool = False
+    """Draw tokens by their probability instead of searching for the best text."""
+    temperature: float = Field(default=1.0, gt=0.0)
+    """Sampling: below 1 sharpens the distribution, above 1 flattens it."""
+    top_k: int = Field(default=0, ge=0)
+    """Sampling: draw from the k likeliest tokens only; 0 is all."""
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    """Sampling: draw from the fewest likeliest tokens that together have this probability."""
+    seed: int = Field(default=0, ge=0)
+    """Sampling: the same seed gives the same text."""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if not self.sample and self.n_best > self.beam:
+            raise ValueError(f"n_best = {self.n_best} is more than beam = {self.beam}; raise beam")
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length = {self.min_length} is more than max_length = {self.max_length}")
+        if not self.sample and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
+            raise ValueError("temperature, top_k and top_p only act on sampling; set sample = true")
+        return self
+
+    def greedy(self) -> Self:
+        """The quickest search under the same limits: the likeliest token every time."""
+        return type(self)(beam=1, max_length=self.max_length, min_length=self.min_length)

@@ -1,0 +1,76 @@
+"""Exhaustive search: every text up to the length limit, for small problems. The oracle of the others.
+
+Written for plainness, one row at a time and by recursion, so that it shares no idea with what it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import torch
+
+from weft.decoding.config import DecodeConfig
+from weft.decoding.hypothesis import Hypothesis, best_first
+from weft.decoding.request import Request, prepare
+from weft.decoding.search import NEVER
+from weft.decoding.step import Stepper
+from weft.errors import ConfigError
+from weft.nn.state import State
+from weft.text import EOS, SOS
+
+MOST: Final = 1_000_000
+"""Texts beyond which nobody waits for the answer."""
+
+
+@torch.no_grad()
+def search_exhaustive(
+    model: Stepper,
+    memory: Any,
+    count: int,
+    config: DecodeConfig,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    limits: Sequence[int] | None = None,
+    forbid: Sequence[int] = NEVER,
+) -> list[list[Hypothesis]]:
+    """What `search` returns for a beam that keeps everything, without attention."""
+    request = prepare(model, count, config, prefixes=prefixes, limits=limits, forbid=forbid)
+    return [_search_one(model, memory, request, sentence) for sentence in range(count)]
+
+
+def _search_one(model: Stepper, memory: Any, request: Request, sentence: int) -> list[Hypothesis]:
+    state = model.start(memory, torch.tensor([sentence], device=request.device))
+    token = SOS
+    for forced in request.prefixes[sentence, : request.prefix_lengths[sentence]].tolist():
+        _, state, _ = model.step(torch.tensor([token], device=request.device), state)
+        token = forced
+    limit = int(request.limits[sentence])
+    found = [
+        Hypothesis(tokens, sum(logs) / len(logs) ** request.config.length_penalty, logs, finished)
+        for tokens, logs, finished in _extend(model, request, (token, state), (), limit)
+    ]
+    return best_first(found)[: request.config.n_best]
+
+
+def _extend(
+    model: Stepper, request: Request, last: tuple[int, State], logs: tuple[float, ...], limit: int
+) -> Iterator[tuple[tuple[int, ...], tuple[float, ...], bool]]:
+    """Every text that begins after token and state `last`: its tokens, all its log-probabilities, whether it ended."""
+    device = request.device
+    logits, state, _ = model.step(torch.tensor([last[0]], device=device), last[1])
+    if not logs and (logits.size(1) - len(request.forbidden)) ** limit > MOST:
+        what = f"{logits.size(1)} tokens and {limit} steps make too many texts to try them all"
+        raise ConfigError(what, where="max_length", cure="search with a beam")
+    possible = request.log_probabilities(logits, torch.tensor([len(logs) + 1], device=device))[0].tolist()
+    for token, log in enumerate(possible):
+        if log == -torch.inf:
+            continue
+        so_far = (*logs, log)
+        if token == EOS:
+            yield (), so_far, True
+        elif len(so_far) == limit:
+            yield (token,), so_far, False
+        else:
+            for rest, all_logs, finished in _extend(model, request, (token, state), so_far, limit):
+                yield (token, *rest), all_logs, finished

@@ -1,0 +1,28 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Hypothesis(NamedTuple):
+    """One text for a sentence.
+
+    tokens hold neither sos nor eos nor the prefix; log_probabilities are the model's own for each of them and for the
+    end token; score = sum(log_probabilities) / len(log_probabilities)^α. finished says whether the model ended it or
+    the length limit did. attention (steps, S) has a row for each log-probability.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_probabilities: tuple[float, ...]
+    finished: bool
+    attention: Tensor | None = None
+
+
+def best_first(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """Finished ones first, each kind by score: a text cut off at the limit is not measured against a whole one."""
+    return sorted(hypotheses, key=lambda found: (not found.finished, -found.score))

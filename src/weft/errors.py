@@ -1,0 +1,45 @@
+"""What happened, where, and what to do about it.
+
+Everything a person can get wrong raises a `WeftError`; the command line prints it in one or two lines and
+leaves with its exit code. Anything else that escapes is a fault of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class WeftError(Exception):
+    """A mistake that a person can mend: what is wrong, where it stands, and the cure."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str | None = None, cure: str | None = None) -> None:
+        self.what, self.where, self.cure = what, where, cure
+        super().__init__(": ".join(part for part in (where, what) if part) + (f" ({cure})" if cure else ""))
+
+
+class DataError(WeftError):
+    """A file of examples that cannot be read; `where` is `file:line`."""
+
+
+class ConfigError(WeftError):
+    """A setting that is unknown, of the wrong type or impossible; `where` is its path, such as `train.rate`."""
+
+
+class RunError(WeftError):
+    """A run folder that is missing, incomplete, damaged or in the way."""
+
+
+class Fault(WeftError):
+    """Something outside a person's input failed, such as a full disk."""
+
+    exit_code = 1
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The cure for a misspelt name: the nearest valid one, or the list of all of them."""
+    known = sorted(names)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(known)}"

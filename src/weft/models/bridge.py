@@ -1,0 +1,59 @@
+"""From the encoder's last state to the decoder's first.
+
+learned   s = tanh(W h + b) for each part of the decoder's state, h being the last states of the encoder's top layer
+copy      the encoder's state as it is, where both have the same shape
+none      zeros
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import ConfigError
+from weft.nn import RNN, map_state
+
+BridgeKind = Literal["learned", "copy", "none"]
+
+
+class Bridge(nn.Module):
+    """Built for one encoder and one decoder, whose states may differ in size and number."""
+
+    def __init__(self, kind: BridgeKind, encoder: RNN, decoder: RNN) -> None:
+        super().__init__()
+        self.kind = kind
+        self.empty = decoder.initial_state
+        given, wanted = (rnn.initial_state(1, torch.empty(0)) for rnn in (encoder, decoder))
+        if kind == "copy" and _sizes(given) != _sizes(wanted):
+            raise ConfigError(
+                f'"copy" needs equal states, but the encoder ends with {_sizes(given)} and the decoder starts with '
+                f"{_sizes(wanted)}",
+                where="model.decoder.bridge",
+                cure='use "learned", or the same cell, hidden and layers on both sides, read in one direction',
+            )
+        width = sum(_sizes(given[-1]))
+        self.maps = nn.ModuleList(nn.Linear(width, size) for size in (_sizes(wanted) if kind == "learned" else []))
+
+    def forward(self, final: Any) -> Any:
+        """The decoder's first state for every row of the encoder's last one."""
+        if self.kind == "copy":
+            return final
+        top = torch.cat(leaves(final[-1]), dim=-1)
+        empty = self.empty(top.size(0), top)
+        if self.kind == "none":
+            return empty
+        maps = iter(self.maps)
+        return map_state(lambda _: torch.tanh(next(maps)(top)), empty)
+
+
+def leaves(state: Any) -> list[Tensor]:
+    """The tensors of a state, in their order."""
+    found: list[Tensor] = []
+    map_state(lambda tensor: found.append(tensor) or tensor, state)  # type: ignore[func-returns-value]
+    return found
+
+
+def _sizes(state: Any) -> list[int]:
+    return [tensor.size(-1) for tensor in leaves(state)]

@@ -1,0 +1,220 @@
+"""Recurrent decoders: four ways in which the source reaches the target (M4 a–d).
+
+first      s_t = f(s_{t-1}, y_{t-1})            the source is the first state, and nothing else
+every      s_t = f(s_{t-1}, [y_{t-1}; c])       its summary c also joins every input and every output
+attention  s_t = f(s_{t-1}, [y_{t-1}; u_t])     u_t = attend(s_{t-1}, source): inside the recurrence
+after      s_t = f(s_{t-1}, y_{t-1})            a_t = attend(s_t, source): beside it, which runs at full speed
+
+The last two give the output r_t = tanh(W [a_t; s_t]).          B batch, S source length, T target length, N hypotheses
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol
+
+import torch
+from pydantic import field_validator
+from torch import Tensor, nn
+
+from weft.models.bridge import Bridge, BridgeKind, leaves
+from weft.models.embedding import Embedding
+from weft.models.memory import Memory
+from weft.models.recurrent import RecurrentConfig, RecurrentEncoder
+from weft.nn import SCORES, Shared, attend, length_mask, select_rows
+from weft.settings import known
+
+
+class Decoded(NamedTuple):
+    """One step: hidden (N, D), the next state, and the weights (N, S) of the attention if there is one."""
+
+    hidden: Tensor
+    state: Any
+    attention: Tensor | None
+
+
+class Decoder(Protocol):
+    """What a translator needs of a decoder."""
+
+    embedding: Embedding
+    output_size: int
+
+    def __call__(self, tokens: Tensor, memory: Memory) -> Tensor: ...
+
+    def start(self, memory: Memory, rows: Tensor) -> Any: ...
+
+    def step(self, tokens: Tensor, state: Any) -> Decoded: ...
+
+
+class DecoderConfig(RecurrentConfig):
+    """A recurrent decoder."""
+
+    context: Literal["first", "every", "attention", "after"] = "after"
+    """How the source reaches the target: first, every, attention (inside the recurrence) or after (beside it)."""
+    attention: str = "bilinear"
+    """The score of the attention."""
+    bridge: BridgeKind = "learned"
+    """How the decoder's first state comes from the encoder's last."""
+    tie: bool = True
+    """Score the next token with the table of embeddings."""
+
+    @field_validator("attention")
+    @classmethod
+    def _known_score(cls, score: str) -> str:
+        return known(score, SCORES)
+
+    def build_decoder(self, embedding: Embedding, encoder: RecurrentEncoder) -> Decoder:
+        return CONTEXTS[self.context](self, embedding, encoder)
+
+
+class PlainDecoder(nn.Module):
+    """Without attention: the source as the first state, and with `every` its summary at every step too."""
+
+    def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
+        super().__init__()
+        self.every = config.context == "every"
+        self.embedding = embedding
+        self.dropout = nn.Dropout(config.dropout)
+        extra = summary_size(encoder) if self.every else 0
+        self.rnn = config.build_rnn(embedding.embedding_dim + extra)
+        self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
+        self.output_size = self.rnn.output_size + extra
+
+    def summary(self, memory: Memory) -> Tensor:
+        """(B, D); no columns unless the summary is wanted at every step."""
+        top = torch.cat(leaves(memory.final[-1]), dim=-1)
+        return top if self.every else top[:, :0]
+
+    def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D)."""
+        summary = self.summary(memory)[:, None].expand(-1, tokens.size(1), -1)
+        inputs = torch.cat([self.dropout(self.embedding(tokens)), summary], dim=-1)
+        hidden, _ = self.rnn(inputs, state=self.bridge(memory.final))
+        return self.dropout(torch.cat([hidden, summary], dim=-1))  # type: ignore[no-any-return]
+
+    def start(self, memory: Memory, rows: Tensor) -> Any:
+        return select_rows(self.bridge(memory.final), rows), Shared(self.summary(memory), rows)
+
+    def step(self, tokens: Tensor, state: Any) -> Decoded:
+        inner, shared = state
+        summary = shared.expand()
+        hidden, inner = self.rnn.step(torch.cat([self.embedding(tokens), summary], dim=-1), inner)
+        return Decoded(torch.cat([hidden, summary], dim=-1), (inner, shared), None)
+
+
+class AfterDecoder(nn.Module):
+    """Attention beside the recurrence: all states first, then all queries at once."""
+
+    def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = nn.Dropout(config.dropout)
+        self.rnn = config.build_rnn(embedding.embedding_dim)
+        self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
+        self.look = Look(config.attention, self.rnn.output_size, encoder.output_size)
+        self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
+        self.output_size = self.rnn.output_size
+
+    def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D)."""
+        states, _ = self.rnn(self.dropout(self.embedding(tokens)), state=self.bridge(memory.final))
+        context = self.look(states, self.look.source(memory))
+        return self.dropout(self.readout(context, states))  # type: ignore[no-any-return]
+
+    def start(self, memory: Memory, rows: Tensor) -> Any:
+        return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)
+
+    def step(self, tokens: Tensor, state: Any) -> Decoded:
+        inner, shared = state
+        hidden, inner = self.rnn.step(self.embedding(tokens), inner)
+        context, weights = self.look.with_weights(hidden[:, None], shared.expand())
+        return Decoded(self.readout(context[:, 0], hidden), (inner, shared), weights[:, 0])
+
+
+class InsideDecoder(nn.Module):
+    """Attention inside the recurrence: the source read for step t is chosen by the state before it."""
+
+    def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = nn.Dropout(config.dropout)
+        self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
+        self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
+        query = leaves(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
+        self.look = Look(config.attention, query, encoder.output_size)
+        self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
+        self.output_size = self.rnn.output_size
+
+    def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D). The next query needs this step's state, so time is a loop."""
+        inner, source = self.bridge(memory.final), self.look.source(memory)
+        outputs = []
+        for vector in self.dropout(self.embedding(tokens)).unbind(1):
+            hidden, inner, _ = self._step(vector, inner, source)
+            outputs.append(hidden)
+        return self.dropout(torch.stack(outputs, dim=1))  # type: ignore[no-any-return]
+
+    def start(self, memory: Memory, rows: Tensor) -> Any:
+        return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)
+
+    def step(self, tokens: Tensor, state: Any) -> Decoded:
+        inner, shared = state
+        hidden, inner, weights = self._step(self.embedding(tokens), inner, shared.expand())
+        return Decoded(hidden, (inner, shared), weights)
+
+    def _step(self, vector: Tensor, inner: Any, source: Source) -> tuple[Tensor, Any, Tensor]:
+        query = leaves(inner[-1])[0]
+        context, weights = self.look.with_weights(query[:, None], source)
+        hidden, inner = self.rnn.step(torch.cat([vector, context[:, 0]], dim=-1), inner)
+        return self.readout(context[:, 0], hidden), inner, weights[:, 0]
+
+
+class Source(NamedTuple):
+    """What attention reads of the source: prepared keys and values (B, S, D), and which of them are real (B, S)."""
+
+    keys: Tensor
+    values: Tensor
+    real: Tensor
+
+
+class Look(nn.Module):
+    """Attention over the source by one score, whose work on the keys is done once per sentence."""
+
+    def __init__(self, score: str, query_size: int, key_size: int) -> None:
+        super().__init__()
+        self.score = SCORES[score](query_size, key_size)
+
+    def source(self, memory: Memory) -> Source:
+        real = length_mask(memory.lengths, memory.states.size(1))
+        return Source(self.score.keys(memory.states), memory.states, real)
+
+    def forward(self, query: Tensor, source: Source) -> Tensor:
+        """query (B, T, D) -> context (B, T, D')."""
+        return attend(query, source.keys, source.values, score=self.score.compare, mask=source.real[:, None])
+
+    def with_weights(self, query: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """query (B, T, D) -> context (B, T, D'), weights (B, T, S)."""
+        mask = source.real[:, None]
+        return attend(query, source.keys, source.values, score=self.score.compare, mask=mask, weights=True)
+
+
+class Readout(nn.Module):
+    """r = tanh(W [a; s])."""
+
+    def __init__(self, input_size: int, output_size: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(input_size, output_size)
+
+    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+        return torch.tanh(self.map(torch.cat([context, state], dim=-1)))
+
+
+def summary_size(encoder: RecurrentEncoder) -> int:
+    return sum(part.size(-1) for part in leaves(encoder.rnn.initial_state(1, torch.empty(0))[-1]))
+
+
+CONTEXTS: dict[str, type[PlainDecoder | AfterDecoder | InsideDecoder]] = {
+    "first": PlainDecoder,
+    "every": PlainDecoder,
+    "attention": InsideDecoder,
+    "after": AfterDecoder,
+}

@@ -1,0 +1,87 @@
+"""From token ids to vectors, and from vectors back to a score for every token."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.text import PAD, UNK
+
+EmbeddingSetting = Annotated[int, Field(gt=0)] | Literal["onehot"]
+
+
+class OneHot(nn.Module):
+    """Each token as its indicator vector: nothing to learn, `embedding_dim` is the size of the vocabulary."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding_dim = vocabulary
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens (...) -> (..., V)."""
+        return F.one_hot(tokens, self.embedding_dim).to(torch.get_default_dtype())
+
+
+class Vectors(nn.Embedding):
+    """A learned vector of `size` numbers for each token; padding is the zero vector and learns nothing.
+
+    The table starts at a scale of 1/√size, right for scoring tokens with it, and is read at √size times that, so that
+    what goes into a network starts at a scale of 1: at a smaller one a recurrent net takes many times as long to learn.
+    """
+
+    def __init__(self, vocabulary: int, size: int) -> None:
+        super().__init__(vocabulary, size, padding_idx=PAD)
+        with torch.no_grad():
+            self.weight.normal_(std=size**-0.5)
+            self.weight[PAD] = 0.0
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens (...) -> (..., size)."""
+        return super().forward(tokens) * self.embedding_dim**0.5
+
+
+Embedding = Vectors | OneHot
+
+
+def build_embedding(setting: EmbeddingSetting, vocabulary: int) -> Embedding:
+    """Learned vectors of that size, or one-hot ones."""
+    return OneHot(vocabulary) if setting == "onehot" else Vectors(vocabulary, setting)
+
+
+class TokenDropout(nn.Module):
+    """In training, replace each token by the unknown one with probability `rate`: the model learns to do without."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens (B, T) -> (B, T)."""
+        if not self.training or self.rate == 0.0:
+            return tokens
+        dropped = torch.rand(tokens.shape, device=tokens.device) < self.rate
+        return tokens.masked_fill(dropped & (tokens != PAD), UNK)
+
+
+class Output(nn.Module):
+    """Scores for every token: z = W h + b. Tied, W is the embedding table and h is first brought to its width."""
+
+    def __init__(self, hidden_size: int, vocabulary: int, *, tied: Embedding | None = None) -> None:
+        super().__init__()
+        self.narrow: nn.Linear | None = None
+        if isinstance(tied, Vectors):
+            if hidden_size != tied.embedding_dim:
+                self.narrow = nn.Linear(hidden_size, tied.embedding_dim, bias=False)
+            hidden_size = tied.embedding_dim
+        self.scores = nn.Linear(hidden_size, vocabulary)
+        nn.init.zeros_(self.scores.bias)
+        if isinstance(tied, Vectors):
+            self.scores.weight = tied.weight
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden (..., D) -> logits (..., V)."""
+        return self.scores(hidden if self.narrow is None else self.narrow(hidden))  # type: ignore[no-any-return]

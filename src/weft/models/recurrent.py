@@ -1,0 +1,107 @@
+"""Recurrent networks as the config file names them, and the recurrent encoder."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+from torch import Tensor, nn
+
+from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.memory import Memory
+from weft.nn import CELLS, RNN, reverse_rows
+from weft.settings import Settings, known
+
+
+class RecurrentConfig(Settings):
+    """A stack of recurrent layers over embedded tokens."""
+
+    kind: Literal["rnn"] = "rnn"
+    embedding: EmbeddingSetting = 256
+    """Size of the token vectors, or "onehot"."""
+    cell: str = "lstm"
+    """The recurrent cell."""
+    hidden: PositiveInt | list[PositiveInt] = 256
+    """Units of a layer; a list gives each layer its own."""
+    layers: int = Field(1, ge=1)
+    """Recurrent layers on top of each other."""
+    skip: Literal["none", "residual", "dense"] = "none"
+    """Connections past a layer."""
+    initial: Literal["zeros", "learned"] = "zeros"
+    """The state before the first token."""
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)
+    """Share of values dropped in training, on embeddings, between layers and before the output."""
+
+    @field_validator("cell")
+    @classmethod
+    def _known_cell(cls, cell: str) -> str:
+        return known(cell, CELLS)
+
+    @model_validator(mode="after")
+    def _one_size_per_layer(self) -> RecurrentConfig:
+        if isinstance(self.hidden, int):
+            return self
+        if len(self.hidden) != self.layers:
+            raise ValueError(f"hidden = {self.hidden} names {len(self.hidden)} sizes for layers = {self.layers}")
+        if self.skip == "residual" and len(set(self.hidden)) > 1:
+            raise ValueError(f'skip = "residual" needs layers of one size, not hidden = {self.hidden}')
+        return self
+
+    def build_rnn(self, input_size: int, **options: Any) -> RNN:
+        return RNN(
+            self.cell,
+            input_size,
+            self.hidden,
+            layers=self.layers,
+            skip=self.skip,
+            initial=self.initial,
+            dropout=self.dropout,
+            **options,
+        )
+
+
+class EncoderConfig(RecurrentConfig):
+    """A recurrent encoder: reads the whole input, in both directions unless told otherwise."""
+
+    bidirectional: bool = True
+    """Read from both ends."""
+    merge: Literal["concat", "sum", "mean", "project"] = "concat"
+    """How the two directions become one."""
+
+    def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> RecurrentEncoder:
+        """`extra` counts features that join each embedded token, such as its characters."""
+        return RecurrentEncoder(self, embedding, extra=extra)
+
+
+class SourceConfig(EncoderConfig):
+    """The encoder of a translator."""
+
+    reverse_source: bool = False
+    """Read the source from its end, so that its beginning is nearest to the decoder."""
+
+    def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> RecurrentEncoder:
+        return RecurrentEncoder(self, embedding, extra=extra, reverse=self.reverse_source)
+
+
+class RecurrentEncoder(nn.Module):
+    """Tokens -> embeddings -> recurrent layers -> `Memory`."""
+
+    def __init__(self, config: EncoderConfig, embedding: Embedding, *, extra: int = 0, reverse: bool = False) -> None:
+        super().__init__()
+        self.reverse = reverse
+        self.embedding = embedding
+        self.dropout = nn.Dropout(config.dropout)
+        self.rnn = config.build_rnn(
+            embedding.embedding_dim + extra, bidirectional=config.bidirectional, merge=config.merge
+        )
+        self.output_size = self.rnn.output_size
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
+        """tokens (B, T), lengths (B) -> Memory."""
+        vectors = self.embedding(tokens)
+        return self.encode(reverse_rows(vectors, lengths) if self.reverse else vectors, lengths)
+
+    def encode(self, vectors: Tensor, lengths: Tensor) -> Memory:
+        """vectors (B, T, D), embedded already, lengths (B) -> Memory."""
+        states, final = self.rnn(self.dropout(vectors), lengths=lengths)
+        return Memory(self.dropout(states), lengths, final)

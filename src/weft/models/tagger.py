@@ -1,0 +1,73 @@
+"""A label for each word, from the word's own vector and from its spelling.
+
+s_t = [ h→ ; h← ] of a small recurrent net over the characters of word t
+h_1..h_T = encoder([ e(w_t) ; s_t ]),   z_t = W h_t + b
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.models.embedding import TokenDropout, build_embedding
+from weft.models.recurrent import EncoderConfig
+from weft.nn import RNN
+
+
+class Spelling(NamedTuple):
+    """Characters (U, C) of the distinct words of a batch, their lengths (U), and which of them stands where (B, T)."""
+
+    characters: Tensor
+    lengths: Tensor
+    where: Tensor
+
+
+class TaggerConfig(EncoderConfig):
+    """A recurrent encoder with a score for each label at each word."""
+
+    characters: int = Field(64, ge=0)
+    """Units, in each direction, of the net that reads a word's characters; 0 leaves spelling out."""
+    word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    """Share of words replaced by the unknown one in training, so that spelling and context must serve."""
+
+    def build(self, words: int, characters: int, labels: int) -> Tagger:
+        return Tagger(self, words, characters, labels)
+
+
+class Speller(nn.Module):
+    """A word as its characters: the last states of a recurrent net from both ends."""
+
+    def __init__(self, vocabulary: int, size: int, *, dropout: float) -> None:
+        super().__init__()
+        self.embedding = build_embedding(min(32, size), vocabulary)
+        self.dropout = nn.Dropout(dropout)
+        self.rnn = RNN("lstm", self.embedding.embedding_dim, size, bidirectional=True)
+        self.output_size = 2 * size
+
+    def forward(self, spelling: Spelling) -> Tensor:
+        """-> (B, T, 2 size)."""
+        _, state = self.rnn(self.dropout(self.embedding(spelling.characters)), lengths=spelling.lengths)
+        (ahead, back) = state[-1]
+        return torch.cat([ahead.h, back.h], dim=-1)[spelling.where]
+
+
+class Tagger(nn.Module):
+    """words and spellings -> states -> a score for each label at each word."""
+
+    def __init__(self, config: TaggerConfig, words: int, characters: int, labels: int) -> None:
+        super().__init__()
+        self.word_dropout = TokenDropout(config.word_dropout)
+        self.speller = Speller(characters, config.characters, dropout=config.dropout) if config.characters else None
+        extra = self.speller.output_size if self.speller else 0
+        self.encoder = config.build_encoder(build_embedding(config.embedding, words), extra=extra)
+        self.scores = nn.Linear(self.encoder.output_size, labels)
+
+    def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
+        """words (B, T), lengths (B) -> logits (B, T, labels)."""
+        vectors = self.encoder.embedding(self.word_dropout(words))
+        if self.speller is not None:
+            vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)
+        return self.scores(self.encoder.encode(vectors, lengths).states)  # type: ignore[no-any-return]

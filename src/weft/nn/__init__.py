@@ -1,0 +1,26 @@
+"""The parts that networks are made of."""
+
+from weft.nn.attention import SCORES, Score, attend, causal_mask, length_mask
+from weft.nn.pooling import POOLINGS, Pooling
+from weft.nn.recurrent import CELLS, RNN, Cell, CellChoice, reverse_rows
+from weft.nn.state import Shared, State, detach, map_state, select_rows
+
+__all__ = [
+    "CELLS",
+    "POOLINGS",
+    "RNN",
+    "SCORES",
+    "Cell",
+    "CellChoice",
+    "Pooling",
+    "Score",
+    "Shared",
+    "State",
+    "attend",
+    "causal_mask",
+    "detach",
+    "length_mask",
+    "map_state",
+    "reverse_rows",
+    "select_rows",
+]

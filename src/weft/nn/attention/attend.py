@@ -1,0 +1,128 @@
+"""Attention: each query takes a weighted mean of the values, weighted by how well their keys fit.
+
+    context = softmax(score(q, k)) v
+
+The leading dimensions (batch, heads, …) broadcast; Tq queries, Tk keys and values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, overload
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout as drop
+from torch.nn.functional import one_hot, scaled_dot_product_attention
+
+from weft.errors import ConfigError, did_you_mean
+from weft.nn.attention.masks import causal_mask
+from weft.nn.attention.scores import Score, ScoreFunction, dot, scaled_dot
+
+NAMED = {"dot": dot, "scaled_dot": scaled_dot}
+
+
+@overload
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: str | ScoreFunction = ...,
+    mask: Tensor | None = ...,
+    causal: bool = ...,
+    scale: float | None = ...,
+    dropout: float = ...,
+    hard: bool = ...,
+    weights: Literal[False] = ...,
+) -> Tensor: ...
+
+
+@overload
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: str | ScoreFunction = ...,
+    mask: Tensor | None = ...,
+    causal: bool = ...,
+    scale: float | None = ...,
+    dropout: float = ...,
+    hard: bool = ...,
+    weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: str | ScoreFunction = "scaled_dot",
+    mask: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    hard: bool = False,
+    weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """query (…, Tq, Q), key (…, Tk, K), value (…, Tk, V) -> context (…, Tq, V), with weights=True also (…, Tq, Tk).
+
+    score: "dot", "scaled_dot", or a Score module or function of (query, key). mask: broadcastable to (…, Tq, Tk), True
+    where a query may look; causal: each query sees the keys up to its own place, the last query all of them. scale
+    takes the place of 1/√D in scaled_dot and multiplies the other scores. dropout acts whenever it is not zero: pass
+    zero outside training. hard: the best key alone, which gives the score no gradient. The weights returned are those
+    used, so context = weights @ value. A query that may look nowhere gets zeros.
+    """
+    if isinstance(score, Score):
+        key, score = score.keys(key), score.compare
+    function = _named(score) if isinstance(score, str) else score
+    if function is scaled_dot:
+        function, scale = dot, 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    if function is dot and not hard and not weights:
+        return _fast(query, key, value, mask, causal, 1.0 if scale is None else scale, dropout)
+    scores = function(query, key) if scale is None else function(query, key) * scale
+    used = _weigh(scores, _may_attend(scores.shape, mask, causal, scores.device), hard=hard)
+    used = drop(used, dropout) if dropout else used
+    context = used @ value
+    return (context, used) if weights else context
+
+
+def _weigh(scores: Tensor, may: Tensor | None, *, hard: bool) -> Tensor:
+    """scores and mask (…, Tq, Tk) -> weights that sum to one, or to zero where nothing may be seen."""
+    if may is not None:
+        # A finite floor: with -inf a row without any key would be NaN, and so would its gradient.
+        scores = scores.masked_fill(~may, torch.finfo(scores.dtype).min)
+    weights = one_hot(scores.argmax(-1), scores.size(-1)).to(scores.dtype) if hard else scores.softmax(-1)
+    return weights if may is None else weights.masked_fill(~may, 0)
+
+
+def _may_attend(shape: torch.Size, mask: Tensor | None, causal: bool, device: torch.device) -> Tensor | None:
+    if not causal:
+        return mask
+    past = causal_mask(shape[-2], shape[-1], device=device)
+    return past if mask is None else mask & past
+
+
+def _fast(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, dropout: float
+) -> Tensor:
+    """torch's fused attention; the plain path is its twin."""
+    queries, keys = query.size(-2), key.size(-2)
+    # torch aligns a causal mask at the start, so it only means the same for as many queries as keys.
+    if mask is None and (not causal or queries == keys):
+        return scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal, scale=scale)
+    may = _may_attend(torch.Size((queries, keys)), mask, causal, query.device)
+    assert may is not None
+    # Kernels differ on rows without any key; such a row looks everywhere and what it saw is dropped.
+    nowhere = ~may.any(-1, keepdim=True)
+    context = scaled_dot_product_attention(query, key, value, attn_mask=may | nowhere, dropout_p=dropout, scale=scale)
+    return context.masked_fill(nowhere, 0)
+
+
+def _named(score: str) -> ScoreFunction:
+    if score not in NAMED:
+        cure = did_you_mean(score, NAMED) + "; scores with weights are passed as modules, built by SCORES"
+        raise ConfigError(f'"{score}" is not a score without weights', where="score", cure=cure)
+    return NAMED[score]

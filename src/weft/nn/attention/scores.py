@@ -1,0 +1,165 @@
+"""How well a query fits a key.
+
+    dot         q·k                      low_rank    (U q)·(V k)
+    scaled_dot  q·k / √D                 concat      w·tanh(W [q; k])
+    bilinear    q·W k                    additive    w·tanh(W_a q + W_b k)
+
+Queries are (…, Tq, Q), keys (…, Tk, K), scores (…, Tq, Tk). Half of the work on the keys does not depend on the query;
+a decoder does it once per sentence and asks only for the rest at each step:
+
+    keys = score.keys(memory)
+    context = attend(query, keys, memory, score=score.compare)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import ConfigError
+
+ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+def dot(query: Tensor, key: Tensor) -> Tensor:
+    """(…, Tq, D), (…, Tk, D) -> (…, Tq, Tk)."""
+    return torch.matmul(query, key.transpose(-2, -1))
+
+
+def scaled_dot(query: Tensor, key: Tensor) -> Tensor:
+    """The dot product over √D, so that its spread does not grow with D."""
+    return dot(query, key) / math.sqrt(query.size(-1))
+
+
+class Score(nn.Module):
+    """score(query, key) = compare(query, keys(key))."""
+
+    compare: ScoreFunction
+    """(…, Tq, Q), what `keys` gave -> (…, Tq, Tk). A score ending in a plain product names `dot`, for the fast path."""
+
+    def keys(self, key: Tensor) -> Tensor:
+        """(…, Tk, K) -> what `compare` wants; computed once for all queries."""
+        return key
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """(…, Tq, Q), (…, Tk, K) -> (…, Tq, Tk)."""
+        return self.compare(query, self.keys(key))
+
+
+class Dot(Score):
+    """q·k; no weights."""
+
+    compare = staticmethod(dot)
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        _check_equal("dot", query_size, key_size)
+
+
+class ScaledDot(Score):
+    """q·k / √D; no weights."""
+
+    compare = staticmethod(scaled_dot)
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        _check_equal("scaled_dot", query_size, key_size)
+
+
+class Bilinear(Score):
+    """q·W k: one matrix, sizes may differ."""
+
+    compare = staticmethod(dot)
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        self.keys_to_query = nn.Linear(key_size, query_size, bias=False)
+
+    def keys(self, key: Tensor) -> Tensor:
+        """(…, Tk, K) -> W k (…, Tk, Q)."""
+        projected: Tensor = self.keys_to_query(key)
+        return projected
+
+
+class LowRank(Score):
+    """(U q)·(V k): a bilinear score whose matrix UᵀV has the given rank."""
+
+    def __init__(self, query_size: int, key_size: int, *, rank: int | None = None) -> None:
+        super().__init__()
+        rank = rank or max(1, min(query_size, key_size) // 2)
+        self.u = nn.Linear(query_size, rank, bias=False)
+        self.v = nn.Linear(key_size, rank, bias=False)
+
+    def keys(self, key: Tensor) -> Tensor:
+        """(…, Tk, K) -> V k (…, Tk, rank)."""
+        projected: Tensor = self.v(key)
+        return projected
+
+    def compare(self, query: Tensor, keys: Tensor) -> Tensor:
+        """(…, Tq, Q), V k -> (…, Tq, Tk)."""
+        return dot(self.u(query), keys)
+
+
+class Additive(Score):
+    """w·tanh(W_a q + W_b k) (Bahdanau et al., 2015)."""
+
+    def __init__(self, query_size: int, key_size: int, *, size: int | None = None) -> None:
+        super().__init__()
+        size = size or query_size
+        self.w_a = nn.Linear(query_size, size, bias=False)
+        self.w_b = nn.Linear(key_size, size, bias=False)
+        self.w = nn.Linear(size, 1, bias=False)
+
+    def keys(self, key: Tensor) -> Tensor:
+        """(…, Tk, K) -> W_b k (…, Tk, size)."""
+        projected: Tensor = self.w_b(key)
+        return projected
+
+    def compare(self, query: Tensor, keys: Tensor) -> Tensor:
+        """(…, Tq, Q), W_b k -> (…, Tq, Tk)."""
+        return _over_pairs(self.w, self.w_a(query), keys)
+
+
+class Concat(Score):
+    """w·tanh(W [q; k]) (Luong et al., 2015): the columns of W that meet the keys are applied on their own."""
+
+    def __init__(self, query_size: int, key_size: int, *, size: int | None = None) -> None:
+        super().__init__()
+        self.query_size = query_size
+        self.joint = nn.Linear(query_size + key_size, size or query_size, bias=False)
+        self.w = nn.Linear(size or query_size, 1, bias=False)
+
+    def keys(self, key: Tensor) -> Tensor:
+        """(…, Tk, K) -> the keys' share of W [q; k] (…, Tk, size)."""
+        return nn.functional.linear(key, self.joint.weight[:, self.query_size :])
+
+    def compare(self, query: Tensor, keys: Tensor) -> Tensor:
+        """(…, Tq, Q), the keys' share -> (…, Tq, Tk)."""
+        return _over_pairs(self.w, nn.functional.linear(query, self.joint.weight[:, : self.query_size]), keys)
+
+
+SCORES: Final[dict[str, Callable[[int, int], Score]]] = {
+    "dot": Dot,
+    "scaled_dot": ScaledDot,
+    "bilinear": Bilinear,
+    "low_rank": LowRank,
+    "concat": Concat,
+    "additive": Additive,
+}
+"""Name to builder, called as `SCORES[name](query_size, key_size)`."""
+
+
+def _over_pairs(w: nn.Linear, queries: Tensor, keys: Tensor) -> Tensor:
+    """(…, Tq, A), (…, Tk, A) -> w·tanh(q + k) for every pair (…, Tq, Tk)."""
+    scores: Tensor = w(torch.tanh(queries.unsqueeze(-2) + keys.unsqueeze(-3))).squeeze(-1)
+    return scores
+
+
+def _check_equal(name: str, query_size: int, key_size: int) -> None:
+    if query_size != key_size:
+        what = f'"{name}" needs queries and keys of one size, not {query_size} and {key_size}'
+        raise ConfigError(what, where="attention", cure='"bilinear" and "additive" do not')

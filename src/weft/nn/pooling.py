@@ -1,0 +1,103 @@
+"""One vector for a whole sequence: states (B, T, D) and lengths (B,) -> (B, D). A row without steps gives zeros."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import ConfigError, did_you_mean
+from weft.nn.attention import attend, length_mask
+
+
+class LastPooling(nn.Module):
+    """The state at each row's last step. Of a bidirectional network, whose backward half has then seen one step only,
+    the final state says more."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """states (B, T, D), lengths (B,) -> (B, D)."""
+        at = torch.arange(states.size(1), device=states.device) == lengths[:, None] - 1
+        return states.masked_fill(~at[..., None], 0).sum(1)
+
+
+class MeanPooling(nn.Module):
+    """The mean over each row's steps."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """states (B, T, D), lengths (B,) -> (B, D)."""
+        real = length_mask(lengths, states.size(1))[..., None]
+        return states.masked_fill(~real, 0).sum(1) / lengths.clamp(min=1)[:, None]
+
+
+class MaxPooling(nn.Module):
+    """The largest value of each feature over the row's steps."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """states (B, T, D), lengths (B,) -> (B, D)."""
+        real = length_mask(lengths, states.size(1))[..., None]
+        if states.size(1) == 0:
+            return states.sum(1)
+        largest = states.masked_fill(~real, torch.finfo(states.dtype).min).amax(1)
+        return largest.masked_fill(lengths[:, None] == 0, 0)
+
+
+class AttentionPooling(nn.Module):
+    """A mean weighted by one learned query: softmax over the steps of q·tanh(W h + b)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.to_key = nn.Linear(size, size)
+        self.query = nn.Parameter(torch.empty(1, size))
+        nn.init.normal_(self.query, std=size**-0.5)
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """states (B, T, D), lengths (B,) -> (B, D)."""
+        return self.attend(states, lengths)[0]
+
+    def attend(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """states (B, T, D), lengths (B,) -> pooled (B, D), weights (B, T)."""
+        keys = torch.tanh(self.to_key(states))
+        mask = length_mask(lengths, states.size(1))[:, None]
+        query = self.query.expand(states.size(0), 1, self.size)
+        pooled, weights = attend(query, keys, states, score="dot", mask=mask, weights=True)
+        return pooled[:, 0], weights[:, 0]
+
+
+POOLINGS: Final[dict[str, type[LastPooling | MeanPooling | MaxPooling | AttentionPooling]]] = {
+    "last": LastPooling,
+    "mean": MeanPooling,
+    "max": MaxPooling,
+    "attention": AttentionPooling,
+}
+
+
+class Pooling(nn.Module):
+    """The pooling of that name over states of `size` features."""
+
+    def __init__(self, kind: str, size: int) -> None:
+        super().__init__()
+        if kind not in POOLINGS:
+            raise ConfigError(f'"{kind}" is not a pooling', where="pooling", cure=did_you_mean(kind, POOLINGS))
+        self.kind = kind
+        self.pool = POOLINGS[kind](size)
+
+    def forward(self, states: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """states (B, T, D), lengths (B,) or None when every row is T long -> (B, D)."""
+        if lengths is None:
+            lengths = torch.full((states.size(0),), states.size(1), device=states.device)
+        pooled: Tensor = self.pool(states, lengths)
+        return pooled

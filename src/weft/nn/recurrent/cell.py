@@ -1,0 +1,71 @@
+"""The contract of a recurrent cell: one step, written as its equations.
+
+A cell knows nothing of time, length or device; `RNN` runs it. To write your own, subclass `Cell`, make the layers
+in `__init__` and fill in `step`:
+
+    class Leaky(Cell):
+        def __init__(self, input_size: int, hidden_size: int) -> None:
+            super().__init__(input_size, hidden_size)
+            self.from_input = nn.Linear(input_size, hidden_size)
+
+        def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+            h = 0.9 * h + torch.tanh(self.from_input(x))
+            return h, h
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from weft.nn.state import State
+
+
+class Cell(nn.Module):
+    """One step of a recurrence: `step(x (B, I), state) -> (output (B, O), state)`.
+
+    The state is one tensor (B, H) unless `state_type` names a NamedTuple class; then each of its fields is one.
+    A cell whose outputs are not of the hidden size sets `output_size`.
+    """
+
+    state_type: ClassVar[type | None] = None
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.output_size = hidden_size
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """x (B, I), state -> output (B, O), next state."""
+        raise NotImplementedError(f"{type(self).__name__} must define step(x, state) -> (output, state)")
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """The step, so that hooks and wrappers of torch work on a cell."""
+        return self.step(x, state)
+
+    def zero_state(self, batch: int, like: Tensor) -> State:
+        """The state before the first step, with the dtype and device of `like`."""
+        if self.state_type is None:
+            return like.new_zeros(batch, self.hidden_size)
+        fields: tuple[str, ...] = self.state_type._fields  # type: ignore[attr-defined]
+        return self.state_type(*(like.new_zeros(batch, self.hidden_size) for _ in fields))
+
+
+@torch.no_grad()
+def start_from_input(linear: nn.Linear, gates: int) -> None:
+    """Xavier start for each gate by itself, zero bias: stacked gates must not count as one wide layer."""
+    for block in linear.weight.chunk(gates):
+        nn.init.xavier_uniform_(block)
+    nn.init.zeros_(linear.bias)
+
+
+@torch.no_grad()
+def start_from_state(linear: nn.Linear, gates: int) -> None:
+    """Orthogonal start for each gate by itself: it neither shrinks nor grows what passes from step to step."""
+    for block in linear.weight.chunk(gates):
+        nn.init.orthogonal_(block)
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)

@@ -1,0 +1,38 @@
+"""Gated recurrent unit (Cho et al., 2014), the reset gate before the matrix product.
+
+    r  = σ(W_r x + U_r h + b_r)                        what the candidate may see of the past
+    u  = σ(W_u x + U_u h + b_u)                        how much of the candidate is taken
+    ĥ  = tanh(W_c x + U_c (r ⊙ h) + b_c)
+    h' = (1 - u) ⊙ h + u ⊙ ĥ
+
+B batch, I input, H hidden. The gates are stacked in the order r, u, c. No vendor kernel computes this one;
+`gru_reset_after` is the one they have.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+
+
+class GRU(Cell):
+    """One tensor of state, which is also the output."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.from_input = nn.Linear(input_size, 3 * hidden_size)
+        self.gates_from_state = nn.Linear(hidden_size, 2 * hidden_size, bias=False)
+        self.candidate_from_state = nn.Linear(hidden_size, hidden_size, bias=False)
+        start_from_input(self.from_input, gates=3)
+        start_from_state(self.gates_from_state, gates=2)
+        start_from_state(self.candidate_from_state, gates=1)
+
+    def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, I), h (B, H) -> output (B, H), next state (B, H)."""
+        gates_x, candidate_x = self.from_input(x).split([2 * self.hidden_size, self.hidden_size], dim=-1)
+        r, u = torch.sigmoid(gates_x + self.gates_from_state(h)).chunk(2, dim=-1)
+        candidate = torch.tanh(candidate_x + self.candidate_from_state(r * h))
+        h = (1 - u) * h + u * candidate
+        return h, h

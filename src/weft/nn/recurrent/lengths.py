@@ -1,0 +1,50 @@
+"""Rows of different lengths in one batch: what every way of running a cell does before and after."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from weft.errors import DataError
+from weft.nn.attention.masks import length_mask
+
+
+def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """x (B, T, I), lengths (B,) -> the lengths beside x, or None where no row needs them.
+
+    Lengths that stand on the CPU are checked; on another device a look at them would stall it.
+    """
+    if lengths is None:
+        return None
+    batch, time = x.shape[:2]
+    if lengths.shape != (batch,):
+        raise DataError(f"lengths have the shape {tuple(lengths.shape)}, the batch has {batch} rows", where="lengths")
+    if lengths.device.type == "cpu":
+        if bool(((lengths < 0) | (lengths > time)).any()):
+            raise DataError(f"lengths {lengths.tolist()} do not fit a batch of {time} steps", where="lengths")
+        if bool((lengths == time).all()):
+            return None
+    return lengths.to(x.device)
+
+
+def zero_past_end(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x (B, T, D) with zeros past each row's end."""
+    return x if lengths is None else x.masked_fill(~length_mask(lengths, x.size(1))[..., None], 0)
+
+
+def reverse_rows(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x (B, T, D) with each row's real steps in reverse order and its padding where it was; its own inverse."""
+    if lengths is None:
+        return x.flip(1)
+    steps = torch.arange(x.size(1), device=x.device)
+    ends = lengths[:, None]
+    source = torch.where(steps < ends, ends - 1 - steps, steps)
+    return x.gather(1, source[..., None].expand_as(x))
+
+
+def last_steps(x: Tensor, lengths: Tensor | None, *, empty: Tensor) -> Tensor:
+    """x (B, T, D) -> (B, D), the last real step of each row; rows without one take theirs from `empty`."""
+    if lengths is None:
+        return x[:, -1]
+    picked = x[torch.arange(x.size(0), device=x.device), (lengths - 1).clamp(min=0)]
+    return torch.where(lengths[:, None] > 0, picked, empty)

@@ -1,0 +1,127 @@
+"""Recurrent networks of any cell: layers, directions, skip connections, dropout.
+
+    x (B, T, I) ── layer 1 ── dropout ── layer 2 ── … ── layer L ──> output (B, T, D)
+
+B batch, T time, I input, D output. Rows may have different lengths: each gives what it would give alone, every output
+past its end is zero, and its final state is the one after its own last step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import ConfigError, did_you_mean
+from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.cells import CellChoice, build_cell
+from weft.nn.recurrent.layer import Backend, Layer, Merge
+from weft.nn.recurrent.lengths import check_lengths, zero_past_end
+from weft.nn.state import State
+
+Skip = Literal["none", "residual", "dense"]
+Initial = Literal["zeros", "learned"]
+
+
+class RNN(nn.Module):
+    """A stack of recurrent layers.
+
+    hidden_size is one number, or one for each layer. skip: "residual" adds a layer's input to its output where the
+    sizes agree; "dense" gives each layer the input and all outputs below it. dropout falls on each layer's output but
+    the last's. The state is a tuple with the cell's state for each layer, and with a pair of them (forward, backward)
+    for each layer when bidirectional.
+    """
+
+    def __init__(
+        self,
+        cell: CellChoice,
+        input_size: int,
+        hidden_size: int | Sequence[int],
+        *,
+        layers: int = 1,
+        bidirectional: bool = False,
+        merge: Merge = "concat",
+        skip: Skip = "none",
+        dropout: float = 0.0,
+        initial: Initial = "zeros",
+        backend: Backend = "auto",
+    ) -> None:
+        super().__init__()
+        _check_choices(merge=(merge, Merge), skip=(skip, Skip), initial=(initial, Initial), backend=(backend, Backend))
+        sizes = _sizes(hidden_size, layers)
+        if isinstance(cell, Cell) and (bidirectional or len(sizes) > 1):
+            cure = f"pass the class {type(cell).__name__}"
+            raise ConfigError("a finished cell makes one layer in one direction", where="cell", cure=cure)
+        self.bidirectional, self.skip = bidirectional, skip
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList()
+        width = input_size
+        for hidden in sizes:
+            cells = [build_cell(cell, width, hidden) for _ in range(2 if bidirectional else 1)]
+            layer = Layer(cells, merge=merge, learned=initial == "learned", backend=backend)
+            self.layers.append(layer)
+            width = width + layer.output_size if skip == "dense" else layer.output_size
+        self.input_size, self.output_size = input_size, layer.output_size
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """The state before the first step, with the dtype and device of `like`."""
+        return tuple(layer.initial_state(batch, like) for layer in self._stack())
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None, state: State = None) -> tuple[Tensor, State]:
+        """x (B, T, I), lengths (B,) -> output (B, T, D), state after each row's last step.
+
+        Without lengths every row is T long; lengths on the CPU are checked and save work, also for x on a GPU.
+        """
+        lengths = check_lengths(x, lengths)
+        x = zero_past_end(x, lengths)
+        starts = self.initial_state(x.size(0), x) if state is None else state
+        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """x (B, I), state -> output (B, D), next state: the numbers of `forward`, one time step at a time."""
+        if self.bidirectional:
+            raise ConfigError("a bidirectional network cannot run step by step", where="bidirectional")
+        return self._climb(x, state, Layer.step)
+
+    def explain(self) -> str:
+        """Which backend runs each layer and why, a line for each."""
+        return "\n".join(f"layer {number}: {layer.explain()}" for number, layer in enumerate(self._stack(), 1))
+
+    def _climb(
+        self, x: Tensor, starts: State, run: Callable[[Layer, Tensor, State], tuple[Tensor, State]]
+    ) -> tuple[Tensor, State]:
+        """Up the stack, with skips and dropout; x is (B, T, I) or, for one step, (B, I)."""
+        stack, finals = self._stack(), []
+        for layer, start in zip(stack, starts, strict=True):
+            output, final = run(layer, x, start)
+            finals.append(final)
+            if layer is not stack[-1]:
+                output = self.dropout(output)
+            if self.skip == "residual" and x.shape == output.shape:
+                output = output + x
+            x = torch.cat((x, output), dim=-1) if self.skip == "dense" else output
+        return output, tuple(finals)
+
+    def _stack(self) -> list[Layer]:
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+
+def _sizes(hidden_size: int | Sequence[int], layers: int) -> list[int]:
+    """One hidden size per layer; a list may leave `layers` at its default."""
+    if isinstance(hidden_size, int):
+        if layers < 1:
+            raise ConfigError(f"{layers} layers make no network", where="layers", cure="at least 1")
+        return [hidden_size] * layers
+    if not hidden_size or layers not in (1, len(hidden_size)):
+        cure = "one size for each layer"
+        raise ConfigError(f"{list(hidden_size)} are not the sizes of {layers} layers", where="hidden_size", cure=cure)
+    return list(hidden_size)
+
+
+def _check_choices(**settings: tuple[str, object]) -> None:
+    for name, (value, literal) in settings.items():
+        choices = get_args(literal)
+        if value not in choices:
+            raise ConfigError(f'"{value}" is not a choice', where=name, cure=did_you_mean(value, choices))

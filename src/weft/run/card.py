@@ -1,0 +1,57 @@
+"""The model card: what a person who finds the folder wants to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.config import Config, to_toml
+
+PIPELINES = {
+    "classify": "text-classification",
+    "lm": "text-generation",
+    "tag": "token-classification",
+    "translate": "translation",
+}
+
+
+def card(config: Config, report: dict[str, Any]) -> str:
+    """README.md with the head that model hubs read."""
+    rows = [
+        f"| {part} | {name} | {value:.4f} |"
+        for part in ("valid", "test")
+        for name, value in report.get(part, {}).items()
+    ]
+    details = report.get("details", {}).get("test") or report.get("details", {}).get("valid", {})
+    signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]
+    return "\n".join(
+        [
+            "---",
+            "library_name: weft",
+            f"pipeline_tag: {PIPELINES[config.task]}",
+            "---",
+            "",
+            f"# {config.name or f'weft {config.task}'}",
+            "",
+            f"Trained by weft {report['versions']['weft']} in {report['seconds']:.0f} s: "
+            f"{report['parameters']:,} parameters, {report['steps']:,} updates, best at {report['best_step']:,}, "
+            f"seed {report['seed']}.",
+            "",
+            "| data | metric | value |",
+            "|---|---|---|",
+            *rows,
+            "",
+            *signatures,
+            "",
+            "```python",
+            "import weft",
+            "",
+            'run = weft.load("PATH_TO_THIS_FOLDER")',
+            'run.predict(["…"])',
+            "```",
+            "",
+            "```toml",
+            to_toml(config.tree()).strip(),
+            "```",
+            "",
+        ]
+    )

@@ -1,0 +1,51 @@
+"""A trained model with all it needs: predict, evaluate, look inside. `weft.train` makes one, `weft.load` reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from weft.config import Config, validate
+from weft.data import BadLines
+from weft.decoding import DecodeConfig
+from weft.evaluate import Evaluation, evaluate, predict
+from weft.run.folder import read_json
+from weft.run.save import REPORT
+from weft.tasks import Prediction, Task, encode
+
+
+class Run:
+    """What training left behind, ready for use."""
+
+    def __init__(self, folder: Path, config: Config, task: Task, model: nn.Module) -> None:
+        self.folder, self.config, self.task, self.model = folder, config, task, model
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Scores on validation and test data, size, speed, versions."""
+        found: dict[str, Any] = read_json(self.folder / REPORT) if (self.folder / REPORT).exists() else {}
+        return found
+
+    def predict(self, inputs: Iterable[Any], **options: Any) -> list[Prediction]:
+        """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3."""
+        records = [self.task.record(source) for source in inputs]
+        if not records:
+            return []
+        return predict(self.task, self.model, encode(self.task, records), decode=self.decode(options))
+
+    def evaluate(self, path: str | list[str], *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
+        """Scores on a file of examples in the format the model was trained on."""
+        records = self.task.read(path, self.config.data, BadLines(skip=skip_bad_lines))
+        examples = encode(self.task, records, self.task.limit(training=False))
+        return evaluate(self.task, self.model, examples, decode=self.decode(options))
+
+    def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
+        """The run's decoding with some settings changed."""
+        tree = self.config.tree()
+        return validate(tree | {"decode": tree["decode"] | dict(options)}).decode
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, task={self.config.task!r})"

@@ -1,0 +1,42 @@
+"""Saving a run: model files whenever a better model is found, the report and the model card at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_model
+from torch import nn
+
+from weft.config import Config
+from weft.run.card import card
+from weft.run.folder import FORMAT_VERSION, drop_manifest, write_file, write_json, write_manifest, write_text
+from weft.tasks import Codec
+from weft.version import __version__
+
+CONFIG, WEIGHTS, LABELS, REPORT, CARD = "config.json", "model.safetensors", "labels.json", "report.json", "README.md"
+
+
+def tokenizer_file(role: str) -> str:
+    return f"tokenizer_{role}.json" if role else "tokenizer.json"
+
+
+def save_run(folder: Path, config: Config, codec: Codec, model: nn.Module) -> None:
+    """All that loading needs. The manifest goes first and comes last, so a folder with one is never half of a run."""
+    drop_manifest(folder)
+    head = {"model_type": f"weft-{config.task}", "format_version": FORMAT_VERSION, "weft_version": __version__}
+    write_json(folder / CONFIG, head | config.tree())
+    names = [CONFIG, WEIGHTS]
+    write_file(folder / WEIGHTS, lambda path: save_model(model, str(path)))
+    for role, tokenizer in codec.tokenizers.items():
+        names.append(tokenizer_file(role))
+        write_file(folder / names[-1], tokenizer.save)
+    if codec.labels:
+        names.append(LABELS)
+        write_json(folder / LABELS, list(codec.labels))
+    write_manifest(folder, names)
+
+
+def save_report(folder: Path, config: Config, report: dict[str, Any]) -> None:
+    write_json(folder / REPORT, report)
+    write_text(folder / CARD, card(config, report))

@@ -1,0 +1,39 @@
+"""One page per task: records → batch → loss → predictions → metrics."""
+
+from weft.tasks.classify import Classification, Classify
+from weft.tasks.encode import encode
+from weft.tasks.generation import Candidate, Generation
+from weft.tasks.lm import LanguageModelling
+from weft.tasks.tag import Tag, Tagging
+from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Prediction, Scores, Sections, Task, Tree
+from weft.tasks.translate import Translate
+
+TASKS: dict[str, type[Task]] = {
+    "classify": Classify,
+    "lm": LanguageModelling,
+    "tag": Tag,
+    "translate": Translate,
+}
+
+__all__ = [
+    "TASKS",
+    "Batch",
+    "Candidate",
+    "Classification",
+    "Classify",
+    "Codec",
+    "DataConfig",
+    "Facts",
+    "Generation",
+    "LanguageModelling",
+    "Loss",
+    "Prediction",
+    "Scores",
+    "Sections",
+    "Tag",
+    "Tagging",
+    "Task",
+    "Translate",
+    "Tree",
+    "encode",
+]

@@ -1,0 +1,173 @@
+"""Classify: one label for a whole text. Accuracy, F1, a table per class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.data import BadLines, Examples, Labelled, Limit, pad, read_labelled
+from weft.decoding import DecodeConfig
+from weft.errors import DataError
+from weft.metrics import Confusion
+from weft.models import Classifier, ClassifierConfig
+from weft.tasks.labels import ClassScores, collect_labels, require_classes
+from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
+from weft.text import EOS, TextConfig, Tokenizer
+
+
+class LabelledData(DataConfig):
+    """Texts with a label: TSV, CSV, JSONL, or a folder with a file per label."""
+
+    text: str = "text"
+    """Name of the text column where the file has a header."""
+    label: str = "label"
+    """Name of the label column."""
+    max_length: int = Field(400, ge=1)
+    """Most tokens of a training text."""
+    overlong: Literal["error", "truncate", "drop"] = "truncate"
+    """What happens to a longer training text."""
+
+
+@dataclass(frozen=True)
+class LabelledBatch(Batch):
+    """tokens (B, T) with an end token, lengths (B), labels (B)."""
+
+    tokens: Tensor
+    lengths: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The likeliest label and the probability of each."""
+
+    text: str
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+    def __str__(self) -> str:
+        return self.label
+
+    def record(self) -> Tree:
+        return {
+            "text": self.text,
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": self.probabilities,
+        }
+
+
+class Classify:
+    """Labelled texts to a classifier."""
+
+    name = "classify"
+    summary = "labelled texts to a classifier"
+    metric = "accuracy"
+    sections = Sections(LabelledData, TextConfig, ClassifierConfig)
+
+    def __init__(self, codec: Codec, data: LabelledData) -> None:
+        self.codec, self.data = codec, data
+        self.tokenizer: Tokenizer = codec.tokenizers[""]
+
+    @staticmethod
+    def defaults(facts: Facts) -> Tree:
+        mean = facts.characters / max(1, facts.examples)
+        # Names and other single words are spelled; anything longer is read word by word.
+        text = {"kind": "char"} if mean < 16 else {"kind": "word", "size": 20_000, "min_count": 2, "lowercase": True}
+        return {
+            "text": text,
+            "model": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
+            "train": {"epochs": 8 if facts.examples > 20_000 else 20, "rate": 2e-3},
+        }
+
+    @staticmethod
+    def read(path: str | list[str], data: LabelledData, bad: BadLines) -> Iterator[Labelled]:
+        return read_labelled(path, text=data.text, label=data.label, bad=bad)
+
+    @staticmethod
+    def roles(text: TextConfig) -> dict[str, TextConfig]:
+        return {"": text}
+
+    @staticmethod
+    def learn(records: Iterable[Labelled], text: TextConfig) -> Codec:
+        labels = collect_labels((record.label,) for record in records if record.label is not None)
+        require_classes(labels)
+        return Codec({"": Tokenizer.learn((record.text for record in records), text)}, labels)
+
+    @staticmethod
+    def build(model: ClassifierConfig, codec: Codec) -> Classifier:
+        return model.build(len(codec.tokenizers[""]), len(codec.labels))
+
+    def limit(self, *, training: bool) -> Limit | None:
+        return Limit(self.data.max_length, self.data.overlong) if training else None
+
+    def encode(self, records: Sequence[Labelled], limit: Limit | None) -> dict[str, list[list[int]]]:
+        columns: dict[str, list[list[int]]] = {"tokens": [], "labels": []}
+        for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
+            for piece in limit.cut(ids, record.place) if limit else [ids]:
+                columns["tokens"].append([*piece, EOS])
+                columns["labels"].append([self.label(record)])
+        return columns
+
+    def label(self, record: Labelled) -> int:
+        """The number of a record's label; none while it is still to be predicted."""
+        if record.label is None:
+            return UNSEEN
+        if (number := self.codec.label_id(record.label)) == UNSEEN:
+            seen = ", ".join(self.codec.labels[:20])
+            what = f'the label "{record.label}" does not occur in the training data'
+            raise DataError(what, where=record.place, cure=f"it has {seen}")
+        return number
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = columns["tokens"].lengths
+        return lengths
+
+    def collate(self, examples: Examples, rows: Rows) -> LabelledBatch:
+        labels, _ = pad(examples.columns["labels"], rows)
+        return LabelledBatch(*pad(examples.columns["tokens"], rows), labels.flatten())
+
+    def loss(self, model: nn.Module, batch: LabelledBatch, *, label_smoothing: float = 0.0) -> Loss:
+        seen = batch.labels != UNSEEN
+        logits = model(batch.tokens, batch.lengths)
+        return cross_entropy(logits[seen], batch.labels[seen], label_smoothing=label_smoothing)
+
+    def scores(self) -> ClassScores:
+        return ClassScores(Confusion(self.codec.labels))
+
+    def measure(
+        self,
+        model: nn.Module,
+        batch: LabelledBatch,
+        scores: ClassScores,
+        *,
+        records: Sequence[Labelled],
+        decode: DecodeConfig,
+    ) -> None:
+        logits = model(batch.tokens, batch.lengths)
+        scores.add(logits, batch.labels)
+
+    def record(self, source: Any) -> Labelled:
+        return Labelled(str(source), None, place="")
+
+    def predict(
+        self,
+        model: nn.Module,
+        batch: LabelledBatch,
+        *,
+        records: Sequence[Labelled],
+        decode: DecodeConfig,
+    ) -> list[Classification]:
+        answers = []
+        for record, row in zip(records, model(batch.tokens, batch.lengths).float().softmax(-1).tolist(), strict=True):
+            by_label = dict(sorted(zip(self.codec.labels, row, strict=True), key=lambda item: -item[1]))
+            label, probability = next(iter(by_label.items()))
+            answers.append(Classification(record.text, label, probability, by_label))
+        return answers

@@ -1,0 +1,154 @@
+"""Language model: text in, the probability of each next token out. Perplexity, and text that goes on from a prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.data import BadLines, Examples, Limit, Text, pad, read_stream, read_texts
+from weft.decoding import DecodeConfig, search
+from weft.metrics import LossTally
+from weft.models import LanguageModel, LanguageModelConfig
+from weft.tasks.generation import Generation, generations
+from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
+from weft.text import EOS, PAD, SOS, TextConfig, Tokenizer
+
+
+class TextData(DataConfig):
+    """Plain text."""
+
+    unit: Literal["line", "stream"] = "line"
+    """line: each line is a text of its own; stream: the file is one text, line breaks included, cut into pieces."""
+    max_length: int = Field(256, ge=1)
+    """Most tokens in a row of a batch."""
+    overlong: Literal["error", "truncate", "split", "drop"] = "split"
+    """What happens to a longer training text; in evaluation it is always split, so that every token counts."""
+
+
+@dataclass(frozen=True)
+class TextBatch(Batch):
+    """tokens (B, T + 1): each position predicts the next; characters (B, 1): how many the row stands for."""
+
+    tokens: Tensor
+    lengths: Tensor
+    characters: Tensor
+
+
+@dataclass
+class LanguageScores:
+    """Loss over tokens, and over characters so that models with different tokens compare."""
+
+    unit: str
+    loss: LossTally = field(default_factory=LossTally)
+    characters: int = 0
+
+    def metrics(self) -> dict[str, float]:
+        metrics = {"loss": self.loss.loss, "perplexity": self.loss.perplexity}
+        if self.characters:
+            metrics["bits_per_character"] = self.loss.loss * self.loss.count / math.log(2) / self.characters
+        return metrics
+
+    def details(self) -> Tree:
+        return {"perplexity_unit": self.unit, "tokens": self.loss.count}
+
+
+class LanguageModelling:
+    """Plain text to a language model."""
+
+    name = "lm"
+    summary = "plain text to a language model that scores and continues text"
+    metric = "perplexity"
+    sections = Sections(TextData, TextConfig, LanguageModelConfig)
+
+    def __init__(self, codec: Codec, data: TextData) -> None:
+        self.codec, self.data = codec, data
+        self.tokenizer: Tokenizer = codec.tokenizers[""]
+
+    @staticmethod
+    def defaults(facts: Facts) -> Tree:
+        millions = facts.characters / 1e6
+        return {
+            "text": {"kind": "char"} if millions < 0.5 else {"kind": "bpe", "size": 4000 if millions < 5 else 8000},
+            "model": {"embedding": 256, "hidden": 256 if millions < 1 else 512, "dropout": 0.3},
+            "train": {"epochs": 20 if millions < 2 else 10 if millions < 20 else 1, "rate": 3e-3},
+            "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},
+        }
+
+    @staticmethod
+    def read(path: str | list[str], data: TextData, bad: BadLines) -> Iterator[Text]:
+        return (read_texts if data.unit == "line" else read_stream)(path, bad=bad)
+
+    @staticmethod
+    def roles(text: TextConfig) -> dict[str, TextConfig]:
+        return {"": text}
+
+    @staticmethod
+    def learn(records: Iterable[Text], text: TextConfig) -> Codec:
+        return Codec({"": Tokenizer.learn((record.text for record in records), text)})
+
+    @staticmethod
+    def build(model: LanguageModelConfig, codec: Codec) -> LanguageModel:
+        return model.build(len(codec.tokenizers[""]))
+
+    def limit(self, *, training: bool) -> Limit | None:
+        return Limit(self.data.max_length, self.data.overlong if training else "split", overlap=1)
+
+    def encode(self, records: Sequence[Text], limit: Limit | None) -> dict[str, list[list[int]]]:
+        end = [EOS] if self.data.unit == "line" else []
+        columns: dict[str, list[list[int]]] = {"tokens": [], "characters": []}
+        for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
+            whole = [SOS, *ids, *end]
+            pieces = limit.cut(whole, record.place) if limit else [whole]
+            columns["tokens"] += pieces
+            # The first piece stands for all characters of the text, the end of the line included.
+            columns["characters"] += [[0 if number else len(record.text) + len(end)] for number in range(len(pieces))]
+        return columns
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = columns["tokens"].lengths
+        return lengths
+
+    def collate(self, examples: Examples, rows: Rows) -> TextBatch:
+        characters, _ = pad(examples.columns["characters"], rows)
+        return TextBatch(*pad(examples.columns["tokens"], rows), characters)
+
+    def loss(self, model: nn.Module, batch: TextBatch, *, label_smoothing: float = 0.0) -> Loss:
+        assert isinstance(model, LanguageModel)
+        hidden = model(batch.tokens[:, :-1])
+        expected = batch.tokens[:, 1:]
+        real = expected != PAD
+        return cross_entropy(model.output(hidden[real]), expected[real], label_smoothing=label_smoothing)
+
+    def scores(self) -> LanguageScores:
+        return LanguageScores(self.tokenizer.unit)
+
+    def measure(
+        self,
+        model: nn.Module,
+        batch: TextBatch,
+        scores: LanguageScores,
+        *,
+        records: Sequence[Text],
+        decode: DecodeConfig,
+    ) -> None:
+        loss = self.loss(model, batch)
+        scores.loss.add(float(loss.total), loss.count)
+        scores.characters += int(batch.characters.sum())
+
+    def record(self, source: Any) -> Text:
+        return Text(str(source), place="")
+
+    def predict(
+        self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text], decode: DecodeConfig
+    ) -> list[Generation]:
+        assert isinstance(model, LanguageModel)
+        prompts = self.tokenizer.encode_many([record.text for record in records])
+        found = search(model, None, len(records), decode, prefixes=prompts)
+        return generations(self.tokenizer, [record.text for record in records], found, prompts=prompts)

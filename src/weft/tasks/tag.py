@@ -1,0 +1,229 @@
+"""Tag: one label for each word of a sentence, read from the word and from its characters. Accuracy, F1, span F1."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.data import BadLines, Examples, Limit, Tagged, pad, read_tagged
+from weft.decoding import DecodeConfig
+from weft.metrics import Confusion, SpanTally, looks_like_spans
+from weft.models import Spelling, Tagger, TaggerConfig
+from weft.nn import length_mask
+from weft.tasks.labels import ClassScores, collect_labels, require_classes
+from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
+from weft.text import UNK, TextConfig, Tokenizer
+
+SPELLING = TextConfig(kind="char", size=1000)
+PUNCTUATION = string.punctuation + "“”‘’«»…—–¿¡。、，"
+
+
+class TaggedData(DataConfig):
+    """Tagged sentences: CoNLL-U, or columns separated by blanks with an empty line between sentences."""
+
+    field: str = "upos"
+    """The CoNLL-U column that holds the tag."""
+    column: int | None = Field(None, ge=1)
+    """The tag's column in other files, counted from zero; the last one unless given."""
+    max_length: int = Field(200, ge=1)
+    """Most words of a training sentence."""
+    overlong: Literal["error", "truncate", "split", "drop"] = "split"
+    """What happens to a longer training sentence."""
+
+
+@dataclass(frozen=True)
+class TaggedBatch(Batch):
+    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words, and which one stands where (B, T)."""
+
+    words: Tensor
+    lengths: Tensor
+    tags: Tensor
+    spellings: Tensor
+    spelling_lengths: Tensor
+    spelled: Tensor
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """Words with their likeliest tags and how likely those are."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+
+    def record(self) -> Tree:
+        return {"words": list(self.words), "tags": list(self.tags), "probabilities": list(self.probabilities)}
+
+
+@dataclass
+class TagScores(ClassScores):
+    """Single tags, and whole spans where the tags mark spans."""
+
+    spans: SpanTally | None = None
+
+    def metrics(self) -> dict[str, float]:
+        return ({"span_f1": self.spans.f1} if self.spans else {}) | super().metrics()
+
+    def details(self) -> Tree:
+        spans = {"spans": [row._asdict() for row in self.spans.per_class()]} if self.spans else {}
+        return super().details() | spans
+
+
+class Tag:
+    """Tagged sentences to a tagger."""
+
+    name = "tag"
+    summary = "tagged words (parts of speech, names) to a tagger"
+    metric = "accuracy"
+    sections = Sections(TaggedData, TextConfig, TaggerConfig)
+
+    def __init__(self, codec: Codec, data: TaggedData) -> None:
+        self.codec, self.data = codec, data
+        self.words: Tokenizer = codec.tokenizers["words"]
+        self.characters: Tokenizer = codec.tokenizers["characters"]
+        self.spans = looks_like_spans(codec.labels)
+        if self.spans:
+            self.metric = "span_f1"
+
+    @staticmethod
+    def defaults(facts: Facts) -> Tree:
+        return {
+            "text": {"kind": "word", "size": 50_000, "lowercase": True},
+            "model": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
+            "train": {"epochs": 12 if facts.examples > 5_000 else 30, "rate": 3e-3, "batch_tokens": 1024},
+        }
+
+    @staticmethod
+    def read(path: str | list[str], data: TaggedData, bad: BadLines) -> Iterator[Tagged]:
+        return read_tagged(path, field=data.field, column=data.column, bad=bad)
+
+    @staticmethod
+    def roles(text: TextConfig) -> dict[str, TextConfig]:
+        return {"words": text, "characters": SPELLING}
+
+    @staticmethod
+    def learn(records: Iterable[Tagged], text: TextConfig) -> Codec:
+        labels = collect_labels(record.tags or () for record in records)
+        require_classes(labels)
+        words = Tokenizer.learn_words((record.words for record in records), text)
+        characters = Tokenizer.learn((word for record in records for word in record.words), SPELLING)
+        return Codec({"words": words, "characters": characters}, labels)
+
+    @staticmethod
+    def build(model: TaggerConfig, codec: Codec) -> Tagger:
+        return model.build(len(codec.tokenizers["words"]), len(codec.tokenizers["characters"]), len(codec.labels))
+
+    def limit(self, *, training: bool) -> Limit | None:
+        return Limit(self.data.max_length, self.data.overlong) if training else None
+
+    def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:
+        columns: dict[str, list[list[int]]] = {"words": [], "tags": [], "characters": [], "sizes": []}
+        for record in records:
+            places = list(range(len(record.words)))
+            for piece in limit.cut(places, record.place) if limit else [places]:
+                words = [record.words[place] for place in piece]
+                spellings = self.characters.encode_many(words)
+                columns["words"].append(self.words.encode_words(words))
+                columns["tags"].append(
+                    [UNSEEN if record.tags is None else self.codec.label_id(record.tags[place]) for place in piece]
+                )
+                columns["characters"].append([letter for spelling in spellings for letter in spelling])
+                columns["sizes"].append([len(spelling) for spelling in spellings])
+        return columns
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = columns["words"].lengths
+        return lengths
+
+    def collate(self, examples: Examples, rows: Rows) -> TaggedBatch:
+        words, lengths = pad(examples.columns["words"], rows)
+        tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
+        spellings, sizes, spelled = spell(examples, rows, words.shape)
+        return TaggedBatch(words, lengths, tags, spellings, sizes, spelled)
+
+    def logits(self, model: nn.Module, batch: TaggedBatch) -> Tensor:
+        """(B, T, labels)."""
+        spelling = Spelling(batch.spellings, batch.spelling_lengths, batch.spelled)
+        logits: Tensor = model(batch.words, batch.lengths, spelling)
+        return logits
+
+    def loss(self, model: nn.Module, batch: TaggedBatch, *, label_smoothing: float = 0.0) -> Loss:
+        seen = batch.tags != UNSEEN
+        return cross_entropy(self.logits(model, batch)[seen], batch.tags[seen], label_smoothing=label_smoothing)
+
+    def scores(self) -> TagScores:
+        return TagScores(Confusion(self.codec.labels), spans=SpanTally() if self.spans else None)
+
+    def measure(
+        self,
+        model: nn.Module,
+        batch: TaggedBatch,
+        scores: TagScores,
+        *,
+        records: Sequence[Tagged],
+        decode: DecodeConfig,
+    ) -> None:
+        logits = self.logits(model, batch)
+        real = length_mask(batch.lengths, batch.words.size(1))
+        scores.add(logits[real], batch.tags[real])
+        if scores.spans is not None:
+            for record, row in zip(records, logits.argmax(-1).tolist(), strict=True):
+                gold = record.tags or ()
+                scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
+
+    def record(self, source: Any) -> Tagged:
+        """A sentence as a list of words, or as text: then punctuation at a word's ends is split off."""
+        words = self.split(source) if isinstance(source, str) else [str(word) for word in source]
+        return Tagged(tuple(words), None, place="")
+
+    def split(self, text: str) -> list[str]:
+        """Words between blanks, less the punctuation around them unless the whole is a word training saw ("U.S.")."""
+        words: list[str] = []
+        for word in text.split():
+            core = word.strip(PUNCTUATION)
+            if not core or self.words.id(word) != UNK:
+                words.append(word)
+                continue
+            start = word.index(core)
+            words += [*word[:start], core, *word[start + len(core) :]]
+        return words
+
+    def predict(
+        self,
+        model: nn.Module,
+        batch: TaggedBatch,
+        *,
+        records: Sequence[Tagged],
+        decode: DecodeConfig,
+    ) -> list[Tagging]:
+        best, numbers = self.logits(model, batch).float().softmax(-1).max(-1)
+        answers = []
+        for record, row, shares in zip(records, numbers.tolist(), best.tolist(), strict=True):
+            tags = tuple(self.codec.labels[number] for number in row[: len(record.words)])
+            answers.append(Tagging(record.words, tags, tuple(shares[: len(tags)])))
+        return answers
+
+
+def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
+    """Each distinct spelling in these rows once (U, C), their lengths (U), and which stands where (B, T)."""
+    words = examples.columns["sizes"].lengths[np.asarray(rows)]
+    flat = examples.columns["characters"].join(rows)
+    counts = examples.columns["sizes"].join(rows)
+    table = np.zeros((len(counts), int(counts.max(initial=1))), dtype=np.int64)
+    table[np.arange(table.shape[1]) < counts[:, None]] = flat
+    distinct, where = np.unique(table, axis=0, return_inverse=True)
+    spelled = np.zeros(shape, dtype=np.int64)
+    spelled[np.arange(shape[1]) < words[:, None]] = where.reshape(-1)
+    lengths = (distinct != 0).sum(1)
+    return torch.from_numpy(distinct), torch.from_numpy(lengths), torch.from_numpy(spelled)

@@ -1,0 +1,194 @@
+"""What a task is: records → examples → batch → loss, predictions, scores. One page per task stands beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from weft.data import BadLines, Examples, Limit, Record
+from weft.decoding import DecodeConfig
+from weft.settings import Settings
+from weft.text import TextConfig, Tokenizer
+
+Tree = dict[str, Any]
+"""A part of a configuration as plain nested tables."""
+
+Rows = Sequence[int] | NDArray[np.int64]
+"""Numbers of examples."""
+
+UNSEEN = -1
+"""The number of a label that training never saw: never right, and never learned from."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sum of the losses and the number of predictions it is a sum over: count first, divide last."""
+
+    total: Tensor
+    count: int
+
+
+class Facts(NamedTuple):
+    """What the defaults of a task depend on: the size of its training data."""
+
+    examples: int
+    characters: int
+
+
+@dataclass(frozen=True)
+class Codec:
+    """What was learned from the training text before the model: tokenizers by their role, and the labels."""
+
+    tokenizers: Mapping[str, Tokenizer]
+    labels: tuple[str, ...] = ()
+
+    def side(self, role: str) -> Tokenizer:
+        """The tokenizer of a role, or the one that serves all roles."""
+        return self.tokenizers[role] if role in self.tokenizers else self.tokenizers[""]
+
+    @cached_property
+    def label_ids(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+    def label_id(self, label: str) -> int:
+        """The number of a label; `UNSEEN` for one that training never saw."""
+        return self.label_ids.get(label, UNSEEN)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tensors that go through the model together; each task adds its own."""
+
+    def to(self, device: torch.device) -> Self:
+        tensors = {item.name: getattr(self, item.name) for item in fields(self)}
+        return replace(self, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
+
+
+class Prediction(Protocol):
+    """One answer: `str()` is what a terminal shows, `record()` what `--json` writes."""
+
+    def __str__(self) -> str: ...
+
+    def record(self) -> Tree: ...
+
+
+class Scores(Protocol):
+    """The running sums of one evaluation."""
+
+    def metrics(self) -> dict[str, float]:
+        """The numbers a report has."""
+        ...
+
+    def details(self) -> Tree:
+        """What explains them: tables, signatures, units."""
+        ...
+
+
+class DataConfig(Settings):
+    """The `[data]` section as every task has it."""
+
+    train: str | list[str]
+    """Training examples."""
+    valid: str | list[str] | None = None
+    """Validation examples; without them a part of `train` is set aside."""
+    test: str | list[str] | None = None
+    """Test examples, looked at once, when training is over."""
+
+
+class Sections(NamedTuple):
+    """The types of the three sections of a configuration that differ between tasks."""
+
+    data: type[DataConfig]
+    text: type[TextConfig]
+    model: type[Settings]
+
+
+class Task(Protocol):
+    """A task owns its record type, its data formats and its defaults, and nothing else."""
+
+    name: str
+    summary: str
+    metric: str
+    sections: Sections
+    codec: Codec
+
+    def __init__(self, codec: Codec, data: Any) -> None: ...
+
+    @staticmethod
+    def defaults(facts: Facts) -> Tree:
+        """Settings that suit training data of this size, below whatever the user says."""
+        ...
+
+    @staticmethod
+    def read(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
+        """The records of a file."""
+        ...
+
+    @staticmethod
+    def roles(text: Any) -> dict[str, TextConfig]:
+        """The tokenizers of the task by their role, each with its settings."""
+        ...
+
+    @staticmethod
+    def learn(records: Iterable[Any], text: Any) -> Codec:
+        """Tokenizers and labels from the training records."""
+        ...
+
+    @staticmethod
+    def build(model: Any, codec: Codec) -> nn.Module:
+        """The network, with sizes known only now."""
+        ...
+
+    def limit(self, *, training: bool) -> Limit | None:
+        """The longest example and what to do with longer ones."""
+        ...
+
+    def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
+        """Columns of token ids; a limit may drop a record or cut it into several rows."""
+        ...
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        """How long each example is in a padded batch."""
+        ...
+
+    def collate(self, examples: Examples, rows: Rows) -> Any:
+        """The batch of these rows."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Any, *, label_smoothing: float = 0.0) -> Loss:
+        """The loss of a batch; padding never counts."""
+        ...
+
+    def scores(self) -> Scores:
+        """Running sums for `measure` to add to."""
+        ...
+
+    def measure(
+        self, model: nn.Module, batch: Any, scores: Any, *, records: Sequence[Any], decode: DecodeConfig
+    ) -> None:
+        """Add a batch to the scores."""
+        ...
+
+    def record(self, source: Any) -> Record:
+        """An input to predict for, as a record without its answer."""
+        ...
+
+    def predict(
+        self, model: nn.Module, batch: Any, *, records: Sequence[Any], decode: DecodeConfig
+    ) -> Sequence[Prediction]:
+        """Answers for a batch, in its order."""
+        ...
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Loss:
+    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32."""
+    total = F.cross_entropy(logits.float(), targets, reduction="sum", label_smoothing=label_smoothing)
+    return Loss(total, targets.numel())

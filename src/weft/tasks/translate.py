@@ -1,0 +1,207 @@
+"""Translate: any sequence to any other. Pairs in, text out, BLEU and chrF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from weft.data import BadLines, Examples, Limit, Pair, pad, read_pairs
+from weft.decoding import DecodeConfig, search
+from weft.metrics import LossTally, TranslationTally
+from weft.models import Translator, TranslatorConfig
+from weft.settings import Settings
+from weft.tasks.generation import Generation, generations
+from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
+from weft.text import EOS, PAD, SOS, TextConfig, Tokenizer
+
+
+class PairData(DataConfig):
+    """Sentence pairs: TSV, CSV or JSONL, or two files with a sentence per line."""
+
+    source: str = "source"
+    """Name of the source column where the file has a header."""
+    target: str = "target"
+    """Name of the target column."""
+    max_length: int = Field(200, ge=1)
+    """Most tokens on either side of a training pair."""
+    overlong: Literal["error", "truncate", "drop"] = "drop"
+    """What happens to a longer training pair."""
+
+
+class SideText(Settings):
+    """What one side of a pair does differently."""
+
+    kind: Literal["char", "word", "bpe", "unigram"] | None = None
+    size: int | None = Field(None, ge=1)
+    min_count: int | None = Field(None, ge=1)
+    lowercase: bool | None = None
+    punctuation: Literal["split", "keep"] | None = None
+
+    def given(self) -> Tree:
+        return self.model_dump(exclude_none=True)
+
+
+class PairText(TextConfig):
+    """Tokens of both sides; `[text.source]` and `[text.target]` say where they differ."""
+
+    shared: bool = False
+    """One vocabulary for both sides."""
+    source: SideText = Field(default_factory=SideText)
+    """What differs on the source side."""
+    target: SideText = Field(default_factory=SideText)
+    """What differs on the target side."""
+
+    @model_validator(mode="after")
+    def _shared_means_same(self) -> PairText:
+        if self.shared and (self.source.given() or self.target.given()):
+            raise ValueError("shared = true leaves no room for [text.source] or [text.target]; remove one of the two")
+        return self
+
+    def side(self, side: SideText) -> TextConfig:
+        """The settings of one side."""
+        common = {name: getattr(self, name) for name in TextConfig.model_fields}
+        return TextConfig(**common | side.given())
+
+
+@dataclass(frozen=True)
+class PairBatch(Batch):
+    """source (B, S) ends with the end token; target (B, T) starts with the start token and ends with the end token."""
+
+    source: Tensor
+    source_lengths: Tensor
+    target: Tensor
+    target_lengths: Tensor
+
+
+@dataclass
+class TranslationScores:
+    """Loss on the reference and overlap of the output with it."""
+
+    loss: LossTally = field(default_factory=LossTally)
+    texts: TranslationTally = field(default_factory=TranslationTally)
+
+    def metrics(self) -> dict[str, float]:
+        return {
+            "bleu": self.texts.bleu,
+            "chrf": self.texts.chrf,
+            "exact": self.texts.exact,
+            "loss": self.loss.loss,
+            "perplexity": self.loss.perplexity,
+        }
+
+    def details(self) -> Tree:
+        return {"bleu_signature": self.texts.bleu_signature, "chrf_signature": self.texts.chrf_signature}
+
+
+class Translate:
+    """Sentence pairs to a translator."""
+
+    name = "translate"
+    summary = "sentence pairs to a translator (or any other sequence to sequence)"
+    metric = "bleu"
+    sections = Sections(PairData, PairText, TranslatorConfig)
+
+    def __init__(self, codec: Codec, data: PairData) -> None:
+        self.codec, self.data = codec, data
+        self.source, self.target = codec.side("source"), codec.side("target")
+
+    @staticmethod
+    def defaults(facts: Facts) -> Tree:
+        large = facts.examples > 100_000
+        return {
+            "text": {"kind": "bpe", "size": 8000 if large else 4000 if facts.examples > 5_000 else 1000},
+            "model": {
+                "encoder": {"embedding": 256, "hidden": 256, "dropout": 0.1 if large else 0.2},
+                "decoder": {"embedding": 256, "hidden": 256, "dropout": 0.1 if large else 0.2},
+            },
+            "train": {"epochs": 8 if large else 12 if facts.examples > 20_000 else 30, "label_smoothing": 0.1},
+            "decode": {"beam": 4, "length_penalty": 1.0},
+        }
+
+    @staticmethod
+    def read(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
+        return read_pairs(path, source=data.source, target=data.target, bad=bad)
+
+    @staticmethod
+    def roles(text: PairText) -> dict[str, TextConfig]:
+        return {"": text} if text.shared else {"source": text.side(text.source), "target": text.side(text.target)}
+
+    @staticmethod
+    def learn(records: Iterable[Pair], text: PairText) -> Codec:
+        texts = {
+            "": (side for pair in records for side in (pair.source, pair.target or "")),
+            "source": (pair.source for pair in records),
+            "target": (pair.target or "" for pair in records),
+        }
+        return Codec({role: Tokenizer.learn(texts[role], side) for role, side in Translate.roles(text).items()})
+
+    @staticmethod
+    def build(model: TranslatorConfig, codec: Codec) -> Translator:
+        source, target = codec.side("source"), codec.side("target")
+        return model.build(len(source), len(target), shared=source is target)
+
+    def limit(self, *, training: bool) -> Limit | None:
+        return Limit(self.data.max_length, self.data.overlong) if training else None
+
+    def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[list[int]]]:
+        columns: dict[str, list[list[int]]] = {"source": [], "target": []}
+        sources = self.source.encode_many([pair.source for pair in records])
+        targets = self.target.encode_many([pair.target or "" for pair in records])
+        for pair, source, target in zip(records, sources, targets, strict=True):
+            if limit is not None:
+                cut_source, cut_target = limit.cut(source, pair.place), limit.cut(target, pair.place)
+                if not cut_source or not cut_target:
+                    continue
+                source, target = cut_source[0], cut_target[0]
+            columns["source"].append([*source, EOS])
+            columns["target"].append([SOS, *target, EOS])
+        return columns
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        longer: NDArray[np.int64] = np.maximum(columns["source"].lengths, columns["target"].lengths)
+        return longer
+
+    def collate(self, examples: Examples, rows: Rows) -> PairBatch:
+        return PairBatch(*pad(examples.columns["source"], rows), *pad(examples.columns["target"], rows))
+
+    def loss(self, model: nn.Module, batch: PairBatch, *, label_smoothing: float = 0.0) -> Loss:
+        assert isinstance(model, Translator)
+        hidden = model(batch.source, batch.source_lengths, batch.target[:, :-1])
+        expected = batch.target[:, 1:]
+        real = expected != PAD
+        return cross_entropy(model.output(hidden[real]), expected[real], label_smoothing=label_smoothing)
+
+    def scores(self) -> TranslationScores:
+        return TranslationScores()
+
+    def measure(
+        self,
+        model: nn.Module,
+        batch: PairBatch,
+        scores: TranslationScores,
+        *,
+        records: Sequence[Pair],
+        decode: DecodeConfig,
+    ) -> None:
+        loss = self.loss(model, batch)
+        scores.loss.add(float(loss.total), loss.count)
+        for pair, answer in zip(records, self.predict(model, batch, records=records, decode=decode), strict=True):
+            scores.texts.add(answer.text, pair.target or "")
+
+    def record(self, source: Any) -> Pair:
+        return Pair(str(source), None, place="")
+
+    def predict(
+        self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair], decode: DecodeConfig
+    ) -> list[Generation]:
+        assert isinstance(model, Translator)
+        memory = model.encode(batch.source, batch.source_lengths)
+        limits = (2 * batch.source_lengths + 20).tolist()
+        found = search(model, memory, len(records), decode, limits=limits)
+        return generations(self.target, [pair.source for pair in records], found)

@@ -1,0 +1,52 @@
+"""The `[text]` section: what a token is and how many there may be."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from weft.errors import ConfigError, WeftError
+from weft.settings import Settings
+from weft.text.vocabulary import SPECIALS, nothing_to_learn
+
+BYTES = 256
+"""Every vocabulary but that of words holds all bytes, so no text is unknown to it."""
+
+
+class TextConfig(Settings):
+    """How text becomes tokens."""
+
+    kind: Literal["char", "word", "bpe", "unigram"] = "bpe"
+    """Characters, words, or subwords learned from the training text."""
+
+    size: int = Field(default=8000, ge=1)
+    """The most entries the vocabulary may have, special tokens and bytes included."""
+
+    min_count: int = Field(default=1, ge=1)
+    """Characters, words and merges seen fewer times are left out; unigram pieces come from words seen this often."""
+
+    lowercase: bool = False
+    """Turn all text to lower case first."""
+
+    punctuation: Literal["split", "keep"] = "split"
+    """Words only: make each punctuation mark a token, or cut at blanks alone."""
+
+
+def check(config: TextConfig) -> None:
+    """Raise `ConfigError` if no vocabulary can fulfil the settings."""
+    smallest = len(SPECIALS) + (1 if config.kind == "word" else BYTES)
+    if config.size < smallest:
+        held = "a word" if config.kind == "word" else f"the {BYTES} bytes"
+        raise ConfigError(
+            f"{config.size} leaves no room for the {len(SPECIALS)} special tokens and {held} (kind = {config.kind!r})",
+            where="text.size",
+            cure=f"use at least {smallest}",
+        )
+
+
+def no_words(config: TextConfig) -> WeftError:
+    """Why a vocabulary that is learned from words has none to learn from."""
+    if config.min_count == 1:
+        return nothing_to_learn()
+    return ConfigError(f"{config.min_count} leaves no word", where="text.min_count", cure="lower it")

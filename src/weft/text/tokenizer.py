@@ -1,0 +1,116 @@
+"""Text to token ids and back: learned from a stream of texts, kept in one tokenizer.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tokenizers
+
+from weft.errors import ConfigError, DataError
+from weft.text.bpe import learn_bpe
+from weft.text.characters import learn_characters
+from weft.text.config import TextConfig, check
+from weft.text.file import read_tokenizer
+from weft.text.pipeline import assemble, no_panic, normalizer
+from weft.text.unigram import learn_unigram
+from weft.text.vocabulary import EOS, PAD, SOS, UNK
+from weft.text.words import learn_split_words, learn_words
+
+UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword"}
+
+_LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
+_SILENT = frozenset({PAD, SOS, EOS})
+
+
+class Tokenizer:
+    """A vocabulary with the rules that cut text into its entries.
+
+    For every kind but `word`, and any Unicode text s without special tokens, `decode(encode(s)) == s`, or the
+    lower-cased s with `lowercase`. A special token written in the text is one token and is never split.
+    """
+
+    def __init__(self, inner: tokenizers.Tokenizer, config: TextConfig) -> None:
+        """Use `learn`, `learn_words` or `load`."""
+        self._inner = inner
+        self._ids: dict[str, int] = inner.get_vocab()
+        self._normalize = normalizer(config)
+        self.config = config
+        self.kind: str = config.kind
+        self.unit: str = UNITS[config.kind]
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], config: TextConfig) -> Tokenizer:
+        """Learn the vocabulary from a stream of texts, which is read once and not kept.
+
+        The same texts give the same vocabulary. Subwords are learned from the first `SAMPLE_CHARACTERS`.
+        """
+        check(config)
+        with no_panic(lambda reason: DataError(f"no vocabulary could be learned: {reason}")):
+            return cls(assemble(_LEARN[config.kind](texts, config), config), config)
+
+    @classmethod
+    def learn_words(cls, sentences: Iterable[Sequence[str]], config: TextConfig) -> Tokenizer:
+        """Learn from sentences that are already split into words; `kind` must be "word"."""
+        _check_words(config)
+        check(config)
+        return cls(assemble(learn_split_words(sentences, config), config), config)
+
+    @classmethod
+    def load(cls, path: str | Path, config: TextConfig) -> Tokenizer:
+        """Read what `save` wrote for the same config."""
+        return cls(read_tokenizer(Path(path), config), config)
+
+    def save(self, path: str | Path) -> None:
+        """Write one JSON file that the `tokenizers` library reads as it is."""
+        Path(path).write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text; no start or end token is added."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, on all cores."""
+        with no_panic(lambda reason: DataError(f"a text cannot be encoded: {reason}")):
+            encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def encode_words(self, words: Sequence[str]) -> list[int]:
+        """One id for each word, whatever it contains."""
+        return self.encode_words_many([words])[0]
+
+    def encode_words_many(self, sentences: Iterable[Sequence[str]]) -> list[list[int]]:
+        """For each sentence, one id for each of its words."""
+        _check_words(self.config)
+        ids, normalize = self._ids, self._normalize
+        return [[ids.get(normalize(word), UNK) for word in words] for words in sentences]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of some ids; padding, start and end are dropped, the other special tokens are written out."""
+        return self._inner.decode([index for index in ids if index not in _SILENT], skip_special_tokens=False)
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The vocabulary entry of each id. Subwords are written in byte letters; `decode([id])` is what they say."""
+        return [self.token(index) for index in ids]
+
+    def token(self, index: int) -> str:
+        """The vocabulary entry of an id."""
+        entry = self._inner.id_to_token(index)
+        if entry is None:
+            raise IndexError(f"token id {index} is not below the vocabulary size {len(self)}")
+        return entry
+
+    def id(self, token: str) -> int:
+        """The id of a vocabulary entry, or that of the unknown token."""
+        return self._ids.get(token, UNK)
+
+    def __len__(self) -> int:
+        """The number of entries, special tokens included."""
+        return len(self._ids)
+
+
+def _check_words(config: TextConfig) -> None:
+    if config.kind != "word":
+        raise ConfigError(
+            f'"{config.kind}" does not give one token for each word', where="text.kind", cure='use "word" for tagging'
+        )

@@ -1,0 +1,37 @@
+"""A vocabulary of words: from running text, or from sentences that are already split into words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tokenizers import models, trainers
+
+from weft.text.config import TextConfig, no_words
+from weft.text.pipeline import assemble, empty_model, normalizer, word_model
+from weft.text.vocabulary import SPECIALS, plain, rank
+
+
+def learn_words(texts: Iterable[str], config: TextConfig) -> models.WordLevel:
+    """Split every text, count its words and keep the most frequent."""
+    tokenizer = assemble(empty_model("word"), config)
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=config.size, min_frequency=config.min_count, special_tokens=list(SPECIALS), show_progress=False
+    )
+    tokenizer.train_from_iterator(plain(texts, normalizer(config)), trainer)
+    vocab = tokenizer.get_vocab()
+    return _model(sorted(vocab.keys() - set(SPECIALS), key=vocab.__getitem__), config)
+
+
+def learn_split_words(sentences: Iterable[Sequence[str]], config: TextConfig) -> models.WordLevel:
+    """Count words that were split by someone else, whatever stands inside them."""
+    normalize = normalizer(config)
+    counts = Counter(normalize(word) for words in sentences for word in words)
+    room = config.size - len(SPECIALS)
+    return _model(rank(counts, room=room, min_count=config.min_count), config)
+
+
+def _model(words: list[str], config: TextConfig) -> models.WordLevel:
+    if not words:
+        raise no_words(config)
+    return word_model(words)

@@ -1,0 +1,30 @@
+"""The loop, and what it needs: optimizer, schedule, precision, journal, the best model so far."""
+
+from weft.training.best import Best
+from weft.training.config import TrainConfig
+from weft.training.device import choose_device, precise, set_seed, set_threads
+from weft.training.events import Ended, Event, Started, Validated
+from weft.training.interrupt import Interrupt
+from weft.training.journal import Journal
+from weft.training.loop import Step, steps
+from weft.training.optimizer import OPTIMIZERS, SCHEDULES, build_optimizer
+
+__all__ = [
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "Best",
+    "Ended",
+    "Event",
+    "Interrupt",
+    "Journal",
+    "Started",
+    "Step",
+    "TrainConfig",
+    "Validated",
+    "build_optimizer",
+    "choose_device",
+    "precise",
+    "set_seed",
+    "set_threads",
+    "steps",
+]

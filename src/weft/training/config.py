@@ -1,0 +1,63 @@
+"""The `[train]` section."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from weft.settings import Settings, known
+from weft.training.optimizer import OPTIMIZERS, SCHEDULES
+
+
+class TrainConfig(Settings):
+    """How a model learns. Where a default depends on the task and on the size of the data, the task says so."""
+
+    epochs: int | None = Field(None, ge=1)
+    """Passes over the training data; give this or `steps`."""
+    steps: int | None = Field(None, ge=1)
+    """Updates in all; give this or `epochs`."""
+    batch_tokens: int = Field(4096, ge=1)
+    """Tokens in a batch, padding counted."""
+    optimizer: str = "adamw"
+    """adam, adamw, radam or sgd."""
+    rate: float = Field(2e-3, gt=0.0)
+    """The peak learning rate."""
+    schedule: str = "cosine"
+    """How the rate goes on after the warm-up: constant, cosine, linear or inverse_sqrt."""
+    warmup: int = Field(100, ge=0)
+    """Updates over which the rate rises to its peak."""
+    weight_decay: float = Field(0.01, ge=0.0)
+    """Pull of the matrices towards zero."""
+    clip: float = Field(1.0, ge=0.0)
+    """Largest norm of the gradient; 0 turns clipping off."""
+    label_smoothing: float = Field(0.0, ge=0.0, lt=1.0)
+    """Share of the target's probability given to all other outcomes."""
+    evaluate_every: int | None = Field(None, ge=1)
+    """Updates between two validations; by default an epoch, or 1000 updates if that is less."""
+    metric: str | None = None
+    """The validation metric that picks the best model and stops early; by default the task's own."""
+    patience: int = Field(8, ge=1)
+    """Validations without a better score after which training stops."""
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    """auto is bf16 on CUDA and float32 elsewhere."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, mps; auto takes CUDA where there is one."""
+    threads: int = Field(0, ge=0)
+    """Processor threads; 0 uses all cores."""
+
+    @field_validator("optimizer")
+    @classmethod
+    def _known_optimizer(cls, name: str) -> str:
+        return known(name, OPTIMIZERS)
+
+    @field_validator("schedule")
+    @classmethod
+    def _known_schedule(cls, name: str) -> str:
+        return known(name, SCHEDULES)
+
+    @model_validator(mode="after")
+    def _epochs_or_steps(self) -> TrainConfig:
+        if self.epochs is not None and self.steps is not None:
+            raise ValueError(f"epochs = {self.epochs} and steps = {self.steps} are both given; keep one of them")
+        return self

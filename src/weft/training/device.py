@@ -1,0 +1,47 @@
+"""Where the numbers are: device, threads, precision, seed."""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+
+from weft.errors import ConfigError
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one and the processor elsewhere."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f'"{name}" cannot be used: {reason}', where="train.device", cure="try cpu or auto") from None
+    return device
+
+
+def set_threads(threads: int) -> None:
+    """Use that many processor threads; 0 means what OMP_NUM_THREADS says, or every core this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    torch.set_num_threads(threads or (int(asked) if asked.isdigit() and asked != "0" else cores))
+
+
+def set_seed(seed: int) -> None:
+    """Start every source of chance from the same point."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def precise(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """The context in which a model computes."""
+    if precision == "bf16" or (precision == "auto" and device.type == "cuda"):
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()

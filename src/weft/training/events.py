@@ -1,0 +1,43 @@
+"""What happens in a training, as values that a journal writes and a terminal shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from weft.training.loop import Step
+
+
+@dataclass(frozen=True)
+class Started:
+    """The data is read and the model is built."""
+
+    task: str
+    examples: int
+    valid: int
+    parameters: int
+    steps: int
+    steps_per_epoch: int
+    device: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Validated:
+    """The model was scored on the validation data; `best` if better than ever before."""
+
+    step: int
+    metrics: dict[str, float]
+    best: bool
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The last event: why training stopped. `signal` is the number of the signal that asked for it, or 0."""
+
+    step: int
+    reason: str
+    signal: int = 0
+
+
+Event: TypeAlias = Started | Step | Validated | Ended

@@ -1,0 +1,107 @@
+"""What a person sees while a model learns: a live bar on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from weft.training.events import Ended, Event, Started, Validated
+from weft.training.loop import Step
+
+PLAIN_SECONDS = 10.0
+"""Time between two lines about the loss where there is no terminal to draw on."""
+
+
+class Watch:
+    """Consumes the events of a training and shows them on standard error."""
+
+    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True, highlight=False)
+        self.quiet = quiet
+        self.bar: Progress | None = None
+        self.job: TaskID | None = None
+        self.started: Started | None = None
+        self.loss = self.speed = 0.0
+        self.shown = time.monotonic()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def show(self, event: Event) -> None:
+        if self.quiet:
+            return
+        match event:
+            case Started():
+                self._start(event)
+            case Step():
+                self._step(event)
+            case Validated():
+                self._validated(event)
+            case Ended():
+                self._close()
+
+    def _start(self, event: Started) -> None:
+        self.started = event
+        for note in event.notes:
+            self.console.print(f"[yellow]note[/] {note}", soft_wrap=True)
+        self.console.print(
+            f"[bold]{event.task}[/]  {event.examples:,} training examples  {event.valid:,} validation  "
+            f"{event.parameters:,} parameters  {event.device}",
+            soft_wrap=True,
+        )
+        if self.console.is_terminal:
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[state]}"),
+                TimeRemainingColumn(compact=True),
+                console=self.console,
+                transient=True,
+            )
+            self.job = self.bar.add_task("training", total=event.steps, state="")
+            self.bar.start()
+
+    def _step(self, step: Step) -> None:
+        # Single batches jump about; a running mean over some twenty of them can be read.
+        weight = 0.05 if self.loss else 1.0
+        self.loss += weight * (step.loss - self.loss)
+        self.speed += weight * (step.tokens / max(step.seconds, 1e-9) - self.speed)
+        state = f"loss {self.loss:.3f}  {self.speed:,.0f} tokens/s"
+        if self.bar is not None and self.job is not None:
+            self.bar.update(self.job, completed=step.number, state=state, description=self._epoch(step.number))
+        elif time.monotonic() - self.shown > PLAIN_SECONDS and self.started is not None:
+            self.shown = time.monotonic()
+            self.console.print(f"step {step.number}/{self.started.steps}  {state}", soft_wrap=True)
+
+    def _validated(self, event: Validated) -> None:
+        self.shown = time.monotonic()
+        numbers = "  ".join(f"{name} {show_metric(name, value)}" for name, value in event.metrics.items())
+        mark = "[green]*[/]" if event.best else " "
+        self.console.print(f"{self._epoch(event.step)}  loss {self.loss:.3f}  valid: {numbers} {mark}", soft_wrap=True)
+
+    def _epoch(self, step: int) -> str:
+        if self.started is None:
+            return f"step {step}"
+        epochs = -(-self.started.steps // self.started.steps_per_epoch)
+        return f"epoch {-(-step // self.started.steps_per_epoch):>{len(str(epochs))}}/{epochs}"
+
+    def _close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+
+PERCENT = ("accuracy", "f1", "span_f1", "exact", "majority")
+
+
+def show_metric(name: str, value: Any) -> str:
+    """Shares as percentages, BLEU and chrF with one digit after the point, everything else with three."""
+    if name in PERCENT:
+        return f"{100 * value:.2f}%"
+    return f"{value:.1f}" if name in ("bleu", "chrf") else f"{value:.3f}" if value < 100 else f"{value:,.0f}"

@@ -1,0 +1,89 @@
+"""What several tests use: the command line called in this process, and small made-up data for every task."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+# Two workers on two cores: threads that wait for each other at every barrier would take a hundred times as long.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+NUMBERS = {"one": "un", "two": "deux", "three": "trois", "four": "quatre", "five": "cinq", "six": "six"}
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def weft(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Outcome]:
+    """Run the command line in an empty folder: weft("train", "lm", "text.txt") -> exit code and both outputs."""
+    from weft.cli import main, output
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*words: str) -> Outcome:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["weft", *words])
+        monkeypatch.setattr(output.errors, "_file", None)
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capsys.readouterr()
+        return Outcome(int(left.value.code or 0), out, err)
+
+    return run
+
+
+def write_lines(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    """Numbers in English, and in French in reverse order."""
+    draw = random.Random(0)
+    chosen = [[draw.choice(list(NUMBERS)) for _ in range(draw.randint(2, 4))] for _ in range(300)]
+    lines = [f"{' '.join(row)}\t{' '.join(NUMBERS[word] for word in reversed(row))}" for row in chosen]
+    return write_lines(tmp_path / "pairs.tsv", lines)
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> str:
+    """Colours and animals, told apart by any of their words."""
+    draw = random.Random(0)
+    kinds = {"colour": ["red", "green", "blue", "black"], "animal": ["cat", "dog", "cow", "fox"]}
+    lines = ["text\tlabel"]
+    for _ in range(200):
+        label = draw.choice(list(kinds))
+        lines.append(f"the {draw.choice(kinds[label])} and the {draw.choice(kinds[label])}\t{label}")
+    return write_lines(tmp_path / "labelled.tsv", lines)
+
+
+@pytest.fixture
+def tagged(tmp_path: Path) -> str:
+    """Two columns; the tag follows from the word."""
+    draw = random.Random(0)
+    tags = {"the": "DET", "a": "DET", "cat": "NOUN", "dog": "NOUN", "sleeps": "VERB", "runs": "VERB"}
+    lines: list[str] = []
+    for _ in range(150):
+        row = [draw.choice(["the", "a"]), draw.choice(["cat", "dog"]), draw.choice(["sleeps", "runs"])]
+        lines += [f"{word} {tags[word]}" for word in row] + [""]
+    return write_lines(tmp_path / "tagged.txt", lines)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> str:
+    """Sentences of a tiny grammar."""
+    draw = random.Random(0)
+    lines = [f"the {draw.choice(['cat', 'dog'])} {draw.choice(['sleeps', 'runs'])} {n} times" for n in range(150)]
+    return write_lines(tmp_path / "texts.txt", lines)

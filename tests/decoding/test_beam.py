@@ -1,0 +1,134 @@
+"""Beam search between its two ends: greedy search and exhaustive search."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from weft.decoding import DecodeConfig, search, search_exhaustive
+from weft.decoding.beam import search_beam
+from weft.decoding.greedy import search_greedy
+from weft.decoding.request import prepare
+from weft.errors import ConfigError
+from weft.text import EOS, MASK, PAD, SOS, UNK
+
+YES, OK = 5, 6
+YES_OK = {
+    (): {YES: 0.5, OK: 0.4, EOS: 0.1},
+    (YES,): {YES: 0.4, OK: 0.3, EOS: 0.3},
+    (OK,): {YES: 0.2, OK: 0.7, EOS: 0.1},
+}
+AGAIN = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PENALTIES = st.sampled_from([0.0, 0.5, 1.0, 2.0])
+
+
+def test_greedy_misses_what_beam_and_exhaustive_search_find(table_model: Any) -> None:
+    model = table_model(YES_OK, vocabulary=7)
+    greedy = DecodeConfig(beam=1, length_penalty=0.0, max_length=3)
+    beam = DecodeConfig(beam=2, length_penalty=0.0, max_length=3)
+    ((first,),) = search(model, None, 1, greedy)
+    ((second,),) = search(model, None, 1, beam)
+    ((best,),) = search_exhaustive(model, None, 1, beam)
+    assert (first.tokens, first.score) == ((YES, YES), pytest.approx(-1.6094379))
+    assert (second.tokens, second.score) == ((OK, OK), pytest.approx(-1.2729657))
+    assert (best.tokens, best.score) == ((OK, OK), pytest.approx(-1.2729657))
+    assert second.finished
+
+
+def test_the_whole_list_of_the_worked_example(table_model: Any) -> None:
+    """All seven texts with their probabilities, best first."""
+    model = table_model(YES_OK, vocabulary=7)
+    config = DecodeConfig(beam=7, n_best=7, length_penalty=0.0, max_length=3)
+    (found,) = search(model, None, 1, config)
+    assert [math.exp(one.score) for one in found] == pytest.approx([0.28, 0.2, 0.15, 0.15, 0.1, 0.08, 0.04])
+    assert [one.tokens for one in found if one.tokens not in ((YES,), (YES, OK))] == [
+        (OK, OK),
+        (YES, YES),
+        (),
+        (OK, YES),
+        (OK,),
+    ]
+
+
+@given(seed=st.integers(0, 10_000), penalty=PENALTIES, data=st.data())
+@AGAIN
+def test_greedy_is_a_beam_of_one(random_model: Any, seed: int, penalty: float, data: st.DataObject) -> None:
+    model = random_model(seed=seed, sentences=4)
+    config = DecodeConfig(beam=1, length_penalty=penalty, max_length=8, min_length=data.draw(st.integers(0, 2)))
+    prefixes = data.draw(st.lists(st.lists(st.integers(5, 7), max_size=2), min_size=4, max_size=4))
+    request = prepare(model, 4, config, prefixes=prefixes, limits=None, forbid=(PAD, SOS, MASK))
+    texts = []
+    for find in (search_greedy, search_beam):
+        trail, ends = find(model, model.memory, request)
+        read = {end.sentence: (trail.read(end.step, end.candidate, first=0).tokens, end.finished) for end in ends}
+        texts.append(read)
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 4
+
+
+@given(seed=st.integers(0, 10_000), penalty=PENALTIES, n_best=st.integers(1, 6), data=st.data())
+@AGAIN
+def test_a_beam_that_keeps_everything_is_exhaustive(
+    random_model: Any, seed: int, penalty: float, n_best: int, data: st.DataObject
+) -> None:
+    """Three tokens and eos, up to four steps: 1 + 3 + 9 + 27 texts that end and 81 that the limit cuts."""
+    model = random_model(seed=seed, sentences=2)
+    forbid = (PAD, SOS, MASK, UNK)
+    config = DecodeConfig(
+        beam=121, n_best=n_best, length_penalty=penalty, max_length=4, min_length=data.draw(st.integers(0, 2))
+    )
+    prefixes = data.draw(st.lists(st.lists(st.integers(5, 7), max_size=2), min_size=2, max_size=2))
+    limits = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=2))
+    asked = {"prefixes": prefixes, "limits": limits, "forbid": forbid}
+    found = search(model, model.memory, 2, config, **asked)
+    expected = search_exhaustive(model, model.memory, 2, config, **asked)
+    for ours, oracle in zip(found, expected, strict=True):
+        assert [(one.tokens, one.finished) for one in ours] == [(one.tokens, one.finished) for one in oracle]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in oracle])
+
+
+@given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), penalty=PENALTIES)
+@AGAIN
+def test_the_list_is_ordered_and_has_no_text_twice(random_model: Any, seed: int, beam: int, penalty: float) -> None:
+    model = random_model(seed=seed, sentences=2)
+    config = DecodeConfig(beam=beam, n_best=beam, length_penalty=penalty, max_length=8)
+    for found in search(model, model.memory, 2, config):
+        assert len(found) == beam
+        assert len({(one.tokens, one.finished) for one in found}) == beam
+        ranks = [(one.finished, one.score) for one in found]
+        assert ranks == sorted(ranks, reverse=True)
+
+
+def test_a_sentence_stops_when_nothing_can_pass_what_it_has(table_model: Any) -> None:
+    """By sums, 0.9 at the first step cannot be passed: one step is enough, though the limit is far."""
+    table = {(): {EOS: 0.9, YES: 0.1}, (YES,): {YES: 1.0}, (YES, YES): {YES: 1.0}}
+    model = table_model(table, vocabulary=7)
+    ((found,),) = search(model, None, 1, DecodeConfig(beam=3, length_penalty=0.0, max_length=200))
+    assert found.tokens == ()
+    assert len(model.rows_seen) == 1
+
+
+def test_a_sentence_stops_after_as_many_ends_as_the_beam_is_wide(table_model: Any) -> None:
+    model = table_model({(YES,) * said: {YES: 0.6, EOS: 0.4} for said in range(50)}, vocabulary=7)
+    config = DecodeConfig(beam=3, n_best=3, max_length=50)
+    (found,) = search(model, None, 1, config)
+    assert len(model.rows_seen) == 3
+    assert [len(one.tokens) for one in found] == [2, 1, 0]
+
+
+def test_a_whole_text_comes_before_one_that_the_limit_cut(table_model: Any) -> None:
+    table = {(): {YES: 0.99, EOS: 0.01}, (YES,): {YES: 1.0}}
+    model = table_model(table, vocabulary=7)
+    (found,) = search(model, None, 1, DecodeConfig(beam=2, n_best=2, max_length=2))
+    assert [(one.tokens, one.finished) for one in found] == [((), True), ((YES, YES), False)]
+    assert found[0].score < found[1].score
+
+
+def test_exhaustive_search_refuses_what_would_take_too_long(random_model: Any) -> None:
+    model = random_model()
+    with pytest.raises(ConfigError, match="8 tokens and 20 steps make too many texts"):
+        search_exhaustive(model, model.memory, 1, DecodeConfig(max_length=20))

@@ -1,0 +1,35 @@
+"""Settings of the search that cannot be meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from weft.decoding import DecodeConfig
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam": 0}, "greater than or equal to 1"),
+        ({"n_best": 5}, "n_best = 5 is more than beam = 4; raise beam"),
+        ({"min_length": 300}, "min_length = 300 is more than max_length = 256"),
+        ({"temperature": 0.7}, "only act on sampling; set sample = true"),
+        ({"top_k": 5}, "only act on sampling"),
+        ({"top_p": 0.9}, "only act on sampling"),
+        ({"sample": True, "temperature": 0.0}, "greater than 0"),
+        ({"sample": True, "top_p": 1.1}, "less than or equal to 1"),
+        ({"length_penalty": -1.0}, "greater than or equal to 0"),
+        ({"beams": 4}, "Extra inputs are not permitted"),
+    ],
+    ids=str,
+)
+def test_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        DecodeConfig(**settings)
+
+
+def test_samples_need_no_beam() -> None:
+    assert DecodeConfig(sample=True, n_best=50).n_best == 50

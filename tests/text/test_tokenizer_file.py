@@ -1,0 +1,167 @@
+"""The tokenizer.json: the same tokenizer comes back, other people read it, and a bad file is refused by name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+
+from weft.errors import DataError, RunError
+from weft.text import TextConfig, Tokenizer
+from weft.text.pipeline import no_panic
+
+KINDS = ("char", "word", "bpe", "unigram")
+TEXT = "The (big) cat <unk> sat\n on  the mät, 日本! <MASK>"
+
+
+def save(path: Path, **settings: object) -> Tokenizer:
+    tokenizer = Tokenizer.learn(["The cat sat on the mat.", "Two!"], TextConfig.model_validate(settings))
+    tokenizer.save(path)
+    return tokenizer
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_tokenizer_comes_back(kind: str, lowercase: bool, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    tokenizer = save(path, kind=kind, lowercase=lowercase)
+    loaded = Tokenizer.load(path, tokenizer.config)
+    assert loaded.tokens(range(len(loaded))) == tokenizer.tokens(range(len(tokenizer)))
+    assert loaded.encode(TEXT) == tokenizer.encode(TEXT)
+    assert loaded.decode(loaded.encode(TEXT)) == tokenizer.decode(tokenizer.encode(TEXT))
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_library_alone_encodes_and_decodes_alike(kind: str, tmp_path: Path) -> None:
+    tokenizer = save(tmp_path / "tokenizer.json", kind=kind, lowercase=True)
+    library = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    ids = library.encode(TEXT).ids
+    assert ids == tokenizer.encode(TEXT)
+    assert library.decode(ids, skip_special_tokens=False) == tokenizer.decode(ids)
+
+
+def test_split_words_come_back(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.learn_words([["e. g.", "New York"]], TextConfig(kind="word"))
+    tokenizer.save(tmp_path / "tokenizer.json")
+    loaded = Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.config)
+    assert loaded.encode_words(["New York", "e. g."]) == [5, 6]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"tokenizer\.json: there is no such file"):
+        Tokenizer.load(tmp_path / "tokenizer.json", TextConfig())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1]", b"\xff\xfe", b'{"model": {}}', b'{"version": "1.0"', b"\x00" * 9]
+)
+def test_a_damaged_file_is_named(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=re.escape(str(path))):
+        Tokenizer.load(path, TextConfig())
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.9, 0.999])
+def test_a_cut_off_file_is_refused(keep: float, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    save(path, kind="bpe")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * keep)])
+    with pytest.raises(RunError, match="is damaged"):
+        Tokenizer.load(path, TextConfig())
+
+
+def padded(description: dict[str, Any]) -> None:
+    description["padding"] = {
+        "strategy": {"Fixed": 9},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "<pad>",
+    }
+
+
+def endless(description: dict[str, Any]) -> None:
+    description["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+
+
+def growing(description: dict[str, Any]) -> None:
+    description["normalizer"] = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10_000}
+
+
+def random_merges(description: dict[str, Any]) -> None:
+    description["model"]["dropout"] = 0.5
+
+
+def gap(description: dict[str, Any]) -> None:
+    description["model"]["vocab"]["a"] = 1_000_000
+
+
+def no_special(description: dict[str, Any]) -> None:
+    description["added_tokens"].pop()
+
+
+def no_bytes(description: dict[str, Any]) -> None:
+    vocab = description["model"]["vocab"]
+    last = max(vocab, key=vocab.__getitem__)
+    description["model"]["merges"] = [pair for pair in description["model"]["merges"] if "".join(pair) != last]
+    vocab["stolen"] = vocab.pop("ÿ")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (padded, "padding differ"),
+        (endless, "pre_tokenizer differ"),
+        (growing, "normalizer differ"),
+        (random_merges, "model differ"),
+        (no_special, "added_tokens differ"),
+        (gap, "ids that are not 0, 1, 2"),
+        (no_bytes, "lacks some of the 256 bytes"),
+    ],
+)
+def test_a_foreign_file_is_refused(spoil: Callable[[dict[str, Any]], None], reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    save(path, kind="bpe")
+    description = json.loads(path.read_text(encoding="utf-8"))
+    spoil(description)
+    path.write_text(json.dumps(description), encoding="utf-8")
+    with pytest.raises(RunError, match=reason):
+        Tokenizer.load(path, TextConfig())
+
+
+@pytest.mark.parametrize("settings", [{"kind": "bpe"}, {"lowercase": True}, {"punctuation": "keep"}])
+def test_a_file_of_another_config_is_refused(settings: dict[str, Any], tmp_path: Path) -> None:
+    save(tmp_path / "tokenizer.json", kind="word")
+    with pytest.raises(RunError, match="is not a tokenizer of kind"):
+        Tokenizer.load(tmp_path / "tokenizer.json", TextConfig.model_validate({"kind": "word", **settings}))
+
+
+@pytest.mark.usefixtures("capfd")
+def test_a_panic_of_the_library_becomes_an_error() -> None:
+    library = tokenizers.Tokenizer(tokenizers.models.BPE())
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("(a+)+$"), "isolated")
+    with (
+        pytest.raises(DataError, match=r"cannot be encoded: .*retry-limit"),
+        no_panic(lambda reason: DataError(f"cannot be encoded: {reason}")),
+    ):
+        library.encode("a" * 30 + "b")
+
+
+def test_other_interrupts_pass() -> None:
+    with pytest.raises(KeyboardInterrupt), no_panic(DataError):
+        raise KeyboardInterrupt
