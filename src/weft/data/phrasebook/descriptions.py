@@ -93,12 +93,8 @@ def _comparison(draw: Draw) -> Phrase:
         noun = draw.pick([noun for noun in DESCRIBES[adjective] if noun not in nouns("person")])
         subject = draw.definite(noun, adjective=0.0)
         plural = subject.agreement.plural
-        rival = (
-            owned(draw.name(), noun, plural=plural)
-            if draw.chance(0.5)
-            else noun_phrase(noun, draw.owner(), plural=plural)
-        )
-        other = rival.piece
+        rivals = owned(draw.name(), noun, plural=plural), noun_phrase(noun, draw.owner(), plural=plural)
+        other = draw.pick(rivals).piece
     if how == "less" and adjective.english in SHORT_COMPARATIVES:
         how = "as"
     tail = compared(adjective, subject, other, how)

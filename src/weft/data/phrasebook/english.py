@@ -34,12 +34,11 @@ IRREGULAR = {
 DOUBLING = frozenset({"begin", "cut", "forget", "get", "put", "run", "sit", "swim", "travel"})
 SHORT_COMPARATIVES = {
     "small": "smaller", "big": "bigger", "tall": "taller", "old": "older", "young": "younger", "rich": "richer",
-    "poor": "poorer", "strong": "stronger", "clean": "cleaner", "heavy": "heavier", "happy": "happier",
-    "long": "longer", "good": "better", "bad": "worse", "quiet": "quieter", "pretty": "prettier", "cold": "colder",
-    "hot": "hotter", "fresh": "fresher", "noisy": "noisier",
+    "strong": "stronger", "clean": "cleaner", "heavy": "heavier", "happy": "happier", "good": "better",
+    "fresh": "fresher", "noisy": "noisier",
 }  # fmt: skip
-AN_BEFORE_CONSONANT = frozenset({"honest"})
-A_BEFORE_VOWEL = frozenset({"university", "useful"})
+_SILENT_H = frozenset({"honest"})
+_SPOKEN_WITH_Y = frozenset({"university", "useful"})
 GLUED = frozenset({".", "?", "!", ",", "'s"})
 
 
@@ -59,9 +58,8 @@ def plural(noun: str) -> str:
 
 def article(following: str) -> str:
     """`a` or `an`, by the sound that follows."""
-    if following in AN_BEFORE_CONSONANT:
-        return "an"
-    return "an" if following[0] in "aeiouAEIOU" and following not in A_BEFORE_VOWEL else "a"
+    vowel = following[0] in "aeiouAEIOU" and following not in _SPOKEN_WITH_Y
+    return "an" if vowel or following in _SILENT_H else "a"
 
 
 def third_person(base: str) -> str:

@@ -84,14 +84,14 @@ def _activity(draw: Draw, subject: Nominal, tense: Tense) -> Clause:
 
 
 def _relative_subject(draw: Draw) -> Phrase:
-    human = draw.chance(0.75)
+    human, told_of = draw.chance(0.75), draw.chance(0.5)
     noun = draw.pick(nouns("person" if human else "animal"))
-    antecedent = noun_phrase(noun, "the", draw.adjective(noun, 0.15), plural=draw.chance(0.25))
+    antecedent = noun_phrase(noun, "the", None if told_of else draw.adjective(noun), plural=draw.chance(0.25))
     verb = draw.pick((*INTRANSITIVE, verbs.LIVE) if human else _RESTLESS)
     tense = draw.tense(verb) if verb.aspect == "state" else draw.pick(_BACKGROUND)
     place = draw.scene() if human else draw.place(adjuncts.WILDS)
     whole = who_does(antecedent, Clause(subject=antecedent, verb=verb, tense=tense, tail=place), human=human)
-    if draw.chance(0.5):
+    if told_of:
         return told(_is_somehow(draw, whole, noun, "past" if tense in {"past", "was doing"} else "present"))
     verb = draw.pick(FOR_PEOPLE if human else LIKING)
     return told(Clause(subject=draw.anyone(), verb=verb, tense=draw.tense(verb), tail=whole.piece))
@@ -100,11 +100,12 @@ def _relative_subject(draw: Draw) -> Phrase:
 def _relative_object(draw: Draw) -> Phrase:
     verb = draw.pick(_DEEDS)
     noun = draw.pick(verb.objects)
-    plural = not noun.mass and draw.chance(0.3)
-    antecedent = noun_phrase(noun, "the", draw.adjective(noun, 0.15), plural=plural)
-    whole = that_one_does(antecedent, Clause(subject=draw.anyone(), verb=verb, tense=draw.tense(verb)))
     others = [other for other in (*_DEEDS, *LIKING) if noun in other.objects and other != verb]
-    if not others or draw.chance(0.5):
+    told_of = not others or draw.chance(0.5)
+    plural = not noun.mass and draw.chance(0.3)
+    antecedent = noun_phrase(noun, "the", None if told_of else draw.adjective(noun), plural=plural)
+    whole = that_one_does(antecedent, Clause(subject=draw.anyone(), verb=verb, tense=draw.tense(verb)))
+    if told_of:
         return told(_is_somehow(draw, whole, noun, draw.pick(("present", "past"))))
     outer = draw.pick(others)
     return told(Clause(subject=draw.anyone(), verb=outer, tense=draw.tense(outer), tail=whole.piece))

@@ -34,12 +34,9 @@ class Layer(nn.Module):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """The cell's state before the first step; for two directions, a pair of them."""
-        zeros = tuple(cell.zero_state(batch, like) for cell in self._cells())
-        states = (
-            zeros
-            if self.initial is None
-            else tuple(start(zero) for start, zero in zip(self.initial, zeros, strict=True))
-        )
+        states = tuple(cell.zero_state(batch, like) for cell in self._cells())
+        if self.initial is not None:
+            states = tuple(learned(zeros) for learned, zeros in zip(self.initial, states, strict=True))
         return states if len(states) == 2 else states[0]
 
     def forward(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
