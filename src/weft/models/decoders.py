@@ -20,7 +20,7 @@ from weft.models.bridge import Bridge, BridgeKind, leaves
 from weft.models.embedding import Embedding
 from weft.models.memory import Memory
 from weft.models.recurrent import RecurrentConfig, RecurrentEncoder
-from weft.nn import SCORES, Shared, attend, length_mask, select_rows
+from weft.nn import SCORES, Shared, TimeDropout, attend, length_mask, select_rows
 from weft.settings import known
 
 
@@ -73,7 +73,7 @@ class PlainDecoder(nn.Module):
         super().__init__()
         self.every = config.context == "every"
         self.embedding = embedding
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = TimeDropout(config.dropout)
         extra = summary_size(encoder) if self.every else 0
         self.rnn = config.build_rnn(embedding.embedding_dim + extra)
         self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
@@ -107,7 +107,7 @@ class AfterDecoder(nn.Module):
     def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
         super().__init__()
         self.embedding = embedding
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim)
         self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
         self.look = Look(config.attention, self.rnn.output_size, encoder.output_size)
@@ -136,7 +136,7 @@ class InsideDecoder(nn.Module):
     def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
         super().__init__()
         self.embedding = embedding
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
         self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
         query = leaves(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import torch
@@ -41,7 +42,7 @@ class Vectors(nn.Embedding):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (...) -> (..., size)."""
-        return super().forward(tokens) * self.embedding_dim**0.5
+        return F.embedding(tokens, self.weight, padding_idx=PAD) * math.sqrt(self.embedding_dim)
 
 
 Embedding = Vectors | OneHot

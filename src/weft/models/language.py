@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from weft.models.embedding import Output, build_embedding
 from weft.models.recurrent import RecurrentConfig
 from weft.models.stepper import Step
+from weft.nn import TimeDropout
 
 
 class LanguageModelConfig(RecurrentConfig):
@@ -27,7 +28,7 @@ class LanguageModel(nn.Module):
     def __init__(self, config: LanguageModelConfig, vocabulary: int) -> None:
         super().__init__()
         self.embedding = build_embedding(config.embedding, vocabulary)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(self.embedding.embedding_dim)
         self.output = Output(self.rnn.output_size, vocabulary, tied=self.embedding if config.tie else None)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Memory
-from weft.nn import CELLS, RNN, reverse_rows
+from weft.nn import CELLS, RNN, TimeDropout, reverse_rows
 from weft.settings import Settings, known
 
 
@@ -90,7 +90,7 @@ class RecurrentEncoder(nn.Module):
         super().__init__()
         self.reverse = reverse
         self.embedding = embedding
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(
             embedding.embedding_dim + extra, bidirectional=config.bidirectional, merge=config.merge
         )

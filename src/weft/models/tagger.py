@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.recurrent import EncoderConfig
-from weft.nn import RNN
+from weft.nn import RNN, TimeDropout
 
 
 class Spelling(NamedTuple):
@@ -43,7 +43,7 @@ class Speller(nn.Module):
     def __init__(self, vocabulary: int, size: int, *, dropout: float) -> None:
         super().__init__()
         self.embedding = build_embedding(min(32, size), vocabulary)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = TimeDropout(dropout)
         self.rnn = RNN("lstm", self.embedding.embedding_dim, size, bidirectional=True)
         self.output_size = 2 * size
 

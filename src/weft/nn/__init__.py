@@ -1,6 +1,7 @@
 """The parts that networks are made of."""
 
 from weft.nn.attention import SCORES, Score, attend, causal_mask, length_mask
+from weft.nn.dropout import TimeDropout
 from weft.nn.pooling import POOLINGS, Pooling
 from weft.nn.recurrent import CELLS, RNN, Cell, CellChoice, reverse_rows
 from weft.nn.state import Shared, State, detach, map_state, select_rows
@@ -16,6 +17,7 @@ __all__ = [
     "Score",
     "Shared",
     "State",
+    "TimeDropout",
     "attend",
     "causal_mask",
     "detach",

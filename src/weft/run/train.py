@@ -30,6 +30,7 @@ from weft.training import (
     Validated,
     build_optimizer,
     choose_device,
+    keep_memory,
     set_seed,
     set_threads,
     steps,
@@ -47,6 +48,7 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
     config, task, settings = prepared.config, prepared.task, prepared.config.train
     set_seed(config.seed)
     set_threads(settings.threads)
+    keep_memory()
     device = choose_device(settings.device)
     model = task.build(config.model, task.codec).to(device)
     batches = Batches(prepared.train.lengths, batch_tokens=settings.batch_tokens, seed=config.seed)

@@ -2,7 +2,7 @@
 
 from weft.training.best import Best
 from weft.training.config import TrainConfig
-from weft.training.device import choose_device, precise, set_seed, set_threads
+from weft.training.device import choose_device, keep_memory, precise, set_seed, set_threads
 from weft.training.events import Ended, Event, Started, Validated
 from weft.training.interrupt import Interrupt
 from weft.training.journal import Journal
@@ -23,6 +23,7 @@ __all__ = [
     "Validated",
     "build_optimizer",
     "choose_device",
+    "keep_memory",
     "precise",
     "set_seed",
     "set_threads",

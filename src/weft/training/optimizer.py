@@ -26,7 +26,10 @@ def build_optimizer(model: nn.Module, *, kind: str, rate: float, weight_decay: f
         {"params": matrices, "weight_decay": weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
+    # One kernel for all tensors of a group; RAdam has none.
     extra: dict[str, Any] = {"momentum": 0.9} if kind == "sgd" else {}
+    if kind != "radam":
+        extra["fused"] = True
     return OPTIMIZERS[kind]([group for group in groups if group["params"]], lr=rate, **extra)
 
 
