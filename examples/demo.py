@@ -1,12 +1,13 @@
 """Translate sentences that training never saw, beside their reference: python examples/demo.py RUN"""
 
 import sys
+from pathlib import Path
 
 import weft
 
 run = weft.load(sys.argv[1])
-with open(run.config.data.test, encoding="utf-8") as file:
-    pairs = [line.rstrip("\n").split("\t") for line in file][:8]
+lines = Path(run.config.data.test).read_text(encoding="utf-8").splitlines()
+pairs = [line.split("\t") for line in lines[:8]]
 
 answers = run.predict([english for english, _ in pairs])
 

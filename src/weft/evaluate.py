@@ -37,7 +37,8 @@ def predict(task: Task, model: nn.Module, examples: Examples, *, decode: DecodeC
     answers: dict[int, Prediction] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples):
-            answers.update(zip(rows, task.predict(model, batch, records=records, decode=decode), strict=True))
+            found = task.predict(model, batch, records=records, decode=decode, keys=rows)
+            answers.update(zip(rows, found, strict=True))
     return [answers[row] for row in range(len(examples))]
 
 

@@ -167,7 +167,8 @@ def dies(model, path):
         file.truncate(100)
     os._exit(9)
 save.save_model = dies
-train({"task": "lm", "data": {"train": sys.argv[1]}, "model": {"hidden": 8, "embedding": 8}, "train": {"steps": 2}}, out="run", quiet=True)
+config = {"task": "lm", "data": {"train": sys.argv[1]}, "model": {"hidden": 8, "embedding": 8}, "train": {"steps": 2}}
+train(config, out="run", quiet=True)
 """
 
 

@@ -29,7 +29,7 @@ ORDER = [
     "run",
     "cli",
 ]
-"""Each name may import only from those before it. `weft/__init__.py` and `__main__.py` stand outside: they are doors."""
+"""Each name may import only from those before it; `weft/__init__.py` and `__main__.py` are doors and stand outside."""
 
 FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST_FILE = 350

@@ -163,5 +163,5 @@ def test_the_journal_has_a_line_for_every_tenth_update_and_every_validation(tmp_
 
 
 def test_a_device_that_is_not_there_is_named():
-    with pytest.raises(ConfigError, match="train.device"):
+    with pytest.raises(ConfigError, match=r"train\.device"):
         choose_device("abacus")

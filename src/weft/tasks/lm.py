@@ -146,9 +146,15 @@ class LanguageModelling:
         return Text(str(source), place="")
 
     def predict(
-        self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text], decode: DecodeConfig
+        self,
+        model: nn.Module,
+        batch: TextBatch,
+        *,
+        records: Sequence[Text],
+        decode: DecodeConfig,
+        keys: Sequence[int] | None = None,
     ) -> list[Generation]:
         assert isinstance(model, LanguageModel)
         prompts = self.tokenizer.encode_many([record.text for record in records])
-        found = search(model, None, len(records), decode, prefixes=prompts)
+        found = search(model, None, len(records), decode, prefixes=prompts, keys=keys)
         return generations(self.tokenizer, [record.text for record in records], found, prompts=prompts)

@@ -182,9 +182,15 @@ class Task(Protocol):
         ...
 
     def predict(
-        self, model: nn.Module, batch: Any, *, records: Sequence[Any], decode: DecodeConfig
+        self,
+        model: nn.Module,
+        batch: Any,
+        *,
+        records: Sequence[Any],
+        decode: DecodeConfig,
+        keys: Sequence[int] | None = None,
     ) -> Sequence[Prediction]:
-        """Answers for a batch, in its order."""
+        """Answers for a batch, in its order. Keys tell inputs apart where chance has a part, whatever their batch."""
         ...
 
 

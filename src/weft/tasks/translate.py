@@ -113,14 +113,18 @@ class Translate:
 
     @staticmethod
     def defaults(facts: Facts) -> Tree:
-        large = facts.examples > 100_000
+        millions = facts.characters / 1e6  # of the source side
+        size = {"embedding": 128, "hidden": 128} if millions < 1.5 else {"embedding": 256, "hidden": 256}
+        dropout = 0.1 if facts.examples > 20_000 else 0.2
         return {
-            "text": {"kind": "bpe", "size": 8000 if large else 4000 if facts.examples > 5_000 else 1000},
-            "model": {
-                "encoder": {"embedding": 256, "hidden": 256, "dropout": 0.1 if large else 0.2},
-                "decoder": {"embedding": 256, "hidden": 256, "dropout": 0.1 if large else 0.2},
+            "text": {"kind": "bpe", "size": 1000 if millions < 1.5 else 4000 if millions < 10 else 8000},
+            "model": {"encoder": size | {"dropout": dropout}, "decoder": size | {"dropout": dropout}},
+            "train": {
+                "epochs": min(60, max(4, round(130_000 / facts.examples))),
+                "batch_tokens": 1024 if millions < 1.5 else 2048 if millions < 10 else 4096,
+                "rate": 4e-3 if millions < 1.5 else 2e-3,
+                "label_smoothing": 0.1,
             },
-            "train": {"epochs": 8 if large else 12 if facts.examples > 20_000 else 30, "label_smoothing": 0.1},
             "decode": {"beam": 4, "length_penalty": 1.0},
         }
 
@@ -198,10 +202,16 @@ class Translate:
         return Pair(str(source), None, place="")
 
     def predict(
-        self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair], decode: DecodeConfig
+        self,
+        model: nn.Module,
+        batch: PairBatch,
+        *,
+        records: Sequence[Pair],
+        decode: DecodeConfig,
+        keys: Sequence[int] | None = None,
     ) -> list[Generation]:
         assert isinstance(model, Translator)
         memory = model.encode(batch.source, batch.source_lengths)
         limits = (2 * batch.source_lengths + 20).tolist()
-        found = search(model, memory, len(records), decode, limits=limits)
+        found = search(model, memory, len(records), decode, limits=limits, keys=keys)
         return generations(self.target, [pair.source for pair in records], found)
