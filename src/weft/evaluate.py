@@ -12,7 +12,7 @@ from weft.data import Batches, Examples
 from weft.decoding import DecodeConfig
 from weft.tasks import Batch, Prediction, Task, Tree
 
-BATCH_TOKENS = 8192
+BATCH_TOKENS = 4096
 """Tokens in a batch where nothing is learned."""
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from weft.config import read_config
 from weft.run.folder import claimed
-from weft.run.load import load, load_config
-from weft.run.prepare import prepare, survey_config
+from weft.run.loading import load, load_config
+from weft.run.preparation import prepare, survey_config
 from weft.run.run import Run
-from weft.run.train import train_events
+from weft.run.training import train_events
 from weft.tasks import Tree
 from weft.training import Ended, Journal
 from weft.training.progress import Watch

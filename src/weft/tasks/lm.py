@@ -75,9 +75,13 @@ class LanguageModelling:
     def defaults(facts: Facts) -> Tree:
         millions = facts.characters / 1e6
         return {
-            "text": {"kind": "char"} if millions < 0.5 else {"kind": "bpe", "size": 4000 if millions < 5 else 8000},
-            "model": {"embedding": 256, "hidden": 256 if millions < 1 else 512, "dropout": 0.3},
-            "train": {"epochs": 20 if millions < 2 else 10 if millions < 20 else 1, "rate": 3e-3},
+            "text": {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000},
+            "model": {"embedding": 256, "hidden": 256 if millions < 2 else 512, "dropout": 0.3},
+            "train": {
+                "epochs": 30 if millions < 0.2 else 10 if millions < 2 else 5 if millions < 20 else 1,
+                "batch_tokens": 1024 if millions < 2 else 2048 if millions < 20 else 4096,
+                "rate": 3e-3,
+            },
             "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},
         }
 

@@ -17,7 +17,7 @@ from weft.config import Config
 from weft.data import Batches, Examples
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate
-from weft.run.prepare import Prepared
+from weft.run.preparation import Prepared
 from weft.run.save import save_report, save_run
 from weft.tasks import Batch, Task
 from weft.training import (
