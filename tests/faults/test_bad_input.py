@@ -20,7 +20,7 @@ def one_line(outcome, code=2):
     """The error message of a failed command, which must be one line and no traceback."""
     assert outcome.code == code, outcome.err
     assert "Traceback" not in outcome.err
-    lines = [line for line in outcome.err.splitlines() if not line.startswith("note ")]
+    lines = [line for line in outcome.err.splitlines() if line != "reading the data"]
     assert len(lines) == 1, outcome.err
     return lines[0]
 

@@ -31,6 +31,7 @@ def evaluate(
     weft evaluate runs/de-en test.de test.en --beam 8 --json
     """
     from weft.cli.output import print_json, print_table, say
+    from weft.cli.train import explain
     from weft.run import load
     from weft.training.progress import show_metric
 
@@ -45,9 +46,8 @@ def evaluate(
         return
     print_table(["metric", "value"], [[name, show_metric(name, value)] for name, value in found.metrics.items()])
     show_details(found.details, print_table)
-    for name, value in found.details.items():
-        if isinstance(value, str):
-            say(f"{name.replace('_', ' ')}: {value}")
+    for line in explain(found.details):
+        say(line)
 
 
 def show_details(details: dict[str, Any], print_table: Any) -> None:

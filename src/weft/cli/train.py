@@ -71,6 +71,16 @@ def read(what: str, words: list[str]) -> dict[str, Any]:
     return read_config(merge({"task": what, "data": data}, overrides))
 
 
+def explain(details: dict[str, Any]) -> list[str]:
+    """What a reader of the numbers should know."""
+    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in details.items() if isinstance(value, str)]
+    if "majority_accuracy" in details:
+        lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
+    if details.get("unseen"):
+        lines.append(f"labels that training never saw, all counted as wrong: {details['unseen']:,}")
+    return lines
+
+
 def summarise(run: Run, reason: str) -> None:
     """What came out, and what to type next."""
     from weft.cli.output import note
@@ -83,9 +93,8 @@ def summarise(run: Run, reason: str) -> None:
             shown = "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in report[part].items())
             note(f"  {part:5}  {shown}")
     details = report["details"].get("test") or report["details"]["valid"]
-    for name in ("bleu_signature", "perplexity_unit"):
-        if name in details:
-            note(f"         {name.replace('_', ' ')}: {details[name]}")
+    for line in explain(details):
+        note(f"         {line}")
     source = run.config.data.test or run.config.data.valid
     note(f"\nNext: [bold]weft predict {run.folder}[/]    type a line, get an answer (Ctrl-D ends)")
     if isinstance(source, str):

@@ -35,7 +35,8 @@ def train(
 def train_run(tree: Tree, *, out: str | Path | None, watch: Watch, skip_bad_lines: bool = False) -> tuple[Run, Ended]:
     """Train, write the journal, let `watch` show what happens; the run, and how training ended."""
     with claimed(out, tree["task"]) as folder:
-        prepared = prepare(tree, skip_bad_lines=skip_bad_lines)
+        with watch.waiting("reading the data"):
+            prepared = prepare(tree, skip_bad_lines=skip_bad_lines)
         with Journal(folder / "metrics.jsonl") as journal, watch:
             for event in train_events(prepared, folder):
                 journal.write(event)

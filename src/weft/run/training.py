@@ -26,6 +26,7 @@ from weft.training import (
     Ended,
     Event,
     Interrupt,
+    Measuring,
     Started,
     Validated,
     build_optimizer,
@@ -73,6 +74,7 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
             tokens += step.tokens
             yield step
             if step.number % every == 0 or step.number == total or interrupt.signal:
+                yield Measuring("validating")
                 scores = evaluate(task, model, prepared.valid, decode=config.decode.greedy()).metrics
                 if better := best.offer(pick(scores, metric), step.number, model):
                     save_run(folder, config, task.codec, model)
@@ -85,6 +87,7 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
                 continue
             break
         seconds = time.monotonic() - began
+        yield Measuring("measuring the best model")
         best.restore(model)
         facts = {
             "parameters": count_parameters(model),

@@ -46,12 +46,12 @@ class ClassScores:
             "accuracy": self.confusion.accuracy,
             "f1": self.confusion.f1,
             "loss": self.loss.loss,
-            "majority": self.confusion.majority,
         }
 
     def details(self) -> dict[str, Any]:
         return {
             "labels": list(self.confusion.labels),
+            "majority_accuracy": self.confusion.majority,
             "per_class": [row._asdict() for row in self.confusion.per_class()],
             "confusion": self.confusion.matrix.tolist(),
             "unseen": self.confusion.unseen,

@@ -3,7 +3,7 @@
 from weft.training.best import Best
 from weft.training.config import TrainConfig
 from weft.training.device import choose_device, keep_memory, precise, set_seed, set_threads
-from weft.training.events import Ended, Event, Started, Validated
+from weft.training.events import Ended, Event, Measuring, Started, Validated
 from weft.training.interrupt import Interrupt
 from weft.training.journal import Journal
 from weft.training.loop import Step, steps
@@ -17,6 +17,7 @@ __all__ = [
     "Event",
     "Interrupt",
     "Journal",
+    "Measuring",
     "Started",
     "Step",
     "TrainConfig",

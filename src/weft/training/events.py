@@ -23,6 +23,13 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Measuring:
+    """The model is about to be scored, which may take a while."""
+
+    what: str
+
+
+@dataclass(frozen=True)
 class Validated:
     """The model was scored on the validation data; `best` if better than ever before."""
 
@@ -40,4 +47,4 @@ class Ended:
     signal: int = 0
 
 
-Event: TypeAlias = Started | Step | Validated | Ended
+Event: TypeAlias = Started | Step | Measuring | Validated | Ended

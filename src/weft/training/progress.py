@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from weft.training.events import Ended, Event, Started, Validated
+from weft.training.events import Ended, Event, Measuring, Started, Validated
 from weft.training.loop import Step
 
 PLAIN_SECONDS = 10.0
@@ -33,6 +35,18 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._close()
 
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Say what is going on before there is anything to count: a spinner on a terminal, a line in a pipe."""
+        if self.quiet:
+            yield
+        elif self.console.is_terminal:
+            with self.console.status(what):
+                yield
+        else:
+            self.console.print(what)
+            yield
+
     def show(self, event: Event) -> None:
         if self.quiet:
             return
@@ -41,6 +55,9 @@ class Watch:
                 self._start(event)
             case Step():
                 self._step(event)
+            case Measuring():
+                if self.bar is not None and self.job is not None:
+                    self.bar.update(self.job, description=event.what)
             case Validated():
                 self._validated(event)
             case Ended():
@@ -97,7 +114,7 @@ class Watch:
             self.bar = None
 
 
-PERCENT = ("accuracy", "f1", "span_f1", "exact", "majority")
+PERCENT = ("accuracy", "f1", "span_f1", "exact")
 
 
 def show_metric(name: str, value: Any) -> str:
