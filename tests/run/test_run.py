@@ -125,6 +125,28 @@ def test_decoding_options_are_the_settings_of_decode(files, tmp_path):
         run.predict(["one"], bean=3)
 
 
+def test_asking_for_a_beam_ends_sampling_and_asking_for_chance_starts_it(files, tmp_path):
+    translator, language = (train(task, files, tmp_path / task) for task in ("translate", "lm"))
+    assert language.decode({}).sample
+    assert not translator.decode({}).sample
+    beam = language.decode({"beam": 3})
+    assert (beam.sample, beam.beam, beam.temperature, beam.top_p) == (False, 3, 1.0, 1.0)
+    chance = translator.decode({"temperature": 0.7})
+    assert (chance.sample, chance.temperature) == (True, 0.7)
+    assert not language.decode({"sample": False}).sample
+    with pytest.raises(ConfigError, match="only act on sampling"):
+        translator.decode({"sample": False, "temperature": 0.7})
+
+
+def test_bad_lines_in_evaluation_are_counted_on_request(files, tmp_path):
+    run = train("translate", files, tmp_path / "run")
+    path = tmp_path / "test.tsv"
+    path.write_text("one\tun\nbroken\ntwo\tdeux\n", encoding="utf-8")
+    found = run.evaluate(str(path), skip_bad_lines=True)
+    assert found.details["skipped"].startswith("1 bad lines")
+    assert f"{path}:2" in found.details["skipped"]
+
+
 def test_a_folder_that_mixes_two_runs_is_refused(files, tmp_path):
     from weft.run.folder import write_manifest
 

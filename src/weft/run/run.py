@@ -16,6 +16,9 @@ from weft.run.folder import read_json
 from weft.run.save import REPORT
 from weft.tasks import Prediction, Task, encode
 
+CHANCE = {"temperature", "top_k", "top_p"}
+"""Settings that only act on sampling."""
+
 
 class Run:
     """What training left behind, ready for use."""
@@ -38,14 +41,21 @@ class Run:
 
     def evaluate(self, path: str | list[str], *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
         """Scores on a file of examples in the format the model was trained on."""
-        records = self.task.read(path, self.config.data, BadLines(skip=skip_bad_lines))
+        bad = BadLines(skip=skip_bad_lines)
+        records = self.task.read(path, self.config.data, bad)
         examples = encode(self.task, records, self.task.limit(training=False))
-        return evaluate(self.task, self.model, examples, decode=self.decode(options))
+        found = evaluate(self.task, self.model, examples, decode=self.decode(options))
+        if bad.count:
+            found.details["skipped"] = f"{bad.count:,} bad lines, the first: {bad.first}"
+        return found
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
-        """The run's decoding with some settings changed."""
+        """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it."""
         tree = self.config.tree()
-        return validate(tree | {"decode": tree["decode"] | dict(options)}).decode
+        sample = options.get("sample", True if CHANCE & options.keys() else False if "beam" in options else None)
+        kept = {name: value for name, value in tree["decode"].items() if sample is not False or name not in CHANCE}
+        asked = dict(options) if sample is None else {"sample": sample, **options}
+        return validate(tree | {"decode": kept | asked}).decode
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"

@@ -1,0 +1,68 @@
+"""Documentation runs: every Python block, every config, every command that it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language):
+    for page in PAGES:
+        found = re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        yield from (pytest.param(block, id=f"{page.name}-{number}") for number, block in enumerate(found))
+
+
+@pytest.mark.parametrize("block", list(blocks("python")))
+def test_python_blocks_run(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{word} film {n}\t{label}" for n in range(60) for word, label in (("good", "yes"), ("bad", "no"))]
+    Path("reviews.tsv").write_text("\n".join(lines), encoding="utf-8")
+    exec(compile(block, "documentation", "exec"), {"__name__": "documentation"})
+    assert block
+
+
+@pytest.mark.parametrize("block", list(blocks("toml")))
+def test_configs_are_valid(block):
+    from weft.config import validate
+
+    assert validate(tomllib.loads(block)).task
+
+
+def commands():
+    for page in PAGES:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            match = re.match(r"    (?:echo .*\| )?(?:\.venv/bin/)?(weft .+?)(?:  .*)?$", line)
+            if match and "…" not in line:
+                yield pytest.param(shlex.split(match[1], comments=True), id=match[1])
+
+
+@pytest.mark.parametrize("words", [case for case in commands() if "." not in case.values[0][0]])
+def test_commands_are_those_of_the_command_line(words):
+    """Options and verbs exist; what they do is tested elsewhere."""
+    import typer
+
+    from weft.cli.app import app
+
+    command = typer.main.get_command(app)
+    context = command.make_context("weft", words[1:], resilient_parsing=True)
+    assert context is not None
+    verb = command.commands[words[1]]
+    rest = words[2:]
+    while hasattr(verb, "commands"):
+        verb, rest = verb.commands[rest[0]], rest[1:]
+    options = {name for parameter in verb.params for name in getattr(parameter, "opts", [])}
+    assert {word for word in rest if word.startswith("-") and word != "-"} <= options
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
