@@ -24,8 +24,10 @@ def claimed(out: str | Path | None, task: str) -> Iterator[Path]:
     try:
         yield folder
     except BaseException:
-        with suppress(OSError):
+        with suppress(OSError):  # a folder that is not empty stays
             folder.rmdir()
+            if out is None:
+                folder.parent.rmdir()
         raise
 
 
