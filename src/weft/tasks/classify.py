@@ -84,7 +84,11 @@ class Classify:
         return {
             "text": text,
             "model": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
-            "train": {"epochs": 8 if facts.examples > 20_000 else 20, "rate": 2e-3},
+            "train": {
+                "epochs": 8 if facts.examples > 20_000 else 20,
+                "batch_tokens": 1024 if facts.characters < 2_000_000 else 4096,
+                "rate": 2e-3,
+            },
         }
 
     @staticmethod
