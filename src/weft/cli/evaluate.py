@@ -30,8 +30,7 @@ def evaluate(
 
     weft evaluate runs/de-en test.de test.en --beam 8 --json
     """
-    from weft.cli.output import print_json, print_table, say
-    from weft.cli.train import explain
+    from weft.cli.output import explain, print_json, print_table, say
     from weft.run import load
     from weft.training.progress import show_metric
 

@@ -35,3 +35,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
         table.add_row(*row)
     wide = Console(highlight=False, width=None if screen.is_terminal else 200)
     wide.print(table)
+
+
+def explain(details: dict[str, Any]) -> list[str]:
+    """What a reader of the numbers should know."""
+    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in details.items() if isinstance(value, str)]
+    if "majority_accuracy" in details:
+        lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
+    if details.get("unseen"):
+        lines.append(f"labels that training never saw, all counted as wrong: {details['unseen']:,}")
+    return lines

@@ -71,19 +71,9 @@ def read(what: str, words: list[str]) -> dict[str, Any]:
     return read_config(merge({"task": what, "data": data}, overrides))
 
 
-def explain(details: dict[str, Any]) -> list[str]:
-    """What a reader of the numbers should know."""
-    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in details.items() if isinstance(value, str)]
-    if "majority_accuracy" in details:
-        lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
-    if details.get("unseen"):
-        lines.append(f"labels that training never saw, all counted as wrong: {details['unseen']:,}")
-    return lines
-
-
 def summarise(run: Run, reason: str) -> None:
     """What came out, and what to type next."""
-    from weft.cli.output import note
+    from weft.cli.output import explain, note
     from weft.training.progress import show_metric
 
     report = run.report

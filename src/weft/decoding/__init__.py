@@ -4,6 +4,6 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.exhaustive import search_exhaustive
 from weft.decoding.hypothesis import Hypothesis
 from weft.decoding.search import NEVER, search
-from weft.decoding.step import Step, Stepper
+from weft.models.stepper import Step, Stepper
 
 __all__ = ["NEVER", "DecodeConfig", "Hypothesis", "Step", "Stepper", "search", "search_exhaustive"]

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from weft.decoding.request import Request
-from weft.decoding.step import Stepper
 from weft.decoding.trail import End, Trail, Written
+from weft.models.stepper import Stepper
 from weft.nn.state import select_rows
 from weft.text import EOS, SOS
 

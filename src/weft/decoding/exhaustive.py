@@ -14,8 +14,8 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER
-from weft.decoding.step import Stepper
 from weft.errors import ConfigError
+from weft.models.stepper import Stepper
 from weft.nn.state import State
 from weft.text import EOS, SOS
 

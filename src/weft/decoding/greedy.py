@@ -8,8 +8,8 @@ from torch import Tensor
 
 from weft.decoding.follow import follow
 from weft.decoding.request import Request
-from weft.decoding.step import Stepper
 from weft.decoding.trail import End, Trail
+from weft.models.stepper import Stepper
 
 
 def search_greedy(model: Stepper, memory: Any, request: Request) -> tuple[Trail, list[End]]:

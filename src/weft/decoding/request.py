@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from weft.decoding.config import DecodeConfig
-from weft.decoding.step import Stepper
 from weft.errors import ConfigError
+from weft.models.stepper import Stepper
 from weft.text import EOS, PAD
 
 

@@ -13,9 +13,9 @@ from weft.decoding.greedy import search_greedy
 from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.request import prepare
 from weft.decoding.sample import search_sample
-from weft.decoding.step import Stepper
 from weft.decoding.trail import End, Trail
 from weft.errors import ConfigError
+from weft.models.stepper import Stepper
 from weft.text import MASK, PAD, SOS
 
 NEVER: Final = (PAD, SOS, MASK)
