@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,16 @@ import pytest
 os.environ["OMP_NUM_THREADS"] = "1"
 
 NUMBERS = {"one": "un", "two": "deux", "three": "trois", "four": "quatre", "five": "cinq", "six": "six"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernel_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Recurrent kernels are compiled once for all workers and runs, away from the user's cache unless one is named."""
+    kept = getattr(pytestconfig, "cache", None)
+    folder = kept.mkdir("kernels") if kept else tmp_path_factory.mktemp("kernels")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEFT_CACHE", os.environ.get("WEFT_CACHE", str(folder)))
+        yield
 
 
 class Outcome(NamedTuple):

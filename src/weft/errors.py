@@ -24,8 +24,11 @@ class DataError(WeftError):
     """A file of examples that cannot be read; `where` is `file:line`."""
 
 
-class ConfigError(WeftError):
-    """A setting that is unknown, of the wrong type or impossible; `where` is its path, such as `train.rate`."""
+class ConfigError(WeftError, ValueError):
+    """A setting that is unknown, of the wrong type or impossible; `where` is its path, such as `train.rate`.
+
+    It is a ValueError, so that a part may raise it while a configuration is read; there its path becomes the whole one.
+    """
 
 
 class RunError(WeftError):

@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, POOLINGS, SCORES
+from weft.errors import ConfigError
 from weft.models import (
     ClassifierConfig,
     DecoderConfig,
@@ -27,15 +28,24 @@ def _seed():
     torch.manual_seed(0)
 
 
+UNEVEN = [{"kind": "elman", "feedback": True}, {"kind": "projected_lstm", "projection": 3}]
+"""Cells whose outputs are not their states, or whose states are of several sizes."""
+
+
 def translators():
     small = {"embedding": 6, "hidden": 8, "dropout": 0.0}
     for context in CONTEXTS:
-        for cell in CELLS:
+        for cell in (*CELLS, *UNEVEN):
             yield pytest.param(
                 SourceConfig(cell=cell, **small),
                 DecoderConfig(cell=cell, context=context, **small),
-                id=f"{context}-{cell}",
+                id=f"{context}-{cell if isinstance(cell, str) else cell['kind'] + '-uneven'}",
             )
+    for cell in UNEVEN:
+        sides = SourceConfig(cell=cell, bidirectional=False, **small), DecoderConfig(cell=cell, bridge="copy", **small)
+        yield pytest.param(*sides, id=f"copied-{cell['kind']}")
+    mixed = SourceConfig(cell=UNEVEN[0], **small), DecoderConfig(cell=UNEVEN[1], layers=2, **small)
+    yield pytest.param(*mixed, id="mixed")
     for score in SCORES:
         width = {"bidirectional": False} if "dot" in score else {}
         yield pytest.param(SourceConfig(**small, **width), DecoderConfig(attention=score, **small), id=f"after-{score}")
@@ -87,6 +97,22 @@ def test_every_parameter_of_a_translator_learns(encoder, decoder):
     model.output(model(source, torch.tensor([6, 5, 4, 6]), target)).logsumexp(-1).sum().backward()
     silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [
+        ({"cell": "gru", "bidirectional": True}, {"cell": "lstm"}),
+        ({"cell": "gru", "layers": 2}, {"cell": "lstm"}),
+        ({"cell": UNEVEN[0]}, {"cell": "lstm"}),
+        ({"cell": "projected_lstm"}, {"cell": "lstm"}),
+    ],
+    ids=["directions", "layers", "fields", "sizes"],
+)
+def test_a_state_of_another_structure_is_not_copied(encoder, decoder):
+    source = SourceConfig(**{"hidden": 8, "bidirectional": False, **encoder})
+    with pytest.raises(ConfigError, match=r'model\.decoder\.bridge: "copy" needs equal states'):
+        build_translator(source, DecoderConfig(hidden=8, bridge="copy", **decoder))
 
 
 def test_hypotheses_share_the_source_and_can_be_reordered():

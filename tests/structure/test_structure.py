@@ -27,6 +27,7 @@ ORDER = [
     "catalog",
     "config",
     "run",
+    "bench",
     "cli",
 ]
 """Each name may import only from those before it; `weft/__init__.py` and `__main__.py` are doors and stand outside."""

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import config, data, doctor, evaluate, new, predict, train
+from weft.cli import bench, config, data, doctor, evaluate, new, predict, train
+from weft.cli.imports import place_in_import
 from weft.cli.output import errors, say
 from weft.errors import WeftError
 from weft.version import __version__
@@ -24,6 +25,7 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
+  [bold]weft bench recurrence[/]                 recurrent layers beside torch.nn, on this machine
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
 Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
@@ -45,6 +47,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
 
@@ -99,7 +102,9 @@ def _fault(error: Exception, *, debug: bool) -> int:
         traceback.print_exc(file=log)
     first = (str(error).splitlines() or [""])[0]
     errors.print(f"[bold red]fault[/] {type(error).__name__}: {_escape(first)}", soft_wrap=True)
-    errors.print(f"This is a mistake in weft, not yours. The details are in {Path(log.name)}", soft_wrap=True)
+    own = place_in_import(error.__traceback__)
+    whose = f"It happened in {own}." if own else "This is a mistake in weft, not yours."
+    errors.print(f"{_escape(whose)} The details are in {Path(log.name)}", soft_wrap=True)
     return 1
 
 

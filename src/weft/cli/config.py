@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
+
 app = typer.Typer(help="Check a config file, show it with every setting filled in, compare two.", no_args_is_help=True)
 
 Words = Annotated[list[str] | None, typer.Argument(help="Settings such as train.rate=3e-4.", metavar="[key=value…]")]
 
 
 @app.command()
-def check(config: Annotated[str, typer.Argument(help="A config file.")], words: Words = None) -> None:
+def check(
+    config: Annotated[str, typer.Argument(help="A config file.")], words: Words = None, imports: Imports = None
+) -> None:
     """Say whether every setting is known, of the right type and possible.
 
     Example: weft config check my.toml
@@ -21,13 +25,15 @@ def check(config: Annotated[str, typer.Argument(help="A config file.")], words: 
     from weft.cli.output import note
     from weft.cli.train import read
 
-    read(config, words or [])
+    read(config, words or [], read_imports(imports))
     note(f"{config} is fine")
 
 
 @app.command()
 def fill(
-    config: Annotated[str, typer.Argument(help="A config file, or a task with files.")], words: Words = None
+    config: Annotated[str, typer.Argument(help="A config file, or a task with files.")],
+    words: Words = None,
+    imports: Imports = None,
 ) -> None:
     """Print the configuration with every default decided, after a look at the training data.
 
@@ -37,7 +43,8 @@ def fill(
     from weft.config import to_toml
     from weft.run import survey_config
 
-    filled, *_ = survey_config(read(config, words or []))
+    cells = read_imports(imports)
+    filled, *_ = survey_config(read(config, words or [], cells), cells=cells)
     print(to_toml(filled.tree()), end="")
 
 
@@ -45,6 +52,7 @@ def fill(
 def diff(
     one: Annotated[Path, typer.Argument(help="A config file or a run folder.")],
     other: Annotated[Path, typer.Argument(help="Another one.")],
+    imports: Imports = None,
 ) -> None:
     """Show the settings in which two configurations differ.
 
@@ -54,8 +62,12 @@ def diff(
     from weft.config import Config, difference, read_config, validate
     from weft.run import load_config
 
+    cells = read_imports(imports)
+
     def read(path: Path) -> Config:
-        return load_config(path) if path.is_dir() else validate(read_config(path))
+        if path.is_dir():
+            return load_config(path, cells=cells)
+        return validate(read_config(path, cells=cells), cells=cells)
 
     rows = [
         [path, *("—" if value is None else str(value) for value in values)]

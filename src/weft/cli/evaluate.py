@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
+
 WIDEST = 20
 """Classes up to which a confusion matrix is drawn."""
 
@@ -23,6 +25,7 @@ def evaluate(
         bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    imports: Imports = None,
 ) -> None:
     """Measure a trained model on a file of examples.
 
@@ -35,7 +38,7 @@ def evaluate(
     from weft.training.progress import show_metric
 
     options = {"beam": beam, "length_penalty": length_penalty}
-    found = load(run, device=device).evaluate(
+    found = load(run, device=device, cells=read_imports(imports)).evaluate(
         data[0] if len(data) == 1 else data,
         skip_bad_lines=skip_bad_lines,
         **{name: value for name, value in options.items() if value is not None},

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
+
 CHUNK = 512
 """Lines that are answered together, unless a person is typing."""
 
@@ -33,6 +35,7 @@ def predict(
     top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest tokens that hold this share.")] = None,
     seed: Annotated[int | None, typer.Option(help="Where chance starts.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    imports: Imports = None,
 ) -> None:
     """Answer each line of a file: its translation, label, tags or continuation. One line in, one line out.
 
@@ -58,7 +61,7 @@ def predict(
     from weft.run import load
     from weft.tasks import Generation
 
-    model = load(run, device=device)
+    model = load(run, device=device, cells=read_imports(imports))
     model.decode(options)  # a wrong option is told before anything is read
     typed = file == "-" and sys.stdin.isatty()
     for lines in chunks(read_inputs(file), 1 if typed else CHUNK):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
+
 if TYPE_CHECKING:
+    from weft.nn import CellClass
     from weft.run import Run
 
-OVERRIDE = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
+OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=")
 
 
 def train(
@@ -30,6 +34,7 @@ def train(
         bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    imports: Imports = None,
 ) -> None:
     """Train a model and write it, measured, to a run folder.
 
@@ -38,18 +43,22 @@ def train(
     weft train classify train.tsv valid.tsv test.tsv train.epochs=3
 
     weft train my.toml model.encoder.hidden=512 --out runs/wide
+
+    weft train lm text.txt model.cell=Mine --import mine.py:Mine
     """
     from weft.run import train_run
     from weft.training.progress import Watch
 
-    run, ended = train_run(read(what, words or []), out=out, watch=Watch(quiet=quiet), skip_bad_lines=skip_bad_lines)
+    cells = read_imports(imports)
+    tree, watch = read(what, words or [], cells), Watch(quiet=quiet)
+    run, ended = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells)
     if not quiet:
-        summarise(run, ended.reason)
+        summarise(run, ended.reason, imports or [])
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
 
 
-def read(what: str, words: list[str]) -> dict[str, Any]:
+def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = None) -> dict[str, Any]:
     """The settings of a command: a config file or a task with its files, below the overrides."""
     from weft.catalog import TASKS
     from weft.config import merge, parse_overrides, read_config, read_tree
@@ -64,15 +73,15 @@ def read(what: str, words: list[str]) -> dict[str, Any]:
         if files:
             cure = "write data.train=FILE to change a setting"
             raise ConfigError("files go with a task, not with a config file", where=files[0], cure=cure)
-        return read_config(merge(read_tree(what), overrides))
+        return read_config(merge(read_tree(what), overrides), cells=cells)
     if len(files) > 3:
         raise ConfigError("give at most three files: train, valid, test", where=files[3])
     data = dict(zip(("train", "valid", "test"), files, strict=False))
-    return read_config(merge({"task": what, "data": data}, overrides))
+    return read_config(merge({"task": what, "data": data}, overrides), cells=cells)
 
 
-def summarise(run: Run, reason: str) -> None:
-    """What came out, and what to type next."""
+def summarise(run: Run, reason: str, imports: list[str]) -> None:
+    """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
     from weft.training.progress import show_metric
 
@@ -86,6 +95,7 @@ def summarise(run: Run, reason: str) -> None:
     for line in explain(details):
         note(f"         {line}")
     source = run.config.data.test or run.config.data.valid
-    note(f"\nNext: [bold]weft predict {run.folder}[/]    type a line, get an answer (Ctrl-D ends)")
+    again = "".join(f" --import {word}" for word in imports)
+    note(f"\nNext: [bold]weft predict {run.folder}{again}[/]    type a line, get an answer (Ctrl-D ends)")
     if isinstance(source, str):
-        note(f"      [bold]weft evaluate {run.folder} {source}[/]")
+        note(f"      [bold]weft evaluate {run.folder} {source}{again}[/]")

@@ -13,7 +13,8 @@ from weft.catalog import TASKS
 from weft.config.tree import Tree, flatten, merge, nest, read_tree
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
-from weft.settings import Settings
+from weft.nn import CellClass, UnknownCell
+from weft.settings import Settings, explain
 from weft.tasks import DataConfig, Facts
 from weft.text import TextConfig
 from weft.training import TrainConfig
@@ -53,57 +54,55 @@ def schema(task: str) -> type[Config]:
     )
 
 
-def read_config(source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> Tree:
+def read_config(
+    source: str | Path | Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    cells: Mapping[str, CellClass] | None = None,
+) -> Tree:
     """The settings a person wrote, from a file or a table, with overrides such as {"train.rate": 3e-4}; checked."""
     tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
     for path, value in (overrides or {}).items():
         tree = merge(tree, nest(path, value))
-    validate(tree)
+    validate(tree, cells=cells)
     return tree
 
 
-def fill(tree: Tree, facts: Facts) -> Config:
+def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """Every setting decided: the user's own first, then what suits data of this size, then the fixed defaults."""
-    task = TASKS[validate(tree).task]
+    task = TASKS[validate(tree, cells=cells).task]
     defaults = task.defaults(facts)
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
     if tree.get("text", {}).get("kind", defaults["text"]["kind"]) != defaults["text"]["kind"]:
         del defaults["text"]  # it was meant for another kind of token
-    return validate(merge(defaults, tree))
+    return validate(merge(defaults, tree), cells=cells)
 
 
-def validate(tree: Mapping[str, Any]) -> Config:
-    """A `Config` of the right task, or the first thing that is wrong with the tree."""
+def validate(tree: Mapping[str, Any], *, cells: Mapping[str, CellClass] | None = None) -> Config:
+    """A `Config` of the right task, or the first thing that is wrong with the tree.
+
+    `cells` are a person's own, by the names that the tree may use for them; they serve this reading only.
+    """
     task = tree.get("task")
     if task is None:
         raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")
     if task not in TASKS:
         raise ConfigError("is not a task", where=f'task = "{task}"', cure=did_you_mean(str(task), TASKS))
     try:
-        return schema(task).model_validate(dict(tree))
+        return schema(task).model_validate(dict(tree), context={"cells": cells or {}})
     except ValidationError as error:
-        raise _explain(error, schema(task)) from None
+        found = explain(error, *_locate(error.errors()[0]["loc"], schema(task)))
+        raise _mention_own_cells(found) from found.__cause__
 
 
-def _explain(error: ValidationError, model: type[Settings]) -> ConfigError:
-    """The first of pydantic's findings, in the words of this project."""
-    first = error.errors()[0]
-    path, names = _locate(first["loc"], model)
-    where = ".".join(path)
-    kind, value = first["type"], first["input"]
-    if kind == "extra_forbidden":
-        return ConfigError("no such setting", where=where, cure=did_you_mean(path[-1], names))
-    if kind == "missing":
-        return ConfigError("is missing", where=where, cure=f"add it: {path[-1]} = …")
-    shown = f"{where} = {_show(value)}" if not isinstance(value, Mapping) else f"[{where}]"
-    if kind == "literal_error":
-        allowed = [part.strip(" '") for part in first["ctx"]["expected"].replace(" or ", ", ").split(",")]
-        return ConfigError("is not one of " + ", ".join(allowed), where=shown, cure=did_you_mean(str(value), allowed))
-    if kind == "value_error":
-        return ConfigError(str(first["ctx"]["error"]), where=where)
-    message = first["msg"].removeprefix("Input ").replace("valid dictionary or instance of", "table of settings for")
-    return ConfigError(message, where=shown)
+def _mention_own_cells(error: ConfigError) -> ConfigError:
+    """An unknown cell may be one that a person has written and not brought along."""
+    if not isinstance(error.__cause__, UnknownCell):
+        return error
+    near = f"{error.cure} " if error.cure and error.cure.endswith("?") else f"{error.cure}; "
+    own = f'a cell of your own comes by --import FILE.py:CLASS or cells={{"{error.__cause__.name}": …}}'
+    return ConfigError(error.what, where=error.where, cure=near + own)
 
 
 def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[list[str], list[str]]:
@@ -127,10 +126,6 @@ def settings_in(annotation: Any) -> type[Settings] | None:
         if isinstance(kind, type) and issubclass(kind, Settings):
             return kind
     return None
-
-
-def _show(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def difference(one: Config, other: Config) -> list[tuple[str, Any, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from weft.catalog import TASKS
 from weft.config.schema import schema, settings_in
 from weft.config.tree import merge, to_toml_value
+from weft.nn import ChosenCell
 from weft.settings import Settings
 from weft.tasks import Facts
 
@@ -52,10 +53,12 @@ def _settings(
         if name in skip or settings_in(field.annotation) is not None:
             continue
         value = defaults.get(name, field.get_default(call_default_factory=True))
+        if isinstance(value, ChosenCell):
+            value = value.kind  # its options are at their defaults
         shown = "…" if value is None else to_toml_value(value)
         line = f"{'' if name in active else '# '}{name} = {shown}"
         meaning = " ".join(part for part in (field.description, choices(field.annotation)) if part)
-        yield f"{line:<36}# {meaning}" if meaning else line
+        yield f"{line:<35} # {meaning}" if meaning else line
 
 
 def choices(annotation: Any) -> str:

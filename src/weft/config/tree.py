@@ -60,10 +60,12 @@ def nest(path: str, value: Any) -> Tree:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Both trees in one; where they differ `above` wins."""
+    """Both trees in one; where they differ `above` wins. A name below options stands for a table of that kind."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
+        if isinstance(under, str) and isinstance(value, Mapping) and "kind" not in value:
+            under = {"kind": under}
         merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
     return merged
 

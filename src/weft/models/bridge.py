@@ -26,10 +26,10 @@ class Bridge(nn.Module):
         self.kind = kind
         self.empty = decoder.initial_state
         given, wanted = (rnn.initial_state(1, torch.empty(0)) for rnn in (encoder, decoder))
-        if kind == "copy" and _sizes(given) != _sizes(wanted):
+        if kind == "copy" and _shape(given) != _shape(wanted):
             raise ConfigError(
-                f'"copy" needs equal states, but the encoder ends with {_sizes(given)} and the decoder starts with '
-                f"{_sizes(wanted)}",
+                f'"copy" needs equal states, but the encoder ends with {_shape(given)} and the decoder starts with '
+                f"{_shape(wanted)}",
                 where="model.decoder.bridge",
                 cure='use "learned", or the same cell, hidden and layers on both sides, read in one direction',
             )
@@ -57,3 +57,8 @@ def leaves(state: Any) -> list[Tensor]:
 
 def _sizes(state: Any) -> list[int]:
     return [tensor.size(-1) for tensor in leaves(state)]
+
+
+def _shape(state: Any) -> str:
+    """Sizes, structure and field names of a state: two layers of one part are not one layer of two."""
+    return repr(map_state(lambda tensor: tensor.size(-1), state))

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt, ValidationInfo, model_validator
 from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Memory
-from weft.nn import CELLS, RNN, TimeDropout, reverse_rows
-from weft.settings import Settings, known
+from weft.nn import CELLS, RNN, ChosenCell, TimeDropout, choose_cell, reverse_rows
+from weft.settings import Settings
+
+DEFAULT_CELL = "lstm"
+
+
+def read_cell(value: Any, info: ValidationInfo) -> ChosenCell:
+    """A name or a table of kind and options -> the cell; the context of the reading may bring cells of its own."""
+    if isinstance(value, ChosenCell):
+        return value
+    if not isinstance(value, str | Mapping):
+        raise ValueError(f'{value!r} is neither a name nor a table such as {{ kind = "{DEFAULT_CELL}", … }}')
+    own = (info.context or {}).get("cells", {})
+    return choose_cell(value if isinstance(value, str) else {"kind": DEFAULT_CELL, **value}, {**CELLS, **own})
+
+
+CellSetting = Annotated[ChosenCell, PlainValidator(read_cell), PlainSerializer(ChosenCell.tree)]
 
 
 class RecurrentConfig(Settings):
@@ -19,8 +35,10 @@ class RecurrentConfig(Settings):
     kind: Literal["rnn"] = "rnn"
     embedding: EmbeddingSetting = 256
     """Size of the token vectors, or "onehot"."""
-    cell: str = "lstm"
-    """The recurrent cell."""
+    cell: CellSetting = Field(
+        default_factory=lambda: choose_cell(DEFAULT_CELL),
+        description=f"The recurrent cell: {', '.join(CELLS)}; with options a table of kind and options.",
+    )
     hidden: PositiveInt | list[PositiveInt] = 256
     """Units of a layer; a list gives each layer its own."""
     layers: int = Field(1, ge=1)
@@ -31,11 +49,6 @@ class RecurrentConfig(Settings):
     """The state before the first token."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings, between layers and before the output."""
-
-    @field_validator("cell")
-    @classmethod
-    def _known_cell(cls, cell: str) -> str:
-        return known(cell, CELLS)
 
     @model_validator(mode="after")
     def _one_size_per_layer(self) -> RecurrentConfig:

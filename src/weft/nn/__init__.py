@@ -3,7 +3,18 @@
 from weft.nn.attention import SCORES, Score, attend, causal_mask, length_mask
 from weft.nn.dropout import TimeDropout
 from weft.nn.pooling import POOLINGS, Pooling
-from weft.nn.recurrent import CELLS, RNN, Cell, CellChoice, reverse_rows
+from weft.nn.recurrent import (
+    CELLS,
+    RNN,
+    Cell,
+    CellChoice,
+    CellClass,
+    ChosenCell,
+    UnknownCell,
+    choose_cell,
+    options_of,
+    reverse_rows,
+)
 from weft.nn.state import Shared, State, detach, map_state, select_rows
 
 __all__ = [
@@ -13,16 +24,21 @@ __all__ = [
     "SCORES",
     "Cell",
     "CellChoice",
+    "CellClass",
+    "ChosenCell",
     "Pooling",
     "Score",
     "Shared",
     "State",
     "TimeDropout",
+    "UnknownCell",
     "attend",
     "causal_mask",
+    "choose_cell",
     "detach",
     "length_mask",
     "map_state",
+    "options_of",
     "reverse_rows",
     "select_rows",
 ]

@@ -55,6 +55,19 @@ def map_state(function: Callable[..., Tensor], state: State, *others: State) -> 
     raise TypeError(f"a state is a tensor, None or a tuple of states, not {type(state).__name__}")
 
 
+def leaves_of(state: State) -> list[Tensor]:
+    """The tensors of a state, in the order of its fields."""
+    leaves: list[Tensor] = []
+    map_state(lambda tensor: leaves.append(tensor) or tensor, state)  # type: ignore[func-returns-value]
+    return leaves
+
+
+def with_leaves(state: State, leaves: list[Tensor]) -> State:
+    """A state of the same structure with other tensors."""
+    remaining = iter(leaves)
+    return map_state(lambda _: next(remaining), state)
+
+
 def _rebuild(like: tuple[State, ...], parts: list[State]) -> State:
     """Named tuples take their fields one by one, plain ones a sequence."""
     return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)

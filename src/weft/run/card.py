@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.catalog import CELLS
 from weft.config import Config, to_toml
+from weft.config.tree import flatten
 
 PIPELINES = {
     "classify": "text-classification",
@@ -23,6 +25,7 @@ def card(config: Config, report: dict[str, Any]) -> str:
     ]
     details = report.get("details", {}).get("test") or report.get("details", {}).get("valid", {})
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]
+    own = "".join(f', "{name}": …' for name in own_cells(config)).removeprefix(", ")
     return "\n".join(
         [
             "---",
@@ -45,7 +48,7 @@ def card(config: Config, report: dict[str, Any]) -> str:
             "```python",
             "import weft",
             "",
-            'run = weft.load("PATH_TO_THIS_FOLDER")',
+            'run = weft.load("PATH_TO_THIS_FOLDER"' + (f", cells={{{own}}}" if own else "") + ")",
             'run.predict(["…"])',
             "```",
             "",
@@ -55,3 +58,9 @@ def card(config: Config, report: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def own_cells(config: Config) -> list[str]:
+    """Names of cells that are not weft's: whoever loads the run has to bring them."""
+    kinds = (value for path, value in flatten(config.tree()) if path.endswith(".cell.kind"))
+    return sorted({kind for kind in kinds if kind not in CELLS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 from weft.catalog import TASKS
 from weft.config import Config, validate
 from weft.errors import ConfigError, RunError
+from weft.nn import CellClass, UnknownCell
 from weft.run.folder import read_json, verify
 from weft.run.run import Run
 from weft.run.save import CONFIG, LABELS, WEIGHTS, tokenizer_file
@@ -20,11 +22,14 @@ from weft.text import Tokenizer
 from weft.training import choose_device
 
 
-def load(path: str | Path, *, device: str = "auto") -> Run:
-    """Read a run folder. Every file is checked against the manifest; nothing in it is ever executed."""
+def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClass] | None = None) -> Run:
+    """Read a run folder. Every file is checked against the manifest; nothing in it is ever executed.
+
+    The folder only names a cell of your own: give its class again, as in cells={"mine": MyCell}.
+    """
     folder = Path(path)
     verify(folder)
-    config = load_config(folder)
+    config = load_config(folder, cells=cells)
     kind = TASKS[config.task]
     codec = load_codec(folder, config)
     with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the weights
@@ -34,7 +39,7 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     return Run(folder, config, kind(codec, config.data), model.to(choose_device(device)).eval())
 
 
-def load_config(folder: Path) -> Config:
+def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """The configuration of a run, without the words about the format that stand before it."""
     tree = read_json(folder / CONFIG)
     if not isinstance(tree, dict):
@@ -42,8 +47,12 @@ def load_config(folder: Path) -> Config:
     for key in ("model_type", "format_version", "weft_version"):
         tree.pop(key, None)
     try:
-        return validate(tree)
+        return validate(tree, cells=cells)
     except ConfigError as error:
+        if isinstance(error.__cause__, UnknownCell):
+            name = error.__cause__.name
+            cure = f'give its class: cells={{"{name}": …}}, or --import {name}=FILE.py:CLASS'
+            raise RunError(f'has a cell of its own, "{name}"', where=str(folder), cure=cure) from None
         raise RunError(str(error), where=str(folder / CONFIG)) from None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Survey, hold_out, overlap
+from weft.nn import CellClass
 from weft.tasks import Facts, Task, Tree, encode
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
@@ -51,9 +52,11 @@ class Reader:
         return found
 
 
-def survey_config(tree: Tree, *, skip_bad_lines: bool = False) -> tuple[Config, Reader, Corpus, Survey, Corpus | None]:
+def survey_config(
+    tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None
+) -> tuple[Config, Reader, Corpus, Survey, Corpus | None]:
     """The filled configuration, after a look at the training data; and that data, less what is set aside from it."""
-    draft = validate(tree)
+    draft = validate(tree, cells=cells)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines)
     corpus, survey = reader.survey(draft.data.train)
     held: Corpus | None = None
@@ -65,12 +68,12 @@ def survey_config(tree: Tree, *, skip_bad_lines: bool = False) -> tuple[Config, 
             f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
             "grouped so that no text is on both sides"
         )
-    return fill(tree, facts), reader, corpus, survey, held
+    return fill(tree, facts, cells=cells), reader, corpus, survey, held
 
 
-def prepare(tree: Tree, *, skip_bad_lines: bool = False) -> Prepared:
+def prepare(tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None) -> Prepared:
     """Read everything a configuration names."""
-    config, reader, corpus, survey, held = survey_config(tree, skip_bad_lines=skip_bad_lines)
+    config, reader, corpus, survey, held = survey_config(tree, skip_bad_lines=skip_bad_lines, cells=cells)
     kind = TASKS[config.task]
     others: dict[str, Corpus] = {} if held is None else {"valid": held}
     for part in ("valid", "test"):

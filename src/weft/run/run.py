@@ -55,7 +55,8 @@ class Run:
         sample = options.get("sample", True if CHANCE & options.keys() else False if "beam" in options else None)
         kept = {name: value for name, value in tree["decode"].items() if sample is not False or name not in CHANCE}
         asked = dict(options) if sample is None else {"sample": sample, **options}
-        return validate(tree | {"decode": kept | asked}).decode
+        # The model as it was read: its cell may be one that only the person who loaded the run has.
+        return validate(tree | {"model": self.config.model, "decode": kept | asked}).decode
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"

@@ -1,8 +1,8 @@
-"""Cells for the batteries: every name of the catalog, and one written the way a person would write theirs."""
+"""Cells for the batteries: every name of the catalog, its variants, and one written as a person would write theirs."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -32,7 +32,20 @@ class Traces(Cell):
         return fast - slow, TracesState(fast, slow)
 
 
-@pytest.fixture(params=[*CELLS, Traces], ids=[*CELLS, "own"])
+VARIANTS: list[dict[str, Any]] = [
+    {"kind": "elman", "feedback": True},
+    {"kind": "elman", "activation": "sigmoid"},
+    {"kind": "lstm", "candidate": "sigmoid"},
+    {"kind": "peephole_lstm", "peepholes": "full"},
+    {"kind": "projected_lstm", "projection": 2},
+    {"kind": "gru", "update": "state"},
+    {"kind": "gru_reset_after", "update": "state"},
+]
+
+
+@pytest.fixture(
+    params=[*CELLS, *VARIANTS, Traces], ids=[*CELLS, *("-".join(map(str, v.values())) for v in VARIANTS), "own"]
+)
 def cell(request: pytest.FixtureRequest) -> CellChoice:
     torch.manual_seed(3)
     return request.param

@@ -9,9 +9,24 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from weft.errors import ConfigError
 from weft.nn import RNN, Cell
-from weft.nn.recurrent import GRU, LSTM, Elman, GRUResetAfter, LSTMState
+from weft.nn.recurrent import (
+    GRU,
+    LSTM,
+    MUT1,
+    MUT2,
+    MUT3,
+    CoupledLSTM,
+    Elman,
+    FeedbackState,
+    GRUResetAfter,
+    LSTMState,
+    PeepholeLSTM,
+    ProjectedLSTM,
+)
+
+ONE = torch.tensor([[1.0]])
+TWO = torch.tensor([[2.0]])
 
 
 def sigma(x: float) -> float:
@@ -39,52 +54,153 @@ def test_elman(activation: str, expected: float) -> None:
     assert output is h
 
 
-def test_lstm() -> None:
-    cell = LSTM(1, 1)
+def test_elman_with_feedback() -> None:
+    cell = Elman(1, 1, feedback=True)
+    fill(cell.from_input, [0.5], [0.1])
+    fill(cell.from_state, [-0.5])
+    fill(cell.to_input, [3.0])
+    fill(cell.to_output, [0.7], [0.2])
+    output, state = cell(TWO, FeedbackState(h=ONE, y=torch.tensor([[0.3]])))
+    h = math.tanh(0.5 * (2.0 + 3.0 * 0.3) - 0.5 + 0.1)
+    assert state.h.item() == pytest.approx(h)
+    assert output.item() == pytest.approx(math.tanh(0.7 * h + 0.2))
+    assert state.y is output
+    zeros = cell.zero_state(2, ONE)
+    assert isinstance(zeros, FeedbackState)
+    assert zeros.h is not zeros.y
+
+
+@pytest.mark.parametrize("candidate", ["tanh", "sigmoid"])
+def test_lstm(candidate: str) -> None:
+    cell = LSTM(1, 1, candidate=candidate)
     fill(cell.from_input, [0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8])
     fill(cell.from_state, [-0.1, -0.2, -0.3, -0.4])
-    output, state = cell(torch.tensor([[2.0]]), LSTMState(torch.tensor([[1.0]]), torch.tensor([[3.0]])))
-    i, f, g, o = sigma(0.2 - 0.1 + 0.5), sigma(0.4 - 0.2 + 0.6), math.tanh(0.6 - 0.3 + 0.7), sigma(0.8 - 0.4 + 0.8)
+    output, state = cell(TWO, LSTMState(h=ONE, c=torch.tensor([[3.0]])))
+    i, f, o = sigma(0.2 - 0.1 + 0.5), sigma(0.4 - 0.2 + 0.6), sigma(0.8 - 0.4 + 0.8)
+    g = (math.tanh if candidate == "tanh" else sigma)(0.6 - 0.3 + 0.7)
     assert state.c.item() == pytest.approx(f * 3.0 + i * g)
     assert output.item() == pytest.approx(o * math.tanh(f * 3.0 + i * g))
     assert state.h is output
 
 
-@pytest.mark.parametrize("reset_after", [False, True])
-def test_gru(reset_after: bool) -> None:
-    cell = GRUResetAfter(1, 1) if reset_after else GRU(1, 1)
+def test_projected_lstm() -> None:
+    cell = ProjectedLSTM(1, 1, projection=2)
+    fill(cell.from_input, [0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8])
+    fill(cell.project, [1.5, -0.5])
+    with torch.no_grad():
+        cell.from_state.weight.copy_(torch.tensor([[-0.1, 0.0], [-0.2, 0.0], [-0.3, 0.0], [0.0, -0.4]]))
+    output, state = cell(TWO, LSTMState(h=torch.tensor([[1.0, 0.5]]), c=torch.tensor([[3.0]])))
+    i, f, g, o = sigma(0.2 - 0.1 + 0.5), sigma(0.4 - 0.2 + 0.6), math.tanh(0.6 - 0.3 + 0.7), sigma(0.8 - 0.2 + 0.8)
+    c = f * 3.0 + i * g
+    assert state.c.item() == pytest.approx(c)
+    assert output[0].tolist() == pytest.approx([1.5 * o * math.tanh(c), -0.5 * o * math.tanh(c)])
+    assert state.h is output
+
+
+@pytest.mark.parametrize("peepholes", ["diagonal", "full"])
+def test_peephole_lstm(peepholes: str) -> None:
+    cell = PeepholeLSTM(1, 1, peepholes=peepholes)
+    fill(cell.from_input, [0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8])
+    fill(cell.from_state, [-0.1, -0.2, -0.3, -0.4])
+    with torch.no_grad():
+        cell.gates_from_memory.weight.view(-1).copy_(torch.tensor([0.25, -0.5]))
+        cell.output_from_memory.weight.view(-1).copy_(torch.tensor([2.0]))
+    output, state = cell(TWO, LSTMState(h=ONE, c=torch.tensor([[3.0]])))
+    i, f = sigma(0.2 - 0.1 + 0.25 * 3.0 + 0.5), sigma(0.4 - 0.2 - 0.5 * 3.0 + 0.6)
+    c = f * 3.0 + i * math.tanh(0.6 - 0.3 + 0.7)
+    assert state.c.item() == pytest.approx(c)
+    assert output.item() == pytest.approx(sigma(0.8 - 0.4 + 2.0 * c + 0.8) * math.tanh(c))
+
+
+def test_a_diagonal_peephole_is_a_full_one_with_nothing_beside_the_diagonal() -> None:
+    diagonal, full = PeepholeLSTM(3, 4), PeepholeLSTM(3, 4, peepholes="full")
+    full.load_state_dict(diagonal.state_dict() | {k: v for k, v in full.state_dict().items() if "memory" in k})
+    with torch.no_grad():
+        for name in ("gates_from_memory", "output_from_memory"):
+            weight = getattr(diagonal, name).weight.normal_()
+            getattr(full, name).weight.copy_(torch.cat([torch.diag(part) for part in weight.split(4)]))
+    x, state = torch.randn(2, 3), LSTMState(torch.randn(2, 4), torch.randn(2, 4))
+    assert_close(diagonal(x, state), full(x, state))
+
+
+def test_a_fresh_peephole_lstm_is_an_lstm() -> None:
+    plain, seeing = LSTM(3, 4), PeepholeLSTM(3, 4)
+    seeing.load_state_dict(plain.state_dict(), strict=False)
+    x, state = torch.randn(2, 3), LSTMState(torch.randn(2, 4), torch.randn(2, 4))
+    assert_close(seeing(x, state), plain(x, state))
+
+
+def test_coupled_lstm() -> None:
+    cell = CoupledLSTM(1, 1)
+    fill(cell.from_input, [0.2, 0.3, 0.4], [0.6, 0.7, 0.8])
+    fill(cell.from_state, [-0.2, -0.3, -0.4])
+    output, state = cell(TWO, LSTMState(h=ONE, c=torch.tensor([[3.0]])))
+    f, g, o = sigma(0.4 - 0.2 + 0.6), math.tanh(0.6 - 0.3 + 0.7), sigma(0.8 - 0.4 + 0.8)
+    assert state.c.item() == pytest.approx(f * 3.0 + (1 - f) * g)
+    assert output.item() == pytest.approx(o * math.tanh(f * 3.0 + (1 - f) * g))
+
+
+@pytest.mark.parametrize("update", ["candidate", "state"])
+@pytest.mark.parametrize("kind", [GRU, GRUResetAfter])
+def test_gru(kind: type[GRU | GRUResetAfter], update: str) -> None:
+    cell = kind(1, 1, update=update)
     fill(cell.from_input, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
     fill(cell.gates_from_state, [-0.1, -0.2])
-    fill(cell.candidate_from_state, [-0.3], [0.9] if reset_after else None)
-    _, h = cell(torch.tensor([[2.0]]), torch.tensor([[1.0]]))
+    fill(cell.candidate_from_state, [-0.3], [0.9] if kind is GRUResetAfter else None)
+    _, h = cell(TWO, ONE)
     r, u = sigma(0.2 - 0.1 + 0.4), sigma(0.4 - 0.2 + 0.5)
-    candidate = math.tanh(0.6 + 0.6 + (r * (-0.3 + 0.9) if reset_after else -0.3 * r))
-    assert h.item() == pytest.approx((1 - u) * 1.0 + u * candidate)
+    candidate = math.tanh(0.6 + 0.6 + (r * (-0.3 + 0.9) if kind is GRUResetAfter else -0.3 * r))
+    taken = u if update == "candidate" else 1 - u
+    assert h.item() == pytest.approx((1 - taken) * 1.0 + taken * candidate)
 
 
-def test_parameter_counts() -> None:
-    count = {cell: sum(p.numel() for p in cell(7, 5).parameters()) for cell in (Elman, LSTM, GRU, GRUResetAfter)}
-    one = 5 * 7 + 5 * 5 + 5
-    assert count == {Elman: one, LSTM: 4 * one, GRU: 3 * one, GRUResetAfter: 3 * one + 5}
+def test_mut1() -> None:
+    cell = MUT1(1, 1)
+    fill(cell.from_input, [0.1, 0.2], [0.4, 0.5])
+    fill(cell.reset_from_state, [-0.2])
+    fill(cell.candidate_from_state, [-0.3], [0.6])
+    _, h = cell(TWO, ONE)
+    z, r = sigma(0.2 + 0.4), sigma(0.4 - 0.2 + 0.5)
+    assert h.item() == pytest.approx(math.tanh(-0.3 * r + math.tanh(2.0) + 0.6) * z + 1.0 * (1 - z))
 
 
-def test_recurrent_matrices_start_orthogonal_and_input_matrices_by_gate() -> None:
-    cell = LSTM(50, 20, forget_bias=2.0)
-    for block in cell.from_state.weight.chunk(4):
-        assert_close(block @ block.T, torch.eye(20), atol=1e-5, rtol=0)
-    bound = math.sqrt(6 / (50 + 20))
-    for block in cell.from_input.weight.chunk(4):
-        assert 0.95 * bound < block.abs().max() <= bound
-    assert_close(cell.from_input.bias, torch.tensor([0.0, 2.0, 0.0, 0.0]).repeat_interleave(20))
+def test_mut2() -> None:
+    cell = MUT2(1, 1)
+    fill(cell.from_input, [0.1, 0.3], [0.4, 0.6])
+    fill(cell.gates_from_state, [-0.1, -0.2])
+    fill(cell.candidate_from_state, [-0.3])
+    with torch.no_grad():
+        cell.reset_bias.fill_(0.5)
+    _, h = cell(TWO, ONE)
+    z, r = sigma(0.2 - 0.1 + 0.4), sigma(2.0 - 0.2 + 0.5)
+    assert h.item() == pytest.approx(math.tanh(-0.3 * r + 0.6 + 0.6) * z + 1.0 * (1 - z))
 
 
-def test_zero_state_has_the_named_fields() -> None:
-    like = torch.empty(0, dtype=torch.float64)
-    state = LSTM(2, 3).zero_state(4, like)
-    assert isinstance(state, LSTMState)
-    assert state.c.shape == (4, 3)
-    assert state.h.dtype == torch.float64
-    assert GRU(2, 3).zero_state(4, like).shape == (4, 3)
+def test_mut3() -> None:
+    cell = MUT3(1, 1)
+    fill(cell.from_input, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
+    fill(cell.update_from_state, [-0.1])
+    fill(cell.reset_from_state, [-0.2])
+    fill(cell.candidate_from_state, [-0.3])
+    _, h = cell(TWO, ONE)
+    z, r = sigma(0.2 - 0.1 * math.tanh(1.0) + 0.4), sigma(0.4 - 0.2 + 0.5)
+    assert h.item() == pytest.approx(math.tanh(-0.3 * r + 0.6 + 0.6) * z + 1.0 * (1 - z))
+
+
+@pytest.mark.parametrize("kind", [MUT1, MUT2])
+def test_a_mut_cell_brings_the_input_to_size_only_where_it_differs(kind: type[MUT1 | MUT2]) -> None:
+    torch.manual_seed(0)
+    assert not list(kind(4, 4).resize.parameters())
+    cell = kind(3, 4)
+    x, h = torch.randn(2, 3), torch.randn(2, 4)
+    same = kind(4, 4)
+    shared = {name: value for name, value in cell.state_dict().items() if "state" in name or name == "reset_bias"}
+    same.load_state_dict(shared, strict=False)
+    with torch.no_grad():
+        # An input that is resized already meets matrices that undo it.
+        same.from_input.weight.copy_(cell.from_input.weight @ torch.linalg.pinv(cell.resize.weight))
+        same.from_input.bias.copy_(cell.from_input.bias)
+    assert_close(cell(x, h), same(cell.resize(x), h), rtol=1e-4, atol=1e-5)
 
 
 def test_gradient_of_a_linear_network_is_the_analytic_one() -> None:
@@ -111,8 +227,3 @@ def test_gradient_of_a_linear_network_is_the_analytic_one() -> None:
 def test_a_cell_without_a_step_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Cell must define step"):
         RNN(Cell, 2, 3)(torch.zeros(1, 1, 2))
-
-
-def test_an_unknown_activation_is_named() -> None:
-    with pytest.raises(ConfigError, match=r'"tahn" is not an activation \(did you mean "tanh"\?\)'):
-        Elman(2, 3, activation="tahn")

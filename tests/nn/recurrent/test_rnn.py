@@ -134,7 +134,7 @@ def test_an_empty_batch_and_no_steps(cell: CellChoice) -> None:
     rnn = RNN(cell, 5, 6, initial="learned")
     for batch, time in ((0, 4), (3, 0)):
         output, state = rnn(torch.randn(batch, time, 5))
-        assert output.shape == (batch, time, 6)
+        assert output.shape == (batch, time, rnn.output_size)
         assert_close(tensors(state), tensors(rnn.initial_state(batch, output)))
 
 

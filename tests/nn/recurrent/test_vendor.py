@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from weft.errors import ConfigError
-from weft.nn import CELLS, RNN, State, map_state
+from weft.nn import RNN, State, map_state
 from weft.nn.recurrent import LSTM, Elman
 
-VENDOR = [name for name in CELLS if name != "gru"]
+VENDOR = ["elman", "lstm", "gru_reset_after"]
 
 
 def relu(input_size: int, hidden_size: int) -> Elman:
@@ -69,7 +69,7 @@ def test_kernel_equals_loop_in_double_precision(cell: str) -> None:
 
 def test_an_lstm_holds_its_cell_state_over_any_padding() -> None:
     """Exactly, also when the gates would rather forget and the padding is long."""
-    rnn = RNN(lambda inputs, hidden: LSTM(inputs, hidden, forget_bias=-50.0), 5, 6)
+    rnn = RNN(lambda inputs, hidden: LSTM(inputs, hidden, forget_bias=-50.0), 5, 6, backend="vendor")
     state = map_state(torch.randn_like, rnn.initial_state(3, torch.empty(0)))
     _, ((h, c),) = rnn(torch.randn(3, 300, 5), torch.tensor([0, 0, 1]), state)
     assert torch.equal(c[:2], state[0].c[:2])
@@ -88,24 +88,35 @@ def test_inference_equals_training(cell: str) -> None:
 
 @pytest.mark.parametrize("cell", VENDOR)
 def test_autocast_and_small_floats_run(cell: str) -> None:
-    rnn, x, lengths = RNN(cell, 5, 6), torch.randn(2, 3, 5), torch.tensor([3, 2])
+    rnn, x, lengths = RNN(cell, 5, 6, backend="vendor"), torch.randn(2, 3, 5), torch.tensor([3, 2])
     expected, _ = rnn(x, lengths)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         output, _ = rnn(x, lengths)
     output.float().sum().backward()
     assert_close(output.float(), expected, rtol=0.05, atol=0.05)
-    small, _ = rnn.bfloat16()(x.bfloat16(), lengths)
+    automatic = RNN(rnn.layers[0].cells[0], 5, 6).bfloat16()
+    assert "torch's own kernel" not in automatic.explain(), "it may refuse bfloat16 on a CPU"
+    small, _ = automatic(x.bfloat16(), lengths)
     assert_close(small.float(), expected, rtol=0.05, atol=0.05)
 
 
 def test_explain_says_what_runs_and_why() -> None:
-    assert RNN("lstm", 5, 6, layers=2).explain() == (
-        "layer 1: LSTM runs on torch's kernel, all steps in one call\n"
-        "layer 2: LSTM runs on torch's kernel, all steps in one call"
+    vendor = RNN("lstm", 5, 6, layers=2, backend="vendor").explain()
+    assert vendor == "\n".join(
+        f"layer {number}: LSTM runs on torch's own kernel, all steps in one call (as asked)" for number in (1, 2)
     )
-    assert RNN("gru", 5, 6).explain() == "layer 1: GRU runs step by step: torch has no kernel for GRU"
-    assert RNN("lstm", 5, 6, backend="reference").explain() == "layer 1: LSTM runs step by step, as asked"
-    assert "kernel may refuse bfloat16 on a CPU" in RNN("lstm", 5, 6).bfloat16().explain()
+    reference = RNN("lstm", 5, 6, backend="reference").explain()
+    assert reference == "layer 1: LSTM runs step by step, the cell as it is written (as asked)"
+    lines = RNN("lstm", 5, 6).explain().splitlines()
+    assert lines[0] == "layer 1: LSTM runs on the CPU, in C compiled for this machine"
+    assert all(line.startswith("  ") for line in lines[1:])
+
+
+def test_double_precision_is_for_the_kernel_where_there_is_one() -> None:
+    explained = RNN("lstm", 5, 6).double().explain()
+    assert "runs on torch's own kernel" in explained
+    assert "compute in float32, not float64" in explained
+    assert "runs in plain torch" in RNN("gru", 5, 6).double().explain()
 
 
 def test_a_subclass_of_a_cell_is_not_taken_for_it() -> None:
@@ -114,12 +125,29 @@ def test_a_subclass_of_a_cell_is_not_taken_for_it() -> None:
             output, state = super().step(x, state)
             return 2 * output, state
 
-    rnn = RNN(Doubled, 5, 6)
-    assert "no kernel for Doubled" in rnn.explain()
-    plain = RNN("lstm", 5, 6)
+    with pytest.raises(ConfigError, match="no kernel for Doubled"):
+        RNN(Doubled, 5, 6, backend="vendor")
+    rnn = RNN(Doubled, 5, 6).double()
+    assert "runs in plain torch" in rnn.explain()
+    plain = RNN("lstm", 5, 6).double()
     plain.load_state_dict(rnn.state_dict())
-    x = torch.randn(2, 3, 5)
+    x = torch.randn(2, 3, 5, dtype=torch.float64)
     assert_close(rnn(x)[0], 2 * plain(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("cell", "option"),
+    [
+        ({"kind": "gru_reset_after", "update": "state"}, "update = state"),
+        ({"kind": "lstm", "candidate": "sigmoid"}, "candidate = sigmoid"),
+        ({"kind": "elman", "feedback": True}, "feedback = True"),
+    ],
+    ids=["update", "candidate", "feedback"],
+)
+def test_an_option_that_torch_does_not_have(cell: dict[str, Any], option: str) -> None:
+    with pytest.raises(ConfigError, match=f'backend: "vendor" cannot run: torch has no kernel for {option}'):
+        RNN(cell, 5, 6, backend="vendor")
+    assert "torch's own kernel" not in RNN(cell, 5, 6).double().explain()
 
 
 def test_asking_for_a_kernel_that_is_not_there() -> None:

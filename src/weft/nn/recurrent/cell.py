@@ -11,15 +11,19 @@ in `__init__` and fill in `step`:
         def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
             h = 0.9 * h + torch.tanh(self.from_input(x))
             return h, h
+
+Further parameters of `__init__` are the cell's options; a config file may set them: cell = { kind = …, leak = 0.9 }.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from weft.errors import ConfigError, did_you_mean
 from weft.nn.state import State
 
 
@@ -59,7 +63,8 @@ def start_from_input(linear: nn.Linear, gates: int) -> None:
     """Xavier start for each gate by itself, zero bias: stacked gates must not count as one wide layer."""
     for block in linear.weight.chunk(gates):
         nn.init.xavier_uniform_(block)
-    nn.init.zeros_(linear.bias)
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)
 
 
 @torch.no_grad()
@@ -69,3 +74,11 @@ def start_from_state(linear: nn.Linear, gates: int) -> None:
         nn.init.orthogonal_(block)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
+
+
+def check_option(name: str, value: str, choices: Iterable[str]) -> None:
+    """Refuse a cell's option that is none of its choices; a cell built by a config file was checked before."""
+    choices = list(choices)
+    if value not in choices:
+        where, what = f'cell.{name} = "{value}"', f"is not one of {', '.join(choices)}"
+        raise ConfigError(what, where=where, cure=did_you_mean(str(value), choices))

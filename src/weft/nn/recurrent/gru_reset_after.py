@@ -3,24 +3,29 @@
     r  = σ(W_r x + U_r h + b_r)
     u  = σ(W_u x + U_u h + b_u)
     ĥ  = tanh(W_c x + b_c + r ⊙ (U_c h + d_c))         d_c a second bias, which the reset gate reaches
-    h' = (1 - u) ⊙ h + u ⊙ ĥ
+    h' = (1 - u) ⊙ h + u ⊙ ĥ                           or u ⊙ h + (1 - u) ⊙ ĥ with update = "state", as in torch
 
-B batch, I input, H hidden. The gates are stacked in the order r, u, c. torch calls 1 - u the update gate.
+B batch, I input, H hidden. The gates are stacked in the order r, u, c.
 """
 
 from __future__ import annotations
 
+from typing import get_args
+
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
+from weft.nn.recurrent.gru import Update
 
 
 class GRUResetAfter(Cell):
-    """One tensor of state, which is also the output."""
+    """One tensor of state, which is also the output. `update` says what an open gate u takes."""
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, *, update: Update = "candidate") -> None:
         super().__init__(input_size, hidden_size)
+        check_option("update", update, get_args(Update))
+        self.update = update
         self.from_input = nn.Linear(input_size, 3 * hidden_size)
         self.gates_from_state = nn.Linear(hidden_size, 2 * hidden_size, bias=False)
         self.candidate_from_state = nn.Linear(hidden_size, hidden_size)
@@ -33,5 +38,5 @@ class GRUResetAfter(Cell):
         gates_x, candidate_x = self.from_input(x).split([2 * self.hidden_size, self.hidden_size], dim=-1)
         r, u = torch.sigmoid(gates_x + self.gates_from_state(h)).chunk(2, dim=-1)
         candidate = torch.tanh(candidate_x + r * self.candidate_from_state(h))
-        h = (1 - u) * h + u * candidate
+        h = (1 - u) * h + u * candidate if self.update == "candidate" else u * h + (1 - u) * candidate
         return h, h

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import ConfigError
-from weft.nn.recurrent import reference, vendor
+from weft.nn.recurrent import engine, reference, vendor
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.lengths import reverse_rows, zero_past_end
 from weft.nn.state import State, map_state
 
-Backend = Literal["auto", "reference", "vendor"]
+Backend = Literal["auto", "engine", "reference", "vendor"]
 Merge = Literal["concat", "sum", "mean", "project"]
 
 
@@ -26,6 +26,7 @@ class Layer(nn.Module):
         self.merge, self.backend = merge, backend
         size = cells[0].output_size
         self.input_size = cells[0].input_size
+        self.settings = [name for name, value in vars(cells[0]).items() if isinstance(value, (bool, int, float, str))]
         self.output_size = 2 * size if len(cells) == 2 and merge == "concat" else size
         self.project = nn.Linear(2 * size, size) if len(cells) == 2 and merge == "project" else None
         self.initial = nn.ModuleList([LearnedState(cell) for cell in cells]) if learned else None
@@ -40,37 +41,61 @@ class Layer(nn.Module):
         return states if len(states) == 2 else states[0]
 
     def forward(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
-        """x (B, T, I), zero past each row's end -> outputs (B, T, O), state after each row's last step."""
-        if len(self.cells) == 1:
-            return self._run(self._cells()[0], x, state, lengths)
-        ahead, back = self._cells()
-        outputs, last = self._run(ahead, x, state[0], lengths)
-        reversed_outputs, first = self._run(back, reverse_rows(x, lengths), state[1], lengths)
-        merged = self._merge(outputs, reverse_rows(reversed_outputs, lengths))
-        return (zero_past_end(merged, lengths) if self.project else merged), (last, first)
+        """x (B, T, I) -> outputs (B, T, O), zero past each row's end, and the state after each row's last step."""
+        cells = self._cells()
+        states = [state] if len(cells) == 1 else list(state)
+        outputs, finals = self._run(cells, x, states, lengths)
+        if len(cells) == 1:
+            return outputs[0], finals[0]
+        merged = self._merge(*outputs)
+        return (zero_past_end(merged, lengths) if self.project else merged), tuple(finals)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (B, I) -> output (B, O), next state; one direction only."""
         return self._cells()[0].step(x, state)
 
     def explain(self) -> str:
-        """Which backend runs the cells, and why."""
-        name = type(self._cells()[0]).__name__
-        if self.backend == "reference":
-            return f"{name} runs step by step, as asked"
-        if reason := vendor.missing(self._cells()[0]):
-            return f"{name} runs step by step: {reason}"
-        return f"{name} runs on torch's kernel, all steps in one call"
+        """The backend that runs the cells where they are, why, and the plan."""
+        cell = self._cells()[0]
+        device = next(cell.parameters(), torch.empty(0)).device.type
+        return engine.explain(cell, *self._choose(device), directions=len(self.cells))
 
     def _cells(self) -> list[Cell]:
         return [cell for cell in self.cells if isinstance(cell, Cell)]
 
-    def _run(self, cell: Cell, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
+    def _run(
+        self, cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None
+    ) -> tuple[list[Tensor], list[State]]:
+        """Each direction's outputs, in the order of the input, and its last state."""
         if x.size(0) == 0 or x.size(1) == 0:
-            return x.new_zeros(x.size(0), x.size(1), cell.output_size), state
-        if self.backend == "reference" or vendor.missing(cell):
-            return reference.run(cell, x, state, lengths)
-        return vendor.run(cell, x, state, lengths)
+            return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
+        backend, _ = self._choose(x.device.type)
+        if backend not in ("reference", "vendor"):
+            return engine.run(cells, x, states, lengths, backend=backend)
+        x = zero_past_end(x, lengths)
+        run = reference.run if backend == "reference" else vendor.run
+        outputs, finals = [], []
+        for cell, state, backwards in zip(cells, states, (False, True), strict=False):
+            output, final = run(cell, reverse_rows(x, lengths) if backwards else x, state, lengths)
+            outputs.append(reverse_rows(output, lengths) if backwards else output)
+            finals.append(final)
+        return outputs, finals
+
+    def _choose(self, device: str) -> tuple[str, str]:
+        """The backend on a kind of device, and why it is no better one."""
+        if self.backend in ("reference", "vendor"):
+            return self.backend, "as asked"
+        cell = self._cells()[0]
+        compiling = torch.compiler.is_compiling()  # a compiled graph is made anew when one of these changes
+        settings = tuple(getattr(cell, name, None) for name in self.settings) if compiling else ()
+        backend, reason = engine.choose(cell, device, settings)
+        if backend == "plain" and self.backend == "auto" and not vendor.missing(cell):
+            return "vendor", reason
+        if backend == "reference" and self.backend == "engine":
+            raise ConfigError(
+                f'"engine" cannot run {type(cell).__name__}: {reason}', where="backend", cure='use "auto"'
+            )
+        return backend, reason
 
     def _merge(self, ahead: Tensor, back: Tensor) -> Tensor:
         """Two of (B, T, H) -> (B, T, 2H) by concatenation, else (B, T, H)."""

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from weft.errors import DataError
 from weft.nn.attention.masks import length_mask
+from weft.nn.state import State, leaves_of
 
 
 def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
@@ -17,14 +18,25 @@ def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
     if lengths is None:
         return None
     batch, time = x.shape[:2]
+    if lengths.dtype == torch.bool or lengths.is_floating_point():
+        raise DataError(f"lengths are {str(lengths.dtype).removeprefix('torch.')}, not whole numbers", where="lengths")
     if lengths.shape != (batch,):
         raise DataError(f"lengths have the shape {tuple(lengths.shape)}, the batch has {batch} rows", where="lengths")
-    if lengths.device.type == "cpu":
+    if lengths.device.type == "cpu" and not torch.compiler.is_compiling():
         if bool(((lengths < 0) | (lengths > time)).any()):
             raise DataError(f"lengths {lengths.tolist()} do not fit a batch of {time} steps", where="lengths")
         if bool((lengths == time).all()):
             return None
-    return lengths.to(x.device)
+    if x.is_cuda and not lengths.is_cuda:  # pinned, or the copy would wait for everything that is queued
+        return lengths.to(torch.int64).pin_memory().to(x.device, non_blocking=True)
+    return lengths.to(x.device, torch.int64)
+
+
+def check_state(state: State, like: State) -> None:
+    """A state must have the structure and the shapes of the network's own."""
+    wanted, given = [tuple(part.shape) for part in leaves_of(like)], [tuple(part.shape) for part in leaves_of(state)]
+    if wanted != given:
+        raise DataError(f"the state has the shapes {given}, the network needs {wanted}", where="state")
 
 
 def zero_past_end(x: Tensor, lengths: Tensor | None) -> Tensor:

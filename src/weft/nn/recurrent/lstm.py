@@ -2,7 +2,7 @@
 
     i  = σ(W_i x + U_i h + b_i)                        what enters
     f  = σ(W_f x + U_f h + b_f)                        what stays
-    g  = tanh(W_g x + U_g h + b_g)                     the candidate
+    g  = tanh(W_g x + U_g h + b_g)                     the candidate; σ in its place with candidate = "sigmoid"
     o  = σ(W_o x + U_o h + b_o)                        what shows
     c' = f ⊙ c + i ⊙ g
     h' = o ⊙ tanh(c')
@@ -12,12 +12,14 @@ B batch, I input, H hidden. The gates are stacked in the order i, f, g, o.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
+
+Candidate = Literal["tanh", "sigmoid"]
 
 
 class LSTMState(NamedTuple):
@@ -32,8 +34,12 @@ class LSTM(Cell):
 
     state_type = LSTMState
 
-    def __init__(self, input_size: int, hidden_size: int, *, forget_bias: float = 1.0) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, *, forget_bias: float = 1.0, candidate: Candidate = "tanh"
+    ) -> None:
         super().__init__(input_size, hidden_size)
+        check_option("candidate", candidate, get_args(Candidate))
+        self.candidate = candidate
         self.from_input = nn.Linear(input_size, 4 * hidden_size)
         self.from_state = nn.Linear(hidden_size, 4 * hidden_size, bias=False)
         start_from_input(self.from_input, gates=4)
@@ -45,6 +51,7 @@ class LSTM(Cell):
         """x (B, I), state of h and c (B, H) -> output (B, H), next state."""
         h, c = state
         i, f, g, o = (self.from_input(x) + self.from_state(h)).chunk(4, dim=-1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        g = torch.tanh(g) if self.candidate == "tanh" else torch.sigmoid(g)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * g
         h = torch.sigmoid(o) * torch.tanh(c)
         return h, LSTMState(h, c)

@@ -13,7 +13,7 @@ def run(cell: Cell, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Te
     """x (B, T, I), state before the first step -> outputs (B, T, O), state after each row's last real step."""
     outputs = []
     for t, x_t in enumerate(x.unbind(1)):
-        output, after = cell.step(x_t, state)
+        output, after = cell(x_t, state)  # called, so that hooks see every step
         if lengths is None:
             state = after
         else:

@@ -9,16 +9,17 @@ past its end is zero, and its final state is the one after its own last step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
 from weft.errors import ConfigError, did_you_mean
+from weft.nn.recurrent import torch_weights
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CellChoice, build_cell
 from weft.nn.recurrent.layer import Backend, Layer, Merge
-from weft.nn.recurrent.lengths import check_lengths, zero_past_end
+from weft.nn.recurrent.lengths import check_lengths, check_state, zero_past_end
 from weft.nn.state import State
 
 Skip = Literal["none", "residual", "dense"]
@@ -75,8 +76,12 @@ class RNN(nn.Module):
         Without lengths every row is T long; lengths on the CPU are checked and save work, also for x on a GPU.
         """
         lengths = check_lengths(x, lengths)
-        x = zero_past_end(x, lengths)
-        starts = self.initial_state(x.size(0), x) if state is None else state
+        if self.skip != "none":  # what goes past a layer must be zero past the end as well
+            x = zero_past_end(x, lengths)
+        starts = self.initial_state(x.size(0), x)
+        if state is not None:
+            check_state(state, starts)
+            starts = state
         return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -86,8 +91,25 @@ class RNN(nn.Module):
         return self._climb(x, state, Layer.step)
 
     def explain(self) -> str:
-        """Which backend runs each layer and why, a line for each."""
+        """The plan of each layer: what is hoisted out of the loop, its stages, the backend and why."""
         return "\n".join(f"layer {number}: {layer.explain()}" for number, layer in enumerate(self._stack(), 1))
+
+    @classmethod
+    def from_torch(cls, module: nn.RNNBase) -> Self:
+        """A network with the weights of an nn.LSTM, nn.GRU or nn.RNN, in its type and on its device.
+
+        It is batch first, whatever the module was; a module without biases gets biases of zero.
+        """
+        weight = next(module.parameters())
+        with torch.device("meta"):  # nothing is drawn at random that would be overwritten at once
+            rnn = cls(**torch_weights.settings_of(module))
+        rnn = rnn.to(weight.dtype).to_empty(device=weight.device)
+        torch_weights.copy_from(module, rnn)
+        return rnn.train(module.training)
+
+    def to_torch(self) -> nn.RNNBase:
+        """An nn.LSTM, nn.GRU or nn.RNN, batch first, with these weights; a ConfigError where torch has none."""
+        return torch_weights.to_torch(self)
 
     def _climb(
         self, x: Tensor, starts: State, run: Callable[[Layer, Tensor, State], tuple[Tensor, State]]

@@ -38,6 +38,9 @@ def missing(cell: Cell) -> str:
         return f"torch has no kernel for {type(cell).__name__}"
     if isinstance(cell, Elman) and cell.activation not in ("tanh", "relu"):
         return f"torch has no kernel for the activation {cell.activation}"
+    for option, usual in (("feedback", False), ("candidate", "tanh"), ("update", "candidate")):
+        if getattr(cell, option, usual) != usual:
+            return f"torch has no kernel for {option} = {getattr(cell, option)}"
     weight = next(cell.parameters())
     if weight.device.type == "cpu" and weight.dtype not in (torch.float32, torch.float64):
         return f"the kernel may refuse {str(weight.dtype).removeprefix('torch.')} on a CPU"

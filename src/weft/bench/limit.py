@@ -1,0 +1,104 @@
+"""The limit of a recurrent layer: its matrix products and nothing else.
+
+    of the input    X W once; backwards G Wᵀ and Xᵀ G once
+    of the state    h U at every step; backwards G Uᵀ at every step and Hᵀ G once
+
+X, H and G have a row for every real time step of the batch, h those that are still alive at a step. torch's own
+products are taken; on a GPU they are recorded once, so that launching them costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, fx
+
+from weft.nn import Cell
+from weft.nn.recurrent.engine.split import is_product
+from weft.nn.recurrent.engine.trace import trace
+
+
+class Product(NamedTuple):
+    """(·, depth) by (depth, width), at each step or once for all of them."""
+
+    depth: int
+    width: int
+    each_step: bool
+
+
+def products_of(cell: Cell, dtype: torch.dtype) -> list[Product]:
+    """The products of a step, those of one left side taken together; raises Untraceable."""
+    traced = trace(cell, dtype)
+    nodes: list[fx.Node] = list(traced.graph.nodes)
+    after_state, before_state = set(traced.state), set(traced.after)
+    for node in nodes:
+        if any(used in after_state for used in node.all_input_nodes):
+            after_state.add(node)
+    for node in reversed(nodes):
+        if node.op == "call_function" and any(user in before_state for user in node.users):
+            before_state.add(node)
+    sides: dict[tuple[fx.Node, bool], Product] = {}
+    for node in filter(is_product, nodes):
+        left = node.args[-2]
+        assert isinstance(left, fx.Node)
+        rows, depth = left.meta["shape"]
+        if rows != traced.x.meta["shape"][0]:  # parameters by parameters
+            continue
+        side = left, node in after_state and node in before_state
+        width = sides[side].width if side in sides else 0
+        sides[side] = Product(depth, width + node.meta["shape"][1], side[1])
+    return list(sides.values())
+
+
+class Limit:
+    """Called, it does the products of one forward and backward pass over rows of these lengths (B,)."""
+
+    def __init__(
+        self, products: list[Product], lengths: Tensor, *, directions: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self._multiply = torch.mm if directions == 1 else torch.bmm
+        self._jobs: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._graph: torch.cuda.CUDAGraph | None = None
+        alive = [int((lengths > step).sum()) for step in range(int(lengths.max()))]
+        forward: list[list[tuple[Tensor, Tensor, Tensor]]] = [[] for _ in alive]
+        backward: list[list[tuple[Tensor, Tensor, Tensor]]] = [[] for _ in alive]
+
+        def matrix(rows: int, columns: int) -> Tensor:
+            return torch.randn(*([directions] if directions > 1 else []), rows, columns, dtype=dtype, device=device)
+
+        for product in products:
+            left, gradient = (matrix(sum(alive), columns) for columns in (product.depth, product.width))
+            right, result, back = matrix(product.depth, product.width), torch.empty_like(gradient), left.clone()
+            if product.each_step:
+                for step, rows in enumerate(alive):
+                    forward[step].append((left[..., :rows, :], right, result[..., :rows, :]))
+                    backward[step].append((gradient[..., :rows, :], right.mT, back[..., :rows, :]))
+            else:
+                self._jobs += [(left, right, result), (gradient, right.mT, back)]
+            self._jobs.append((left.mT, gradient, torch.empty_like(right)))
+        self._jobs += [job for step in (*forward, *reversed(backward)) for job in step]
+        if device.type == "cuda":
+            self._record()
+
+    def __call__(self) -> None:
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._run()
+
+    def _run(self) -> None:
+        for left, right, out in self._jobs:
+            self._multiply(left, right, out=out)
+
+    def _record(self) -> None:
+        """A recording must not be the first use of the library's kernels, so they run once before, on the side."""
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self._run()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._run()
+        self._graph = graph

@@ -1,0 +1,108 @@
+"""Peak memory of a forward and backward pass, above the weights and the input.
+
+A GPU's allocator counts. On a CPU nobody does, so a pass runs in a process of its own and the growth of that process
+is taken: what the system gave it, pages and all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import torch
+
+from weft.bench.case import Case, Size
+from weft.bench.contenders import Pass, Workload
+from weft.bench.timing import synchronize
+from weft.errors import Fault
+from weft.nn import CELLS, CellClass
+
+PROGRAM: Final = "from weft.bench.memory import report; report()"
+
+GIVE_BACK: Final = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""Has glibc give freed memory back at once: kept, it would be used again and not seen as growth."""
+
+
+class FirstCall(NamedTuple):
+    """Seconds of the first call, and on a GPU the bytes at the peak."""
+
+    seconds: float
+    peak: int | None
+
+
+def first_call(run: Callable[[], object], device: torch.device) -> FirstCall:
+    """Call it for the first time, and once more: what the first call keeps for later belongs to its memory."""
+    on_gpu = device.type == "cuda"
+    before = torch.cuda.memory_allocated(device) if on_gpu else 0
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats(device)
+    began = time.perf_counter()
+    run()
+    synchronize(device)
+    seconds = time.perf_counter() - began
+    if not on_gpu:
+        return FirstCall(seconds, None)
+    run()
+    synchronize(device)
+    return FirstCall(seconds, torch.cuda.max_memory_allocated(device) - before)
+
+
+def peak_in_process(case: Case, who: str, *, imports: Sequence[str] = ()) -> int:
+    """Bytes by which a fresh process grows; `imports` are the files of cells that are not weft's own."""
+    request = {"case": asdict(case), "who": who, "imports": list(imports), "threads": torch.get_num_threads()}
+    command = [sys.executable, "-c", PROGRAM, json.dumps(request)]
+    done = subprocess.run(command, env=os.environ | GIVE_BACK, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise Fault(f"memory of {who} could not be measured: {last}", where=f"{case.cell} {case.size}")
+    return int(done.stdout.split()[-1])
+
+
+def report() -> None:
+    """The other process: print the bytes that the contender of the request in argv takes."""
+    request = json.loads(sys.argv[1])
+    torch.set_num_threads(request["threads"])
+    case = Case(**{**request["case"], "size": Size(*request["case"]["size"])})
+    cells: Mapping[str, CellClass] = CELLS
+    if request["imports"]:
+        from weft.run import import_cells
+
+        cells = {**CELLS, **import_cells(request["imports"])}
+    # Libraries are loaded and kernels compiled on a few steps, which leave nothing behind that a long pass could reuse.
+    _contender(replace(case, size=case.size._replace(time=2)), request["who"], cells)()
+    run = _contender(case, request["who"], cells)
+    _reset_peak()
+    before = _peak()
+    run()
+    print(_peak() - before)
+
+
+def _contender(case: Case, who: str, cells: Mapping[str, CellClass]) -> Pass:
+    work = Workload(case, cells)
+    return work.weft() if who == "weft" else work.torch()
+
+
+def _reset_peak() -> None:
+    """From here on the peak is counted anew; elsewhere than on Linux it is that of the whole process."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak() -> int:
+    """The most bytes this process has held."""
+    import resource
+
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    # On Linux this would be no less than the parent held when it started us.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,106 @@
+"""A recurrent layer, forward and backward: weft beside torch.nn, the plain loop and the limit, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+
+from weft.bench.case import DTYPES, Case
+from weft.bench.contenders import Workload
+from weft.bench.limit import Limit, products_of
+from weft.bench.memory import first_call, peak_in_process
+from weft.bench.timing import Contender, synchronize, time_in_turn
+from weft.errors import ConfigError
+from weft.nn import CELLS, CellClass
+from weft.nn.recurrent.engine.trace import Untraceable
+
+EAGER_EVERY: Final = 5
+"""The plain loop is slow and its time steady: it takes part in every fifth round."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Seconds of one forward and backward pass by contender (weft, torch, eager, limit), and what belongs to them.
+
+    first is the first call of weft: trace, compile, run. memory is bytes by contender. missing says why one is not
+    there; reason why weft's backend is no better one.
+    """
+
+    case: Case
+    backend: str
+    reason: str
+    first: float
+    seconds: dict[str, float]
+    memory: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def ratio(self, who: str) -> float | None:
+        """How many times weft's time another one takes; for the limit, the share of it that weft reaches."""
+        return self.seconds[who] / self.seconds["weft"] if who in self.seconds else None
+
+    def tree(self) -> dict[str, Any]:
+        """As plain values, times in milliseconds."""
+        case, row = self.case, dict[str, Any]()
+        row |= {"cell": case.cell, "size": list(case.size), "backend": self.backend, "reason": self.reason}
+        for who in ("weft", "torch", "eager", "limit"):
+            row[f"{who}_ms"] = 1000 * self.seconds[who] if who in self.seconds else None
+            if who != "weft":
+                row["limit_share" if who == "limit" else f"{who}_ratio"] = self.ratio(who)
+        row |= {f"{who}_bytes": self.memory.get(who) for who in ("weft", "torch")}
+        return row | {"first_seconds": self.first, "missing": self.missing}
+
+
+def measure(
+    case: Case,
+    *,
+    repeats: int = 15,
+    memory: bool = False,
+    cells: Mapping[str, CellClass] = CELLS,
+    imports: Sequence[str] = (),
+) -> Figures:
+    """The figures of one case. On a CPU `memory` asks for peaks, which take processes of their own.
+
+    `cells` are all that a case may name, `imports` the [NAME=]FILE.py:CLASS from which such a process gets its own.
+    """
+    work = Workload(case, cells)
+    _wake(work.device)
+    weft = work.weft()
+    try:
+        first = first_call(weft, work.device)
+    except torch.OutOfMemoryError:
+        raise ConfigError(
+            "does not fit on the device", where=f"--size {case.size}", cure="take a smaller one"
+        ) from None
+    contenders, peaks, missing = {"weft": Contender(weft)}, {"weft": first.peak}, dict[str, str]()
+    others: dict[str, Callable[[], Callable[[], object]]]
+    others = {"torch": work.torch, "eager": work.eager, "limit": lambda: _limit(work)}
+    for who, build in others.items():
+        try:
+            run = build()
+            peaks[who] = first_call(run, work.device).peak
+            contenders[who] = Contender(run, every=EAGER_EVERY if who == "eager" else 1)
+        except (ConfigError, RuntimeError, Untraceable) as error:  # what torch does not have, or cannot do here
+            missing[who] = error.what if isinstance(error, ConfigError) else str(error).partition("\n")[0]
+    seconds = time_in_turn(contenders, rounds=repeats, device=work.device)
+    if memory and work.device.type == "cpu":
+        peaks = {who: peak_in_process(case, who, imports=imports) for who in ("weft", "torch") if who in contenders}
+    backend, reason = work.backend()
+    known = {who: peak for who, peak in peaks.items() if peak is not None}
+    return Figures(case, backend, reason, first.seconds, seconds, known, missing)
+
+
+def _limit(work: Workload) -> Limit:
+    case, dtype = work.case, DTYPES[work.case.dtype]
+    directions = 2 if case.bidirectional else 1
+    products = products_of(work.cell(), case.weight_dtype)
+    return Limit(products, case.row_lengths(), directions=directions, dtype=dtype, device=work.device)
+
+
+def _wake(device: torch.device) -> None:
+    """Load torch's own libraries, which would else count as somebody's first call and memory."""
+    weight = torch.randn(64, 64, device=device, requires_grad=True)
+    torch.autograd.grad((weight @ weight).sum(), weight)
+    synchronize(device)

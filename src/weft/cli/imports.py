@@ -1,0 +1,44 @@
+"""--import [NAME=]FILE.py:CLASS, for verbs that build or load a model"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from weft.nn import Cell
+
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        help="A cell of your own, for configs and runs that name it; the file is executed. Repeatable.",
+        metavar="[NAME=]FILE.py:CLASS",
+    ),
+]
+
+
+def read_imports(words: list[str] | None) -> dict[str, type[Cell]]:
+    """The cells that --import asks for, by their names."""
+    if not words:
+        return {}
+    from weft.run import import_cells
+
+    return import_cells(words)
+
+
+def place_in_import(trace: TracebackType | None) -> str | None:
+    """FILE:LINE of the innermost frame in an imported file, where an error came through one."""
+    importing = sys.modules.get("weft.run.importing")  # loading it now might be what fails
+    if importing is None:
+        return None
+    places = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(trace)
+        if str(frame.f_globals.get("__name__")).startswith(importing.PREFIX)
+    ]
+    return places[-1] if places else None

@@ -1,0 +1,11 @@
+"""The recurrence engine: trace a cell's step once, plan it, and run the plan at the speed of the machine.
+
+trace    the step as a graph of operations
+plan     split it (before, body, after), put the body in stages, derive the backward step, lay out the buffers
+run      on generated C (CPU), on generated Triton kernels (CUDA), or in plain torch
+"""
+
+from weft.nn.recurrent.engine.explain import explain
+from weft.nn.recurrent.engine.run import choose, run
+
+__all__ = ["choose", "explain", "run"]

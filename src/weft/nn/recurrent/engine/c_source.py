@@ -1,0 +1,304 @@
+"""The C source of a plan: the whole loop over time, forward and backward, for a block of rows.
+
+Rows of a batch do not depend on each other, so each thread takes a block of rows through all time steps and never
+waits for another. Within a block the rows are sorted by length: those that have ended simply drop out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from importlib import resources
+
+from weft.nn.recurrent.engine.adjoint import Adjoint, pure_state
+from weft.nn.recurrent.engine.expr import Expr, closure
+from weft.nn.recurrent.engine.layout import Layout, Store
+from weft.nn.recurrent.engine.operations import OPERATIONS
+from weft.nn.recurrent.engine.program import Program
+
+
+class CSource:
+    """Text and the order of its arguments: tensor slots by name, sizes by number."""
+
+    def __init__(self, program: Program, adjoint: Adjoint, layout: Layout) -> None:
+        self.program, self.adjoint, self.layout = program, adjoint, layout
+        self.sizes: list[int] = []
+        states, products = range(len(program.state)), range(len(program.products))
+        hoisted = [f"hoisted{k}" for k in range(len(program.hoisted))]
+        vectors = [f"vector{c}" for c in program.vectors]
+        starts, histories = [f"start{i}" for i in states], [f"history{i}" for i in states]
+        weights = [f"weight{p}" for p in products]
+        emitted = [k for k in range(len(program.emitted)) if k not in layout.history_of]
+        saved = [f"kept{k}" for k in layout.overwritten] + (["saved"] if layout.saved else [])
+        self.forward_slots = [
+            *hoisted, *starts, *vectors, *weights,
+            *(f"bias{p}" for p in products if program.products[p].bias is not None), *histories,
+            *(f"emitted{k}" for k in emitted), *(f"final{i}" for i in states), *saved,
+        ]  # fmt: skip
+        self.backward_slots = [
+            *starts, *histories, *vectors, *weights, *saved,
+            *(f"grad_emitted{k}" for k in range(len(program.emitted))), *(f"grad_final{i}" for i in states),
+            *(f"grad_{name}" for name in hoisted),
+            *(f"grad_product{p}" for p in products if p not in layout.product_alias),
+            *(f"grad_vector{v}" for v in range(len(layout.vectors))), *(f"lefts{p}" for p in adjoint.left),
+            *(f"grad_start{i}" for i in states),
+        ]  # fmt: skip
+
+    @cached_property
+    def text(self) -> str:
+        """The whole file."""
+        runtime = (resources.files(__package__) / "runtime.c").read_text(encoding="utf-8")
+        return "\n".join([runtime, *self._forward(), *self._backward()]) + "\n"
+
+    def _size(self, value: int) -> str:
+        """A size by its number, so that the text does not change with the sizes of a model."""
+        if value in (0, 1):
+            return str(value)
+        if value not in self.sizes:
+            self.sizes.append(value)
+        return f"n[{self.sizes.index(value)}]"
+
+    def _forward(self) -> list[str]:
+        program = self.program
+        lines = self._head("forward", self.forward_slots)
+        scratch = [(f"product{p}", product.width) for p, product in enumerate(program.products)]
+        scratch += [(f"left{p}", program.products[p].depth) for p in self.adjoint.left]
+        wide = max([self.layout.saved, *(program.hoisted[k] for k in self.layout.overwritten)])
+        scratch += [("unsaved", wide)] if wide else []
+        lines += self._scratch(scratch)
+        lines += ["    for (long s = 0; active && s < call->length[rows[0]]; s++) {"]
+        lines += ["        while (call->length[rows[active - 1]] <= s) active--;"]
+        for stage, stores in enumerate(self.layout.forward):
+            for number, product in enumerate(program.products):
+                if product.stage == stage:
+                    lines += self._product_forward(number)
+            lines += self._rows(stores)
+        lines += ["    }"]
+        lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i], last = call->length[b];"]
+        lines += ["        const long at = call->base[b] + (reverse ? 0 : last - 1);"]
+        lines += self._zero_past_end(slot for slot in self.forward_slots if slot.startswith(("history", "emitted")))
+        for state, width in enumerate(program.state):
+            w = self._size(width)
+            source = f"last ? history{state} + at * {w} : start{state} + b * {w}"
+            lines += [f"        memcpy(final{state} + b * {w}, {source}, sizeof(float) * {w});"]
+        return [*lines, "    }", *self._tail("forward", self.forward_slots, transposed=False)]
+
+    def _backward(self) -> list[str]:
+        program, adjoint = self.program, self.adjoint
+        lines = self._head("backward", self.backward_slots)
+        scratch = [(f"carry{i}", width) for i, width in enumerate(program.state)]
+        scratch += [(f"behind{i}", width) for i, width in enumerate(program.state)]
+        scratch += [(f"grad_left{p}", product.depth) for p, product in enumerate(program.products)]
+        lines += self._scratch(scratch)
+        lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i];"]
+        for state, width in enumerate(program.state):
+            w = self._size(width)
+            for carried in (f"carry{state}", f"behind{state}"):
+                lines += [
+                    f"        memcpy({carried} + i * padded({w}), grad_final{state} + b * {w}, sizeof(float) * {w});"
+                ]
+        lines += ["    }", "    active = 0;"]
+        lines += ["    for (long s = count ? call->length[rows[0]] - 1 : -1; s >= 0; s--) {"]
+        lines += ["        while (active < count && call->length[rows[active]] > s) active++;"]
+        for stage, stores in enumerate(self.layout.backward):
+            for number in range(len(program.products)):
+                if adjoint.stages[number] == stage:
+                    lines += self._product_backward(number)
+            lines += self._rows(stores)
+        for state in range(len(program.state)):
+            lines += [f"        {{ float *swap = carry{state}; carry{state} = behind{state}; behind{state} = swap; }}"]
+        lines += [
+            "    }",
+            "    for (long i = 0; i < count; i++) {",
+            "        const long b = rows[i], last = call->length[b];",
+        ]
+        for state, width in enumerate(program.state):
+            w = self._size(width)
+            lines += [
+                f"        memcpy(grad_start{state} + b * {w}, behind{state} + i * padded({w}), sizeof(float) * {w});"
+            ]
+        made = ("grad_hoisted", "grad_product", "grad_vector", "lefts")
+        lines += self._zero_past_end(slot for slot in self.backward_slots if slot.startswith(made))
+        return [*lines, "    }", *self._tail("backward", self.backward_slots, transposed=True)]
+
+    def _zero_past_end(self, slots: Iterable[str]) -> list[str]:
+        return [
+            f"        if (T) memset({slot} + (call->base[b] + last) * {w}, 0, sizeof(float) * (T - last) * {w});"
+            for slot in slots
+            for w in [self._size(self.layout.columns[slot])]
+        ]
+
+    def _head(self, name: str, slots: list[str]) -> list[str]:
+        lines = [f"static void {name}_block(const call_t *call, long direction, long block) {{"]
+        lines += ["    const long *n = call->n;", "    const long T = call->time;"]
+        lines += ["    const int reverse = call->reverse[direction];"]
+        lines += [f"    float *const *t = call->tensors + direction * {len(slots)};"]
+        lines += [f"    float *const *packed = call->packed + direction * {2 * len(self.program.products)};"]
+        lines += ["    float *const unsaved = 0;"] if name == "backward" else []
+        lines += [f"    float *const {slot} = t[{number}];" for number, slot in enumerate(slots)]
+        lines += ["    long *rows = malloc(sizeof(long) * (call->batch + 1));"]
+        lines += ["    const float **left = malloc(sizeof(float *) * (call->batch + 1));"]
+        return [*lines, "    const long count = take_rows(call, block, rows);", "    long active = count;"]
+
+    def _scratch(self, buffers: list[tuple[str, int]]) -> list[str]:
+        total = " + ".join(f"padded({self._size(width)})" for _, width in buffers) or "0"
+        lines = [f"    float *scratch = calloc((count + 1) * ({total}) + PANEL, sizeof(float)), *place = scratch;"]
+        for name, width in buffers:
+            lines += [f"    float *{name} = place; place += count * padded({self._size(width)});"]
+        return lines
+
+    def _tail(self, name: str, slots: list[str], *, transposed: bool) -> list[str]:
+        """The end of a block, the worker that takes blocks, and the entry point, which packs the weights."""
+        count, products = len(slots), self.program.products
+        lines = ["    free(scratch); free(left); free(rows);", "}", ""]
+        lines += [f"static void {name}_worker(void *data) {{", "    call_t *call = data;", "    long task;"]
+        lines += ["    while ((task = __atomic_fetch_add(&call->next, 1, __ATOMIC_RELAXED)) < call->tasks)"]
+        lines += [f"        {name}_block(call, task / call->blocks, task % call->blocks);", "}", ""]
+        lines += [f"void {name}(float *const *tensors, const long *n, const long *strides, const long *length,"]
+        lines += [
+            "    const long *order, const long *base, const char *reverse, long directions, long batch, long time,",
+            "    long blocks, long threads, parallel_t parallel) {",
+        ]
+        lines += [f"    float **packed = calloc(directions * {2 * len(products)} + 1, sizeof(float *));"]
+        lines += ["    for (long d = 0; d < directions; d++) {"]
+        lines += [
+            f"        float *const *t = tensors + d * {count};",
+            f"        float **to = packed + d * {2 * len(products)};",
+        ]
+        for number, product in enumerate(products):
+            down, across = (
+                f"strides[(d * {len(products)} + {number}) * 2]",
+                f"strides[(d * {len(products)} + {number}) * 2 + 1]",
+            )
+            depth, width = self._size(product.depth), self._size(product.width)
+            if transposed:
+                depth, width, down, across = width, depth, across, down
+            lines += [f"        to[{number}] = malloc(sizeof(float) * {depth} * padded({width}) + 64);"]
+            weight = f"t[{slots.index(f'weight{number}')}]"
+            lines += [f"        pack({weight}, {down}, {across}, {depth}, {width}, to[{number}]);"]
+            if product.bias is not None and not transposed:
+                bias = f"to[{len(products) + number}]"
+                lines += [f"        {bias} = calloc(padded({width}), sizeof(float));"]
+                lines += [f"        memcpy({bias}, t[{slots.index(f'bias{number}')}], sizeof(float) * {width});"]
+        lines += [
+            "    }",
+            "    const long tasks = directions * blocks;",
+            "    call_t call = {tensors, n, length, order, base, reverse, packed, batch, time, blocks, tasks, 0};",
+        ]
+        lines += [f"    spread(&call, {name}_worker, threads, parallel);"]
+        lines += [
+            f"    for (long k = 0; k < directions * {2 * len(products)}; k++) free(packed[k]);",
+            "    free(packed);",
+            "}",
+            "",
+        ]
+        return lines
+
+    def _product_forward(self, number: int) -> list[str]:
+        product = self.program.products[number]
+        depth, width = self._size(product.depth), self._size(product.width)
+        state = pure_state(self.program, product.left)
+        if state is None:
+            pointer = f"left{number} + i * padded({depth})"
+        else:
+            pointer = f"s ? history{state} + before * {depth} : start{state} + b * {depth}"
+        bias = f"packed[{len(self.program.products) + number}]" if product.bias is not None else "0"
+        return [
+            *self._each_row(f"left[i] = {pointer};"),
+            f"        product(active, left, packed[{number}], {depth}, {width}, {bias}, product{number});",
+        ]
+
+    def _product_backward(self, number: int) -> list[str]:
+        product = self.program.products[number]
+        depth, width = self._size(product.depth), self._size(product.width)
+        if number in self.layout.product_alias:
+            hoisted, column = self.layout.product_alias[number]
+            pointer = f"grad_hoisted{hoisted} + at * {self._size(self.program.hoisted[hoisted])} + {self._size(column)}"
+        else:
+            pointer = f"grad_product{number} + at * {width}"
+        return [
+            *self._each_row(f"left[i] = {pointer};"),
+            f"        product(active, left, packed[{number}], {width}, {depth}, 0, grad_left{number});",
+        ]
+
+    def _each_row(self, *body: str) -> list[str]:
+        return [
+            "        for (long i = 0; i < active; i++) {",
+            "            const long b = rows[i], at = call->base[b] + (reverse ? call->length[b] - 1 - s : s);",
+            "            const long before = reverse ? at + 1 : at - 1;",
+            "            (void)at; (void)before;",
+            *(f"            {line}" for line in body),
+            "        }",
+        ]
+
+    def _rows(self, stores: list[Store]) -> list[str]:
+        """The pointwise part of a stage: for each row, one loop over the columns for each width."""
+        pointers: dict[str, str] = {}
+        loops: list[str] = []
+        for width in dict.fromkeys(store.expr.width for store in stores):
+            mine = [store for store in stores if store.expr.width == width]
+            names: dict[Expr, str] = {}
+            loops += ["#pragma GCC ivdep", f"for (long j = 0; j < {self._size(width)}; j++) {{"]
+            for expr in closure(store.expr for store in mine):
+                names[expr] = self._value(expr, names, pointers, loops)
+            for store in mine:
+                row = self._pointer(store.buffer, pointers)
+                loops += [f"    {row}[{self._column(store.offset)}] = {names[store.expr]};"]
+            loops += ["}"]
+        return self._each_row(*pointers.values(), *loops) if stores else []
+
+    def _value(self, expr: Expr, names: dict[Expr, str], pointers: dict[str, str], lines: list[str]) -> str:
+        if expr.value is not None:
+            return (
+                f"{expr.value!r}f"
+                if math.isfinite(expr.value)
+                else ("NAN" if math.isnan(expr.value) else f"({math.copysign(1, expr.value):.0f} * INFINITY)")
+            )
+        name = f"v{expr.number}"
+        if expr.leaf:
+            kind, index, offset, stride = expr.leaf
+            if kind == "saved":
+                buffer, start = self.layout.kept[index]
+                offset += start
+            else:
+                buffer = f"{kind}{index}"
+            row = self._pointer(buffer, pointers)
+            column = self._column(offset) if stride else self._size(offset)
+            lines += [f"    const float {name} = {row}[{column}];"]
+            return name
+        kind_of = "int" if expr.op in ("lt", "le", "gt", "ge", "eq") else "float"
+        lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]
+        return name
+
+    def _column(self, offset: int) -> str:
+        return "j" if offset == 0 else f"j + {self._size(offset)}"
+
+    def _pointer(self, buffer: str, pointers: dict[str, str]) -> str:
+        """A C variable with the row of a buffer; declared on first use."""
+        variable = f"row_{buffer}"
+        kind = buffer.rstrip("0123456789")
+        number = buffer[len(kind) :]
+        if kind == "state":
+            w = self._size(self.program.state[int(number)])
+            place = f"s ? history{number} + before * {w} : start{number} + b * {w}"
+        elif kind == "after":
+            place = f"history{number} + at * {self._size(self.program.state[int(number)])}"
+        elif kind == "vector":
+            place = buffer
+        elif kind in ("kept", "saved"):  # where nothing is to be kept, one row takes it all
+            place = f"{buffer} ? {buffer} + at * {self._size(self.layout.columns[buffer])} : unsaved"
+        elif kind == "product":
+            place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].width)})"
+        elif kind == "grad_left":
+            place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].depth)})"
+        elif kind == "grad_after":
+            place = f"behind{number} + i * padded({self._size(self.program.state[int(number)])})"
+        elif kind == "carry":
+            place = f"{buffer} + i * padded({self._size(self.program.state[int(number)])})"
+        elif kind == "left":
+            place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].depth)})"
+        else:
+            place = f"{buffer} + at * {self._size(self.layout.columns[buffer])}"
+        pointers.setdefault(variable, f"float *const {variable} = {place};")
+        return variable

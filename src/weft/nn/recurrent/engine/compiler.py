@@ -1,0 +1,115 @@
+"""The machine's C compiler, and the libraries it has made, kept on disk.
+
+A library is named after everything it depends on: the text, the compiler, its options and the processor. It is
+written under another name and renamed, so that processes that start together cannot see half of one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+OPTIONS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared")
+"""No -ffast-math: it would lose infinities and NaN, and linked in, it changes the arithmetic of the whole process."""
+
+
+class NoCompiler(Exception):
+    """Why nothing can be compiled here."""
+
+
+@cache
+def compile_library(text: str) -> ctypes.CDLL:
+    """The library of a C source, from the cache or from the compiler; raises NoCompiler."""
+    compiler = find_compiler()
+    name = hashlib.sha256("\0".join([text, *_surroundings(compiler)]).encode()).hexdigest()[:32]
+    folder = cache_folder()
+    library = folder / f"{name}.so"
+    for _ in range(2):
+        if not library.exists():
+            _compile(compiler, text, library)
+        try:
+            return ctypes.CDLL(str(library))
+        except OSError as error:
+            problem = error
+            library.unlink(missing_ok=True)  # damaged: made once more
+    raise NoCompiler(f"{library} cannot be loaded: {problem}")
+
+
+@cache
+def find_compiler() -> tuple[str, ...]:
+    """$CC with its arguments, or the first of cc, gcc and clang."""
+    if os.name != "posix":
+        raise NoCompiler("compiling needs a Unix-like system")
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        words = shlex.split(name)
+        if words and (found := shutil.which(words[0])):
+            return found, *words[1:]
+    raise NoCompiler("no C compiler was found (install gcc, or set CC)")
+
+
+def cache_folder() -> Path:
+    """Where compiled libraries are kept: $WEFT_CACHE, or the user's cache; nobody else may write there."""
+    base = os.environ.get("WEFT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft")
+    folder = Path(base) / "recurrence"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        info = folder.stat()
+        if info.st_uid == os.getuid() and not info.st_mode & 0o022 and os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return _private_folder()
+
+
+@cache
+def _private_folder() -> Path:
+    """For a home that cannot be written or is not ours alone: compiled again in each process, but safe."""
+    import atexit
+
+    folder = tempfile.mkdtemp(prefix="weft-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@cache
+def _surroundings(compiler: tuple[str, ...]) -> tuple[str, ...]:
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    return (version, *OPTIONS, sys.platform, platform.machine(), _processor())
+
+
+def _processor() -> str:
+    """What -march=native may depend on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    wanted = ("model name", "flags", "Features", "CPU part")
+    return "".join(sorted({line for line in lines if line.startswith(wanted)}))
+
+
+def write_safely(path: Path, text: str) -> None:
+    """Write a file under another name and rename it."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".write-", delete=False, encoding="utf-8") as file:
+        file.write(text)
+    Path(file.name).replace(path)
+
+
+def _compile(compiler: tuple[str, ...], text: str, library: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as folder:
+        source, made = Path(folder, "recurrence.c"), Path(folder, "recurrence.so")
+        source.write_text(text, encoding="utf-8")
+        command = [*compiler, *OPTIONS, "-o", str(made), str(source), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
+            raise NoCompiler(f"{compiler[0]} failed: {first}")
+        made.replace(library)

@@ -1,0 +1,279 @@
+"""The plan on a GPU: matrix products and generated Triton kernels, some steps at a time, in CUDA graphs.
+
+A graph holds a chunk of 1, 2, 4, ... steps; any number of steps is a few of them, largest first. What a graph touches
+directly stays where it is from call to call; everything else it finds through the table of addresses. The directions
+of a layer are rows of the same kernels and products.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import threading
+from collections import OrderedDict
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+from weft.nn.recurrent.engine.compiler import cache_folder, write_safely
+from weft.nn.recurrent.engine.triton_kernel import HEADER
+from weft.nn.recurrent.engine.triton_source import TritonSource
+from weft.nn.recurrent.engine.triton_stage import Stage
+
+if TYPE_CHECKING:
+    from weft.nn.recurrent.engine.plan import Kernels, Steps
+
+LONGEST: Final = 64
+"""Steps of the longest chunk: many hide the gaps between graphs, few let the GPU begin while the next is queued."""
+
+SESSIONS: Final = 64
+"""Sets of fixed buffers and graphs that are kept, for batches of different sizes."""
+
+
+class CUDABackend:
+    """The kernels of one plan, and the graphs made of them."""
+
+    def __init__(self, plan: Kernels) -> None:
+        self.plan = plan
+        self.source = TritonSource(plan.program, plan.adjoint, plan.layout)
+        self.module = _load(self.source.text)
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[object, _Session] = OrderedDict()
+
+    def forward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None:
+        """Fill histories, emitted values, last states and, where there is room for it, what is saved."""
+        keep = all(f"kept{k}" in tensors[0] for k in self.plan.layout.overwritten)
+        keep = keep and ("saved" in tensors[0] or not self.plan.layout.saved)
+        self._run("forward", tensors, steps, reverse, keep=keep)
+
+    def backward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None:
+        """Fill the gradients of hoisted values, products, vectors and first states, and the left sides."""
+        self._run("backward", tensors, steps, reverse, keep=True)
+
+    def _run(
+        self, kind: str, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool], *, keep: bool
+    ) -> None:
+        with self._lock:  # a second thread must not change the table before this one's graphs are queued
+            session = self._session(kind, tensors, steps)
+            session.start(tensors, steps, reverse, keep=keep)
+            session.run(steps.time)
+
+    def _session(self, kind: str, tensors: list[dict[str, Tensor]], steps: Steps) -> _Session:
+        like = tensors[0]["history0"]
+        stream = torch.cuda.current_stream(like.device).cuda_stream if like.is_cuda else 0
+        batch = _rounded(steps.batch)
+        starts = tensors[0]["start0"].dtype
+        key = (
+            kind,
+            len(tensors),
+            batch,
+            like.dtype,
+            starts,
+            like.device,
+            steps.lengths is None,
+            stream,
+            "saved" in tensors[0],
+        )
+        if key not in self._sessions:
+            self._sessions[key] = _Session(self, kind, tensors, batch, lengths=steps.lengths is not None)
+            if len(self._sessions) > SESSIONS:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(key)
+        return self._sessions[key]
+
+
+class _Session:
+    """Fixed buffers and graphs for one number of rows, one type, one stream, forward or backward."""
+
+    def __init__(
+        self, backend: CUDABackend, kind: str, tensors: list[dict[str, Tensor]], batch: int, *, lengths: bool
+    ) -> None:
+        self.source, self.module, self.kind = backend.source, backend.module, kind
+        self.batch, self.directions = batch, len(tensors)
+        self.like, self.starts, self.lengths = tensors[0]["history0"], tensors[0]["start0"].dtype, lengths
+        self.like = self.like.new_empty(0)
+        self.groups: list[Stage] = self.source.stages if kind == "forward" else self.source.back
+        self.table = torch.zeros(
+            HEADER + self.directions * len(self.source.slots), dtype=torch.int64, device=self.like.device
+        )
+        self.buffers = self._make_buffers()
+        self.graphs: dict[object, torch.cuda.CUDAGraph] = {}
+        self.keep, self.warm = True, False
+        self.alive: list[Tensor] = []
+
+    def start(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
+        """Take this call's addresses and weights."""
+        self.keep, self.alive = keep, []
+        entries = [steps.batch, steps.time, 0 if self.kind == "forward" else steps.time - 1]
+        for mine, backwards in zip(tensors, reverse, strict=True):
+            entries += [int(backwards) if slot == "reverse" else self._slot(mine, slot) for slot in self.source.slots]
+        if not self.warm:
+            self._warm_up()
+        # From pinned memory, or the copy would wait for everything that the GPU still has to do.
+        self.table.copy_(torch.tensor(entries, pin_memory=self.like.is_cuda), non_blocking=True)
+        if steps.lengths is not None:
+            self.buffers["lengths"][steps.batch :].zero_()
+            self.buffers["lengths"][: steps.batch].copy_(steps.lengths)
+        for number, group in enumerate(self.groups, 1):
+            weight = self.buffers[f"weight{number}"]
+            for direction, mine in enumerate(tensors):
+                for product in group.products:
+                    part, down, across = mine[f"weight{product}"], group.result_at(product), group.left_at(product)
+                    place = weight[direction, down : down + part.shape[1], across : across + part.shape[0]]
+                    place.copy_(part.t())
+
+    def run(self, steps: int) -> None:
+        """All steps, in chunks; an odd one comes last, so that every chunk begins with the same of two buffers."""
+        done = 0
+        while done < steps:
+            count = min(LONGEST, 1 << ((steps - done).bit_length() - 1))
+            self._chunk(count, first=done == 0, last=done + count == steps)
+            done += count
+
+    def launch(self, name: str, parity: int, step: int) -> None:
+        """One kernel; step counts from the first of its chunk."""
+        widest = self.source.widest[name]
+        block = min(128, max(16, 1 << (widest - 1).bit_length()))
+        grid = (self.directions * self.batch, -(-widest // block))
+        fixed = [self.buffers[_with_parity(argument, parity)] for argument in self.source.arguments[name]]
+        getattr(self.module, name)[grid](
+            self.table, self.buffers["lengths"], *fixed, step, B=self.batch, LENGTHS=self.lengths, KEEP=self.keep,
+            PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype), START=_triton_type(self.starts),
+            BLOCK=block, num_warps=max(1, block // 32),
+        )  # fmt: skip
+
+    def _chunk(self, count: int, *, first: bool, last: bool) -> None:
+        if not self.like.is_cuda:  # Triton's interpreter
+            self._steps(count, first=first, last=last)
+            return
+        key = (count, first, last, self.keep)
+        if key not in self.graphs:
+            self.graphs[key] = self._capture(count, first=first, last=last)
+        self.graphs[key].replay()
+
+    def _capture(self, count: int, *, first: bool, last: bool) -> torch.cuda.CUDAGraph:
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.like.device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(self.like.device))
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                self._steps(count, first=first, last=last)
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream(self.like.device).wait_stream(stream)
+        return graph
+
+    def _warm_up(self) -> None:
+        """Compile the kernels and let the libraries get their workspace before anything is captured; of no rows."""
+        if self.like.is_cuda:
+            self.table.zero_()
+            self._steps(2, first=True, last=True)
+        self.warm = True
+
+    def _steps(self, count: int, *, first: bool, last: bool) -> None:
+        forward = self.kind == "forward"
+        if first:
+            self.launch("begin" if forward else "begin_backward", 0, 0)
+        for number in range(count):
+            if forward:
+                self._forward_step(number % 2, number)
+            else:
+                self._backward_step(number % 2, -number)
+        if last:
+            self.launch("end" if forward else "finish", count % 2, 0)
+        else:
+            self.table[2:3].add_(count if forward else -count)
+
+    def _forward_step(self, parity: int, step: int) -> None:
+        for stage in range(self.source.program.stages + 1):
+            if stage:
+                weight = self.buffers[f"weight{stage}"].transpose(1, 2)
+                self._multiply(self.buffers[f"left{stage}"], weight, self.buffers[f"product{stage}"])
+            if stage in self.source.forward_stages:
+                self.launch(f"forward{stage}", parity, step)
+
+    def _backward_step(self, parity: int, step: int) -> None:
+        for stage in range(self.source.adjoint.last + 1):
+            if stage:
+                weight, parts = self.buffers[f"weight{stage}"], self.groups[stage - 1].parts
+                weight = weight.view(self.directions * parts, -1, weight.size(2))
+                self._multiply(self.buffers[f"grad_product{stage}"], weight, self.buffers[f"grad_left{stage}"])
+            if stage in self.source.backward_stages:
+                self.launch(f"backward{stage}", parity, step)
+
+    def _multiply(self, left: Tensor, weight: Tensor, result: Tensor) -> None:
+        """Rows (M * B, k) by matrices (M, k, n) -> rows (M * B, n)."""
+        if weight.size(0) == 1:
+            torch.mm(left, weight[0], out=result)
+        else:
+            shape = (weight.size(0), self.batch, -1)
+            torch.bmm(left.view(shape), weight, out=result.view(shape))
+
+    def _make_buffers(self) -> dict[str, Tensor]:
+        rows, program = self.directions * self.batch, self.source.program
+        buffers = {"lengths": torch.zeros(self.batch, dtype=torch.int64, device=self.like.device)}
+        for number, width in enumerate(program.state):
+            for parity in range(2):
+                name = "state" if self.kind == "forward" else "behind"
+                buffers[f"{name}{number}_{parity}"] = self.like.new_zeros(rows, width, dtype=torch.float32)
+        for number, group in enumerate(self.groups, 1):
+            buffers[f"weight{number}"] = self.like.new_zeros(self.directions, group.width, group.depth)
+            if self.kind == "forward":
+                buffers[f"left{number}"] = self.like.new_zeros(rows, group.depth)
+                buffers[f"product{number}"] = self.like.new_zeros(rows, group.width)
+            else:
+                buffers[f"grad_left{number}"] = self.like.new_zeros(rows * group.parts, group.depth)
+                buffers[f"grad_product{number}"] = self.like.new_zeros(rows * group.parts, group.width // group.parts)
+        return buffers
+
+    def _slot(self, tensors: dict[str, Tensor], slot: str) -> int:
+        """The address of a tensor, as contiguous numbers of the type that the kernels expect."""
+        tensor = tensors.get(slot)
+        if tensor is not None and slot.startswith(("vector", "bias")):
+            tensor = tensor.to(torch.float32)
+        return self._address(tensor)
+
+    def _address(self, tensor: Tensor | None) -> int:
+        if tensor is None:
+            return 0
+        tensor = tensor.contiguous()
+        self.alive.append(tensor)  # a copy must last until the kernels have been queued
+        return tensor.data_ptr()
+
+
+def _with_parity(argument: str, parity: int) -> str:
+    """States are read from one of two buffers and written to the other."""
+    for read, written in (("state", "after"), ("behind", "before")):
+        if argument.startswith(read):
+            return f"{argument}_{parity}"
+        if argument.startswith(written):
+            return f"{argument.replace(written, read)}_{1 - parity}"
+    return argument
+
+
+def _rounded(batch: int) -> int:
+    """Batches of nearly the same size share their graphs."""
+    unit = 8 if batch <= 64 else 16 if batch <= 256 else 32
+    return -(-batch // unit) * unit
+
+
+def _triton_type(dtype: torch.dtype) -> Any:
+    import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    return {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}[dtype]
+
+
+def _load(text: str) -> ModuleType:
+    """The generated module; Triton reads a kernel's source from its file."""
+    name = f"kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    path = cache_folder() / f"{name}.py"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_safely(path, text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,77 @@
+"""A plan in words: what was hoisted, the stages of the loop, what is kept, and where it runs."""
+
+from __future__ import annotations
+
+from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.engine.expr import Expr, closure, width_of
+from weft.nn.recurrent.engine.known import plan_of
+from weft.nn.recurrent.engine.layout import Store
+from weft.nn.recurrent.engine.plan import Kernels, Plan
+
+BACKENDS = {
+    "cpu": "on the CPU, in C compiled for this machine",
+    "cuda": "on the GPU, in CUDA graphs of generated kernels",
+    "plain": "in plain torch, step by step with the input's products hoisted",
+    "vendor": "on torch's own kernel, all steps in one call",
+    "reference": "step by step, the cell as it is written",
+}
+
+
+def explain(cell: Cell, backend: str, reason: str, *, directions: int) -> str:
+    """Several lines: the backend and why, then the plan."""
+    twice = ", both directions side by side" if directions == 2 else ""
+    lines = [f"{type(cell).__name__} runs {BACKENDS[backend]}{twice}" + (f" ({reason})" if reason else "")]
+    plan = plan_of(cell)
+    if isinstance(plan, Plan) and backend not in ("reference", "vendor"):
+        lines += [f"  {line}" for line in _describe(plan, backend)]
+    return "\n".join(lines)
+
+
+def _describe(plan: Plan, backend: str) -> list[str]:
+    if plan.kernels is None or backend == "plain":
+        widths = [node.meta["shape"][1] for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
+        after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
+        return [f"before the loop: {_columns(widths)} from the input, for all time steps at once", *after]
+    return [*_before(plan.kernels), *_stages(plan.kernels), *_after(plan, plan.kernels), _kept(plan.kernels)]
+
+
+def _before(kernels: Kernels) -> list[str]:
+    widths = kernels.program.hoisted
+    return [f"before the loop: {_columns(widths)} from the input, for all time steps at once"]
+
+
+def _stages(kernels: Kernels) -> list[str]:
+    program, lines = kernels.program, []
+    for stage, stores in enumerate(kernels.layout.forward):
+        products = [f"{p.depth} x {p.width}" for p in program.products if p.stage == stage]
+        if not products and not stores:
+            continue
+        parts = [f"product {' and '.join(products)}"] if products else []
+        operations = len(_operations(stores))
+        parts += [f"{operations} pointwise operations in one kernel"] if operations else []
+        lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'copies'}")
+    return lines
+
+
+def _after(plan: Plan, kernels: Kernels) -> list[str]:
+    lines = [f"backward: {kernels.adjoint.last} product stage(s) a step; weight gradients once, after the loop"]
+    if plan.split.after is not None:
+        lines.append("after the loop: the output, for all time steps at once")
+    return lines
+
+
+def _kept(kernels: Kernels) -> str:
+    saved = width_of(kernels.adjoint.saved)
+    over = sum(
+        e.width for e, (buffer, _) in zip(kernels.adjoint.saved, kernels.layout.kept, strict=True) if buffer != "saved"
+    )
+    states = _columns(kernels.program.state)
+    return f"kept for backward: the states ({states}) and {saved} columns, {over} of them in place"
+
+
+def _columns(widths: list[int]) -> str:
+    return f"{' + '.join(map(str, widths))} columns"
+
+
+def _operations(stores: list[Store]) -> list[Expr]:
+    return [expr for expr in closure(store.expr for store in stores) if expr.args]

@@ -1,0 +1,135 @@
+"""Running a plan: what comes before the loop, the loop on one of its backends, what comes after."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.engine import plain
+from weft.nn.recurrent.engine.compiler import NoCompiler, find_compiler
+from weft.nn.recurrent.engine.known import dtype_of, plan_of
+from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, Steps
+from weft.nn.recurrent.engine.recurrence import recur
+from weft.nn.recurrent.engine.rows import Rows
+from weft.nn.state import State, leaves_of, with_leaves
+
+
+def _plan_number(cell: Cell) -> int:
+    """The number of a cell's plan: a compiled graph can hold a number, not an object."""
+    plan = plan_of(cell)
+    assert isinstance(plan, Plan)
+    return plan.number
+
+
+def run(
+    cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None, *, backend: str
+) -> tuple[list[Tensor], list[State]]:
+    """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
+
+    The second cell, where there is one, reads every row from its own end. backend is one that `choose` has chosen.
+    """
+    plan = PLANS.plan(_plan_number(cells[0]))
+    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        with torch.autocast("cpu", enabled=False):
+            return run(cells, x.to(dtype_of(cells[0])), states, lengths, backend=backend)
+    return _run_directions(cells, plan, x, states, lengths, None if backend == "plain" else plan.kernels)
+
+
+def _run_directions(
+    cells: list[Cell], plan: Plan, x: Tensor, states: list[State], lengths: Tensor | None, kernels: Kernels | None
+) -> tuple[list[Tensor], list[State]]:
+    split, batch = plan.split, x.size(0)
+    # How many steps are real is known to the CPU at once; elsewhere, and in a compiled graph, asking would be a stop.
+    leave_out = kernels is not None and x.device.type == "cpu" and not torch.compiler.is_compiling()
+    # The kernels carry the state in float32 whatever they compute in, so there it keeps its own type.
+    dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
+    if x.device.type == "cpu" and dtype != torch.float32:  # of a cell without parameters, x alone knows the type
+        kernels, leave_out = None, False
+    rows = Rows(x, lengths, leave_out=leave_out)
+    inputs: list[list[Tensor]] = []
+    rests: list[list[Tensor]] = []
+    for cell, state in zip(cells, states, strict=True):
+        values = split.before(rows.taken, *plan.tensors(cell))
+        hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
+        starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
+        inputs.append([*hoisted, *starts, *values[split.hoisted : split.hoisted + split.constants]])
+        rests.append(values[split.hoisted + split.constants :])
+    reverse = [bool(direction) for direction in range(len(cells))]
+    if kernels is not None:
+        steps = Steps(batch, rows.time, lengths)
+        results = recur(kernels, [tensor for mine in inputs for tensor in mine], steps, reverse)
+    else:
+        results = [
+            plain.recur(split, mine, lengths, rows.time, reverse=backwards)
+            for mine, backwards in zip(inputs, reverse, strict=True)
+        ]
+    outputs, finals = [], []
+    for (emitted, last), rest, state in zip(results, rests, states, strict=True):
+        output = emitted[0] if split.after is None else split.after(*emitted, *rest)[0]
+        outputs.append(rows.put_back(output, clean=kernels is not None and split.after is None))
+        finals.append(with_leaves(state, last))
+    return outputs, finals
+
+
+def choose(cell: Cell, device: str, settings: tuple[object, ...] = ()) -> tuple[str, str]:
+    """The backend that runs a cell on a kind of device, and why it is no better one: cpu, cuda, plain or reference.
+
+    settings are not read: torch.compile calls this once for each choice of them.
+    """
+    plan = plan_of(cell)
+    if isinstance(plan, str):
+        return "reference", plan
+    if refusal := _refusal(cell, plan, device):
+        return "plain", refusal
+    return device, ""
+
+
+def _refusal(cell: Cell, plan: Plan, device: str) -> str:
+    """Why the kernels cannot run here, or an empty string."""
+    if plan.kernels is None:
+        return plan.refusal
+    if device == "cuda":
+        return _cuda_refusal(cell)
+    if device != "cpu":
+        return f"there are no kernels for {device}"
+    if dtype_of(cell) != torch.float32:
+        return f"the kernels compute in float32, not {str(dtype_of(cell)).removeprefix('torch.')}"
+    return _compiled(plan.kernels.number)
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def _cuda_refusal(cell: Cell) -> str:
+    if not _has_triton():
+        return "Triton is not installed (pip install triton)"
+    if dtype_of(cell) not in (torch.float32, torch.bfloat16, torch.float16):
+        return f"the kernels do not compute in {str(dtype_of(cell)).removeprefix('torch.')}"
+    if torch.cuda.is_current_stream_capturing():
+        return "a CUDA graph is being captured, and graphs do not nest"
+    return ""
+
+
+@cache
+def _compiled(number: int) -> str:
+    """Compile a plan's kernels; why that is not possible, said once."""
+    try:
+        find_compiler()
+        _ = KERNELS[number].cpu
+    except NoCompiler as error:
+        warnings.warn(f"recurrent layers run without kernels of their own, more slowly: {error}", stacklevel=2)
+        return str(error)
+    return ""
+
+
+# Known before anything is compiled: torch.compile takes the answers and does not look inside. The decorator for this,
+# torch.compiler.assume_constant_result, does the same but loads the whole compiler first.
+for _function in (choose, _plan_number):
+    setattr(_function, "_dynamo_marked_constant", True)  # noqa: B010

@@ -1,0 +1,142 @@
+/* What every generated recurrence stands on: elementary functions that vectorise, and a matrix product of a few rows
+   with a matrix that was packed once. The generated code follows this text in one file. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define LANES 16
+#define TILE_ROWS 8
+#elif defined(__AVX__)
+#define LANES 8
+#define TILE_ROWS 6
+#else
+#define LANES 4
+#define TILE_ROWS 4
+#endif
+#define PANEL (2 * LANES)
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
+
+static inline long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
+
+/* exp(x) = 2^k (1 + r), x = k ln 2 + f with |f| <= ln 2 / 2, r = exp(f) - 1 by its series. */
+static inline float power_of_two(float k) {
+    union { int i; float f; } bits = { ((int)k + 127) << 23 };
+    return bits.f;
+}
+
+static inline float reduced(float x, float *k) {
+    *k = __builtin_rintf(x * 1.44269504088896341f);
+    const float f = (x - *k * 0.693359375f) + *k * 2.12194440e-4f;
+    const float p = 1.0f / 2 + f * (1.0f / 6 + f * (1.0f / 24 + f * (1.0f / 120 + f * (1.0f / 720 + f * (1.0f / 5040)))));
+    return f + f * f * p;
+}
+
+static inline float exponential(float x) {
+    float k;
+    const float high = x > 128.0f ? 128.0f : x, clamped = high < -104.0f ? -104.0f : high;
+    const float r = reduced(clamped, &k), k1 = __builtin_rintf(k * 0.5f);
+    return power_of_two(k1) * (1.0f + r) * power_of_two(k - k1); /* 2^k itself may have no place in a float */
+}
+
+static inline float sigmoid(float x) {
+    float k;
+    const float high = x > 87.0f ? 87.0f : x, clamped = high < -87.0f ? -87.0f : high;
+    const float r = reduced(-clamped, &k);
+    return 1.0f / (1.0f + power_of_two(k) * (1.0f + r));
+}
+
+/* tanh(x) = e / (e + 2) with e = exp(2x) - 1, which keeps its accuracy near zero. */
+static inline float hyperbolic(float x) {
+    float k;
+    const float high = x > 10.0f ? 10.0f : x, clamped = high < -10.0f ? -10.0f : high;
+    const float r = reduced(2.0f * clamped, &k), two = power_of_two(k);
+    const float e = two * r + (two - 1.0f);
+    return e / (e + 2.0f);
+}
+
+/* B (depth x width, element (k, n) at k * down + n * across) -> panels of PANEL columns, each depth x PANEL. */
+static void pack(const float *b, long down, long across, long depth, long width, float *packed) {
+    for (long n = 0; n < width; n += PANEL) {
+        const long real = width - n < PANEL ? width - n : PANEL;
+        for (long k = 0; k < depth; k++) {
+            float *to = packed + n * depth + k * PANEL;
+            for (long j = 0; j < real; j++) to[j] = b[k * down + (n + j) * across];
+            for (long j = real; j < PANEL; j++) to[j] = 0.0f;
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(
+    const int rows, const float *const *a, const float *panel, long depth, const float *bias, float *c, long stride) {
+    vec sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 2; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
+    for (long k = 0; k < depth; k++) {
+        const vec left = *(const vec *)(panel + k * PANEL), right = *(const vec *)(panel + k * PANEL + LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            const vec x = a[i][k] - (vec){0}; /* one number in every lane */
+            sum[i][0] += x * left;
+            sum[i][1] += x * right;
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 2; j++) *(vec *)(c + i * stride + j * LANES) = sum[i][j];
+}
+
+/* c (rows x padded(width)) = a (rows pointers to depth numbers) @ packed + bias (padded, or none). */
+static void product(
+    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *c) {
+    const long stride = padded(width), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    /* Tiles of nearly one size, unless that makes them small: a small one cannot keep the units busy. */
+    const int even = rows / (tiles ? tiles : 1) >= TILE_ROWS - 1;
+    for (long n = 0; n < width; n += PANEL) {
+        const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
+        for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
+            end = even ? rows * (k + 1) / tiles : (i + TILE_ROWS < rows ? i + TILE_ROWS : rows);
+            float *to = c + i * stride + n;
+            switch (end - i) {
+                case 1: tile(1, a + i, panel, depth, add, to, stride); break;
+                case 2: tile(2, a + i, panel, depth, add, to, stride); break;
+                case 3: tile(3, a + i, panel, depth, add, to, stride); break;
+                case 4: tile(4, a + i, panel, depth, add, to, stride); break;
+#if TILE_ROWS > 4
+                case 5: tile(5, a + i, panel, depth, add, to, stride); break;
+                case 6: tile(6, a + i, panel, depth, add, to, stride); break;
+#endif
+#if TILE_ROWS > 6
+                case 7: tile(7, a + i, panel, depth, add, to, stride); break;
+                case 8: tile(8, a + i, panel, depth, add, to, stride); break;
+#endif
+            }
+        }
+    }
+}
+
+/* One call: tensors, sizes and packed weights by number, the rows of the batch longest first. */
+typedef struct {
+    float *const *tensors; /* per direction, those of its slots */
+    const long *n;
+    const long *length, *order, *base; /* of each row of the batch: its steps; its rank; where its steps begin */
+    const char *reverse;
+    float **packed; /* per direction, one for each product, then one padded bias for each */
+    long batch, time, blocks, tasks, next; /* time: the steps that every row has room for, or 0 if just its own */
+} call_t;
+
+/* Rows k, k + blocks, k + 2 blocks, ... of the order: every block gets long and short rows alike. */
+static long take_rows(const call_t *call, long block, long *rows) {
+    long count = 0;
+    for (long r = block; r < call->batch; r += call->blocks) rows[count++] = call->order[r];
+    return count;
+}
+
+static void spread(call_t *call, void (*worker)(void *), long threads, parallel_t parallel) {
+    if (parallel && threads > 1 && call->tasks > 1)
+        parallel(worker, call, (unsigned)(threads < call->tasks ? threads : call->tasks), 0);
+    else
+        worker(call);
+}

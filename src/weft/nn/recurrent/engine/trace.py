@@ -1,0 +1,163 @@
+"""Trace: one step of a cell, recorded as a graph of torch operations.
+
+The step runs twice, on a few rows of numbers, while every operation below autograd is written down. What a cell does in
+Python (choices by an option, loops over gates) happens then and leaves no trace; a choice that depends on a tensor's
+values cannot be recorded and is refused, as is anything random or in place. Such a cell runs on the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor, fx
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map_only
+
+from weft.nn.recurrent.cell import Cell
+from weft.nn.state import leaves_of, map_state
+
+aten = torch.ops.aten
+
+
+BY_VALUE: Final = "what it does depends on the values of a tensor, or on how many rows there are"
+
+
+class Untraceable(Exception):
+    """Why the engine cannot run a cell; the message completes "not by the engine: ..."."""
+
+
+class Batch(int):
+    """A size in a graph that is the number of rows, whatever that is."""
+
+
+class Trace(NamedTuple):
+    """A step as a graph: placeholders x, the state's tensors and the parameters; outputs the output and the next state.
+
+    Sizes that are the number of rows are marked as `Batch`.
+    """
+
+    graph: fx.Graph
+    x: fx.Node
+    state: list[fx.Node]
+    parameters: dict[str, fx.Node]
+    output: fx.Node
+    after: list[fx.Node]
+
+
+def trace(cell: Cell, dtype: torch.dtype) -> Trace:
+    """Record cell.step; raises Untraceable with the reason.
+
+    It is recorded twice, with different numbers of different values: what differs between the two graphs is the number
+    of rows, or depends on values, which no graph can hold.
+    """
+    first, second = _record(cell, dtype, 3), _record(cell, dtype, 5)
+    _mark_batch(first.graph, second.graph, (3, 5))
+    return first
+
+
+def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
+    tensors = dict(cell.named_parameters()) | dict(cell.named_buffers())
+    device = next(iter(tensors.values())).device if tensors else torch.device("cpu")
+
+    def values(shape: torch.Size) -> Tensor:
+        return torch.linspace(-1.0 + 0.03 * rows, 0.1 * rows, shape.numel(), device=device).view(shape).to(dtype)
+
+    x = values(torch.Size((rows, cell.input_size)))
+    state = map_state(lambda zero: values(zero.shape), cell.zero_state(rows, x))
+    recorder = _Recorder(tensors, x, leaves_of(state))
+    with torch.no_grad(), torch.autocast(device.type, enabled=False), recorder:
+        output, after = cell.step(x, state)
+    if tree_flatten(after)[1] != tree_flatten(state)[1]:
+        raise Untraceable("the state it returns has another structure than the one it is given")
+    shapes = [(part.shape, part.dtype) for part in leaves_of(state)]
+    if shapes != [(part.shape, part.dtype) for part in leaves_of(after)]:
+        raise Untraceable("the state it returns has other shapes or types than the one it is given")
+    outputs = [recorder.node(part) for part in (output, *leaves_of(after))]
+    if output.dim() != 2 or output.size(0) != rows or any(len(shape) != 2 for shape, _ in shapes):
+        raise Untraceable("its output or its state is not a matrix with a row for each row of the batch")
+    recorder.graph.output(tuple(outputs))
+    return Trace(recorder.graph, recorder.x, recorder.state, recorder.parameters, outputs[0], outputs[1:])
+
+
+def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None:
+    """Find the sizes that are the number of rows; raises Untraceable where the graphs differ in anything else."""
+    if len(graph.nodes) != len(other.nodes):
+        raise Untraceable(BY_VALUE)
+    twins = dict(zip(other.nodes, graph.nodes, strict=True))
+
+    def mark(mine: Any, its: Any) -> Any:
+        if isinstance(mine, fx.Node):
+            if twins.get(its) is not mine:
+                raise Untraceable(BY_VALUE)
+            return mine
+        if isinstance(mine, (list, tuple)) and type(mine) is type(its) and len(mine) == len(its):
+            pairs = zip(mine, its, strict=True)
+            return type(mine)(Batch(a) if (a, b) == rows else mark(a, b) for a, b in pairs)
+        if mine != its and mine == mine:
+            raise Untraceable(BY_VALUE)
+        return mine
+
+    for twin, node in twins.items():
+        if node.target != twin.target and node.op == "call_function":
+            raise Untraceable(BY_VALUE)
+        node.args = tuple(mark(a, b) for a, b in zip(node.args, twin.args, strict=True))
+        node.kwargs = {name: mark(value, twin.kwargs.get(name)) for name, value in node.kwargs.items()}
+
+
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes each operation into a graph; a tensor is known by its identity, so all of them are kept alive."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch loads its compiler at the first operation, which takes longer than all else in a first call."""
+        return False
+
+    def __init__(self, tensors: dict[str, Tensor], x: Tensor, state: list[Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.graph = fx.Graph()
+        self._nodes: dict[int, fx.Node] = {}
+        self._alive: list[Tensor] = []
+        self.x = self._place("x", x)
+        self.state = [self._place(f"state_{number}", part) for number, part in enumerate(state)]
+        self.parameters = {name: self._place("p_" + name.replace(".", "_"), tensor) for name, tensor in tensors.items()}
+
+    def node(self, tensor: Tensor) -> fx.Node:
+        if id(tensor) not in self._nodes:
+            raise Untraceable("it uses a tensor that is neither a parameter nor a buffer")
+        return self._nodes[id(tensor)]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        if func in (aten._local_scalar_dense.default, aten.equal.default, aten.nonzero.default):
+            raise Untraceable(BY_VALUE)
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise Untraceable(f"it draws random numbers ({name})")
+        if func._schema.is_mutable:
+            raise Untraceable(f"it changes a tensor in place ({name})")
+        result = func(*args, **(kwargs or {}))
+        called = self.graph.call_function(func, *tree_map_only(Tensor, self.node, (args, kwargs or {})))
+        if isinstance(result, Tensor):
+            self._keep(result, called)
+        elif isinstance(result, (tuple, list)):
+            for number, part in enumerate(result):
+                called_item = self.graph.call_function(item, (called, number))
+                self._keep(part, called_item)
+        return result
+
+    def _place(self, name: str, tensor: Tensor) -> fx.Node:
+        node = self.graph.placeholder(name)
+        self._keep(tensor, node)
+        return node
+
+    def _keep(self, tensor: Tensor, node: fx.Node) -> None:
+        node.meta["shape"], node.meta["dtype"] = tuple(tensor.shape), tensor.dtype
+        self._nodes[id(tensor)] = node
+        self._alive.append(tensor)
+
+
+def item(parts: Any, number: int) -> Any:
+    """One of an operation's several results."""
+    return parts[number]

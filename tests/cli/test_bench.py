@@ -1,0 +1,106 @@
+"""weft bench, on sizes that take no time; what the figures are is no matter of a test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+TINY = ["--size", "2,3,4", "--repeats", "1"]
+
+OWN_CELL = """
+import torch
+from torch import nn
+from weft.nn import Cell
+
+
+class Leaky(Cell):
+    def __init__(self, input_size, hidden_size):
+        super().__init__(input_size, hidden_size)
+        self.from_input = nn.Linear(input_size, hidden_size)
+
+    def step(self, x, h):
+        h = 0.9 * h + torch.tanh(self.from_input(x))
+        return h, h
+"""
+
+
+def rows_of(table):
+    """The words of each line below the rule."""
+    lines = [line.split() for line in table.splitlines()]
+    rule = next(number for number, words in enumerate(lines) if words and set(words[0]) == {"─"})
+    return [words for words in lines[rule + 1 :] if len(words) > 8 and "2,3,4" in words]
+
+
+def test_bench_alone_lists_what_there_is(weft):
+    outcome = weft("bench")
+    assert outcome.code == 0
+    assert "recurrence" in outcome.out
+
+
+def test_the_command_explains_itself_with_an_example(weft):
+    outcome = weft("bench", "recurrence", "--help")
+    assert outcome.code == 0
+    assert "Examples: weft bench recurrence" in outcome.out
+
+
+def test_a_row_for_each_cell_and_a_dash_where_torch_has_none(weft):
+    outcome = weft("bench", "recurrence", *TINY)
+    assert outcome.code == 0, outcome.err
+    for heading in ("B,T,H", "weft ms", "backend", "torch.nn ms", "eager ms", "limit ms", "share", "first call s"):
+        assert heading in outcome.out
+    assert "MiB" not in outcome.out
+    rows = {row[0]: row for row in rows_of(outcome.out)}
+    assert list(rows) == ["lstm", "gru_reset_after", "elman", "gru", "peephole_lstm"]
+    missing = {name for name, row in rows.items() if row[4:6] == ["-", "-"]}
+    assert missing == {"gru", "peephole_lstm"}
+
+
+def test_json_has_the_figures_and_where_they_come_from(weft):
+    outcome = weft("bench", "recurrence", *TINY, "--cell", "lstm", "--cell", "mut1", "--lengths", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["machine"]["threads"] == 1
+    assert found["settings"] == {
+        "dtype": "float32",
+        "lengths": True,
+        "bidirectional": False,
+        "autocast": False,
+        "repeats": 1,
+    }
+    lstm, mut1 = found["rows"]
+    assert (lstm["cell"], lstm["size"], mut1["cell"]) == ("lstm", [2, 3, 4], "mut1")
+    assert lstm["torch_ratio"] == pytest.approx(lstm["torch_ms"] / lstm["weft_ms"])
+    assert lstm["limit_share"] == pytest.approx(lstm["limit_ms"] / lstm["weft_ms"])
+    assert lstm["first_seconds"] > 0
+    assert mut1["torch_ms"] is None
+    assert "MUT1" in mut1["missing"]["torch"]
+
+
+def test_a_cell_of_ones_own_with_its_memory(weft):
+    Path("leaky.py").write_text(OWN_CELL, encoding="utf-8")
+    outcome = weft("bench", "recurrence", *TINY, "--cell", "Leaky", "--import", "leaky.py:Leaky", "--memory")
+    assert outcome.code == 0, outcome.err
+    assert "weft MiB" in outcome.out
+    (row,) = rows_of(outcome.out)
+    assert row[0] == "Leaky"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--size", "32,64"], '--size: "32,64" is not three whole numbers'),
+        (["--size", "32,0,8"], '--size: "32,0,8"'),
+        (["--size", "a,b,c"], '--size: "a,b,c"'),
+        (["--cell", "lsmt"], '--cell: "lsmt" is not a cell (did you mean "lstm"?)'),
+        (["--dtype", "float16"], '--dtype: "float16" is not a choice'),
+        (["--device", "abacus"], '--device: "abacus" is not a device'),
+    ],
+)
+def test_a_mistake_is_one_line_and_2(weft, words, told):
+    outcome = weft("bench", "recurrence", *words)
+    assert outcome.code == 2
+    assert told in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.out == ""

@@ -1,0 +1,290 @@
+"""What the planner makes of a step: what leaves the loop, the stages that stay in it, what is kept for the way back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from weft.nn import CELLS, RNN, Cell, CellChoice
+from weft.nn.recurrent import build_cell
+from weft.nn.recurrent.engine.c_source import CSource
+from weft.nn.recurrent.engine.plan import Kernels, Plan
+from weft.nn.recurrent.engine.run import plan_of
+from weft.nn.recurrent.engine.split import is_product
+
+
+class Expected(NamedTuple):
+    """Of a cell of 5 inputs and 6 hidden numbers.
+
+    hoisted: columns made before the loop. products: depth, width and stage of each. kept: columns beside the states
+    that the backward pass reads.
+    """
+
+    hoisted: list[int]
+    products: list[tuple[int, int, int]]
+    backward: int
+    kept: int
+
+
+PLANS: dict[str, tuple[CellChoice, Expected]] = {
+    "elman": ("elman", Expected([6], [(6, 6, 1)], 1, 0)),
+    "elman relu": ({"kind": "elman", "activation": "relu"}, Expected([6], [(6, 6, 1)], 1, 0)),
+    "elman feedback": (
+        {"kind": "elman", "feedback": True},
+        Expected([5], [(6, 5, 1), (6, 6, 1), (5, 6, 2), (6, 6, 3)], 3, 5),
+    ),
+    "lstm": ("lstm", Expected([24], [(6, 24, 1)], 1, 24)),
+    "lstm sigmoid": ({"kind": "lstm", "candidate": "sigmoid"}, Expected([24], [(6, 24, 1)], 1, 24)),
+    "peephole_lstm": ("peephole_lstm", Expected([24], [(6, 24, 1)], 1, 24)),
+    "peephole_lstm full": (
+        {"kind": "peephole_lstm", "peepholes": "full"},
+        Expected([24], [(6, 12, 1), (6, 24, 1), (6, 6, 2)], 2, 24),
+    ),
+    "coupled_lstm": ("coupled_lstm", Expected([18], [(6, 18, 1)], 1, 18)),
+    "projected_lstm": ("projected_lstm", Expected([24], [(3, 24, 1), (6, 3, 2)], 2, 24)),
+    "gru": ("gru", Expected([18], [(6, 12, 1), (6, 6, 2)], 2, 18)),
+    "gru state": ({"kind": "gru", "update": "state"}, Expected([18], [(6, 12, 1), (6, 6, 2)], 2, 18)),
+    "gru_reset_after": ("gru_reset_after", Expected([18], [(6, 6, 1), (6, 12, 1)], 1, 24)),
+    "mut1": ("mut1", Expected([18], [(6, 6, 1), (6, 6, 2)], 2, 24)),
+    "mut2": ("mut2", Expected([18], [(6, 12, 1), (6, 6, 2)], 2, 18)),
+    "mut3": ("mut3", Expected([18], [(6, 6, 1), (6, 6, 1), (6, 6, 2)], 2, 18)),
+}
+
+
+def plan(choice: CellChoice, input_size: int = 5, hidden_size: int = 6) -> Plan:
+    found = plan_of(build_cell(choice, input_size, hidden_size))
+    assert isinstance(found, Plan), found
+    return found
+
+
+def kernels(choice: CellChoice) -> Kernels:
+    found = plan(choice)
+    assert found.kernels is not None, found.refusal
+    return found.kernels
+
+
+def products(graph: fx.GraphModule) -> int:
+    return sum(is_product(node) for node in graph.graph.nodes)
+
+
+def test_every_cell_of_the_catalog_is_here() -> None:
+    assert {choice if isinstance(choice, str) else choice["kind"] for choice, _ in PLANS.values()} == CELLS.keys()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_plan_of_every_cell(name: str) -> None:
+    choice, expected = PLANS[name]
+    made = kernels(choice)
+    program = made.program
+    assert program.hoisted == expected.hoisted
+    found = [(product.depth, product.width, product.stage) for product in program.products]
+    assert sorted(found, key=lambda product: product[::-1]) == sorted(expected.products, key=lambda p: p[::-1])
+    assert program.stages == max(stage for _, _, stage in expected.products)
+    assert made.adjoint.last == expected.backward
+    assert sum(expr.width for expr in made.adjoint.saved) <= expected.kept
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_one_product_of_the_input_before_the_loop(name: str) -> None:
+    split = plan(PLANS[name][0]).split
+    assert products(split.before) == (0 if name == "elman feedback" else 1)
+    assert split.after is None
+
+
+@pytest.mark.parametrize("name", ["lstm", "coupled_lstm", "gru", "mut2", "mut3"])
+def test_what_is_kept_lies_over_what_it_was_made_from(name: str) -> None:
+    layout = kernels(name).layout
+    assert layout.saved == 0
+    assert layout.overwritten == [0]
+    assert len(set(layout.kept)) == len(layout.kept)
+
+
+def test_an_elman_network_keeps_nothing_but_its_states() -> None:
+    for activation in ("tanh", "relu", "sigmoid", "identity"):
+        layout = kernels({"kind": "elman", "activation": activation}).layout
+        assert (layout.kept, layout.saved, layout.overwritten) == ([], 0, [])
+
+
+def test_the_output_of_most_cells_is_a_history() -> None:
+    assert kernels("lstm").emitted_names == ["history0"]
+    assert kernels({"kind": "elman", "feedback": True}).emitted_names == ["history1"]
+
+
+class Separate(Cell):
+    """Maps of the input one by one, of which one is read by the output alone."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.output_size = 4
+        self.a = nn.Linear(input_size, hidden_size)
+        self.b = nn.Linear(input_size, hidden_size, bias=False)
+        self.c = nn.Linear(input_size, 4)
+        self.u = nn.Linear(hidden_size, hidden_size)
+        self.read = nn.Linear(hidden_size, 4)
+        self.scale = nn.Parameter(torch.ones(hidden_size))
+
+    def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.tanh(self.a(x) + self.u(h)) * torch.sigmoid(self.b(x)) * torch.exp(self.scale)
+        return torch.relu(self.read(h) + self.c(x)), h
+
+
+def test_separate_maps_of_the_input_become_one_product() -> None:
+    split = plan(Separate).split
+    assert products(split.before) == 1
+    assert sum(node.op == "placeholder" for node in split.before.graph.nodes) == 1 + len(plan(Separate).names)
+
+
+def test_what_only_the_output_needs_is_done_after_the_loop() -> None:
+    found = plan(Separate)
+    assert found.split.after is not None
+    assert products(found.split.after) == 1
+    assert found.kernels is not None
+    assert [(p.depth, p.width) for p in found.kernels.program.products] == [(6, 6)]
+    assert found.kernels.emitted_names == ["history0"]
+
+
+def test_what_depends_on_parameters_alone_is_done_once() -> None:
+    found = kernels(Separate)
+    assert list(found.program.vectors.values()) == [6]
+    operations = {expr.op for row in found.program.after for expr in row}
+    assert "exp" not in operations
+
+
+def test_a_step_without_a_product_has_no_stage() -> None:
+    class Leaky(Cell):
+        def __init__(self, input_size: int, hidden_size: int) -> None:
+            super().__init__(input_size, hidden_size)
+            self.from_input = nn.Linear(input_size, hidden_size)
+
+        def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+            h = 0.9 * h + torch.tanh(self.from_input(x))
+            return h, h
+
+    made = kernels(Leaky)
+    assert (made.program.stages, made.adjoint.last, made.program.products) == (0, 0, [])
+    assert (made.program.hoisted, sum(expr.width for expr in made.adjoint.saved)) == ([6], 6)
+
+
+class Counter(TorchDispatchMode):
+    """Counts torch's matrix products."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("elman", 4), ("lstm", 4), ("gru", 5)])
+def test_products_outside_the_loop_do_not_grow_with_time(name: str, expected: int) -> None:
+    """Forward one; backward two for it, and one for each weight of the loop: all time steps at once."""
+    rnn = RNN(name, 5, 6, backend="engine")
+    for time in (2, 20):
+        output, _ = rnn(torch.randn(3, time, 5, requires_grad=True))
+        with Counter() as counter:
+            rnn(torch.randn(3, time, 5, requires_grad=True))[0].sum().backward()
+        assert counter.count == expected
+        assert output.shape == (3, time, 6)
+
+
+class Refused(Cell):
+    """A step that some test fills in."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.w = nn.Linear(input_size, hidden_size)
+        self.u = nn.Linear(hidden_size, hidden_size)
+        self.alone = [torch.ones(hidden_size)]
+        self.norm = nn.BatchNorm1d(hidden_size)
+
+
+REFUSED: dict[str, tuple[str, Any]] = {
+    "noise": ("draws random numbers", lambda c, x, h: (h, torch.tanh(c.w(x) + torch.rand_like(h)))),
+    "dropout": ("draws random numbers", lambda c, x, h: (h, functional.dropout(torch.tanh(c.w(x) + h)))),
+    "in place": ("changes a tensor in place", lambda c, x, h: (h, torch.tanh(c.w(x)).add_(h))),
+    "running mean": ("changes a tensor in place", lambda c, x, h: (h, c.norm(c.w(x) + h))),
+    "if": ("depends on the values of a tensor", lambda c, x, h: (h, c.w(x) if h.max() > 0 else h)),
+    "stray tensor": ("neither a parameter nor a buffer", lambda c, x, h: (h, c.w(x) + c.alone[0] * h)),
+    "structure": ("another structure", lambda c, x, h: (h, (c.w(x) + h,))),
+    "shape": ("other shapes or types", lambda c, x, h: (h, torch.cat((c.w(x), h), dim=1))),
+    "type": ("other shapes or types", lambda c, x, h: (h, (c.w(x) + h).double())),
+    "vector": ("not a matrix", lambda c, x, h: (h.sum(-1), c.w(x) + h)),
+    "no input": ("does not read its input", lambda c, x, h: (c.u(h), torch.tanh(c.u(h)))),
+}
+
+
+def written(step: Any) -> Cell:
+    class Written(Refused):
+        def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+            output, after = step(self, x, h)
+            return output, after
+
+    return Written(5, 6)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_gives_its_reason(name: str) -> None:
+    reason, step = REFUSED[name]
+    found = plan_of(written(step))
+    assert isinstance(found, str)
+    assert reason in found
+
+
+IN_PLAIN_TORCH = {
+    "do not know the operation native_layer_norm": lambda c, x, h: functional.layer_norm(c.w(x) + h, (6,)),
+    "do not know the operation cumsum": lambda c, x, h: torch.cumsum(c.w(x) + h, dim=-1),
+    "every other column": lambda c, x, h: torch.cat((h[:, ::2], c.w(x)[:, ::2]), dim=1),
+    "spreads one column": lambda c, x, h: torch.tanh(c.w(x) * h[:, 2:3]),
+    "a matrix is added to a product": lambda c, x, h: torch.tanh(c.w(x) + torch.addmm(h, h, c.u.weight)),
+}
+
+
+@pytest.mark.parametrize("reason", IN_PLAIN_TORCH)
+def test_what_no_kernel_knows_is_named(reason: str) -> None:
+    found = plan_of(written(lambda c, x, h: (IN_PLAIN_TORCH[reason](c, x, h),) * 2))
+    assert isinstance(found, Plan)
+    assert found.kernels is None
+    assert reason in found.refusal
+
+
+def test_explain_tells_the_plan() -> None:
+    lines = RNN("gru", 5, 6, bidirectional=True).explain().splitlines()
+    assert lines[0] == "layer 1: GRU runs on the CPU, in C compiled for this machine, both directions side by side"
+    assert [line.split(":")[0].strip() for line in lines[1:]] == [
+        "before the loop",
+        "stage 1 of each step",
+        "stage 2 of each step",
+        "backward",
+        "kept for backward",
+    ]
+    assert "18 columns from the input" in lines[1]
+    assert "product 6 x 12" in lines[2]
+    assert "product 6 x 6" in lines[3]
+    assert "after the loop: the output" in RNN(Separate, 5, 6).explain()
+
+
+def test_equal_cells_share_one_source() -> None:
+    """So that a model of many layers is compiled once: sizes are arguments, not text."""
+    texts = set()
+    for sizes in ((5, 6), (7, 9), (3, 40)):
+        made = plan("lstm", *sizes).kernels
+        assert made is not None
+        texts.add(CSource(made.program, made.adjoint, made.layout).text)
+    assert len(texts) == 1
+
+
+def test_the_trace_does_not_touch_the_cell() -> None:
+    """Neither its weights, nor their gradients, nor the state of the random numbers."""
+    cell = build_cell("lstm", 5, 6)
+    before = {name: weight.clone() for name, weight in cell.state_dict().items()}
+    drawn = torch.get_rng_state()
+    plan_of(cell)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert_close(cell.state_dict(), before, rtol=0, atol=0)
+    assert all(parameter.grad is None for parameter in cell.parameters())
