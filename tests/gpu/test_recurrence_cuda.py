@@ -142,11 +142,11 @@ def data(batch: int, time: int, size: int = 5) -> Tensor:
 
 
 def assert_near(found: dict[str, Tensor], expected: dict[str, Tensor], within: float) -> None:
-    """Small floats lose digits everywhere a little: whole tensors are compared, those of gradients half as strictly."""
+    """Small floats lose digits everywhere a little: whole tensors are compared, those of gradients less strictly."""
     for name, right in expected.items():
         error = (found[name].float() - right).norm() / right.norm().clamp(min=1e-3)
         result = name == "output" or name.startswith("final")
-        assert error < (within if result else 2 * within), f"{name} is off by {error:.4f}"
+        assert error < (within if result else 3 * within), f"{name} is off by {error:.4f}"
 
 
 @pytest.fixture(autouse=True)

@@ -62,7 +62,8 @@ class Workload:
         """The backend that weft chooses here, and why it is no better one."""
         layer = self.rnn.layers[0]
         assert isinstance(layer, Layer)
-        return layer._choose(self.device.type)
+        choice = layer.choose(self.device.type)
+        return choice.backend, choice.reason
 
     def _build(self, backend: Backend) -> RNN:
         hidden = self.case.size.hidden

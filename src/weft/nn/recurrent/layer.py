@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ class Layer(nn.Module):
         self.merge, self.backend = merge, backend
         size = cells[0].output_size
         self.input_size = cells[0].input_size
-        self.settings = [name for name, value in vars(cells[0]).items() if isinstance(value, (bool, int, float, str))]
+        self._enroll()
         self.output_size = 2 * size if len(cells) == 2 and merge == "concat" else size
         self.project = nn.Linear(2 * size, size) if len(cells) == 2 and merge == "project" else None
         self.initial = nn.ModuleList([LearnedState(cell) for cell in cells]) if learned else None
@@ -58,7 +58,8 @@ class Layer(nn.Module):
         """The backend that runs the cells where they are, why, and the plan."""
         cell = self._cells()[0]
         device = next(cell.parameters(), torch.empty(0)).device.type
-        return engine.explain(cell, *self._choose(device), directions=len(self.cells))
+        choice = self.choose(device)
+        return engine.explain(cell, choice.backend, choice.reason, directions=len(self.cells))
 
     def _cells(self) -> list[Cell]:
         return [cell for cell in self.cells if isinstance(cell, Cell)]
@@ -69,11 +70,11 @@ class Layer(nn.Module):
         """Each direction's outputs, in the order of the input, and its last state."""
         if x.size(0) == 0 or x.size(1) == 0:
             return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
-        backend, _ = self._choose(x.device.type)
-        if backend not in ("reference", "vendor"):
-            return engine.run(cells, x, states, lengths, backend=backend)
+        choice = self.choose(x.device.type)
+        if choice.backend not in ("reference", "vendor"):
+            return engine.run(cells, x, states, lengths, choice=choice)
         x = zero_past_end(x, lengths)
-        run = reference.run if backend == "reference" else vendor.run
+        run = reference.run if choice.backend == "reference" else vendor.run
         outputs, finals = [], []
         for cell, state, backwards in zip(cells, states, (False, True), strict=False):
             output, final = run(cell, reverse_rows(x, lengths) if backwards else x, state, lengths)
@@ -81,21 +82,33 @@ class Layer(nn.Module):
             finals.append(final)
         return outputs, finals
 
-    def _choose(self, device: str) -> tuple[str, str]:
+    def choose(self, device: str) -> engine.Choice:
         """The backend on a kind of device, and why it is no better one."""
         if self.backend in ("reference", "vendor"):
-            return self.backend, "as asked"
+            return engine.Choice(self.backend, "as asked", -1)
         cell = self._cells()[0]
-        compiling = torch.compiler.is_compiling()  # a compiled graph is made anew when one of these changes
-        settings = tuple(getattr(cell, name, None) for name in self.settings) if compiling else ()
-        backend, reason = engine.choose(cell, device, settings)
-        if backend == "plain" and self.backend == "auto" and not vendor.missing(cell):
-            return "vendor", reason
-        if backend == "reference" and self.backend == "engine":
-            raise ConfigError(
-                f'"engine" cannot run {type(cell).__name__}: {reason}', where="backend", cure='use "auto"'
-            )
-        return backend, reason
+        if torch.compiler.is_compiling():
+            settings = tuple(getattr(cell, name, None) for name in self.settings)
+            choice = engine.Choice(*engine.choose_enrolled(self.enrolled, device, settings))
+        else:
+            choice = engine.choose(cell, device)
+        if choice.backend == "plain" and self.backend == "auto" and not vendor.missing(cell):
+            return choice._replace(backend="vendor")
+        if choice.backend == "reference" and self.backend == "engine":
+            what = f'"engine" cannot run {type(cell).__name__}: {choice.reason}'
+            raise ConfigError(what, where="backend", cure='use "auto"')
+        return choice
+
+    def _enroll(self) -> None:
+        """Let torch.compile ask about the cell; it makes a graph anew when one of these settings changes."""
+        cell = self._cells()[0]
+        self.enrolled = engine.enroll(cell)
+        self.settings = [name for name, value in vars(cell).items() if isinstance(value, (bool, int, float, str))]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy has a cell of its own."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._enroll()
 
     def _merge(self, ahead: Tensor, back: Tensor) -> Tensor:
         """Two of (B, T, H) -> (B, T, 2H) by concatenation, else (B, T, H)."""

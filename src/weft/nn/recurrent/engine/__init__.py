@@ -6,6 +6,6 @@ run      on generated C (CPU), on generated Triton kernels (CUDA), or in plain t
 """
 
 from weft.nn.recurrent.engine.explain import explain
-from weft.nn.recurrent.engine.run import choose, run
+from weft.nn.recurrent.engine.run import Choice, choose, choose_enrolled, enroll, run
 
-__all__ = ["choose", "explain", "run"]
+__all__ = ["Choice", "choose", "choose_enrolled", "enroll", "explain", "run"]

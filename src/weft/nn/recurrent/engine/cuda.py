@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import threading
 from collections import OrderedDict
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,15 +155,16 @@ class _Session:
         self.graphs[key].replay()
 
     def _capture(self, count: int, *, first: bool, last: bool) -> torch.cuda.CUDAGraph:
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.like.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self.like.device))
-        with torch.cuda.stream(stream):
-            graph.capture_begin(capture_error_mode="thread_local")
-            try:
-                self._steps(count, first=first, last=last)
-            finally:
-                graph.capture_end()
-        torch.cuda.current_stream(self.like.device).wait_stream(stream)
+        graph, stream = torch.cuda.CUDAGraph(), _capture_stream(self.like.device)
+        with _capturing:
+            stream.wait_stream(torch.cuda.current_stream(self.like.device))
+            with torch.cuda.stream(stream):
+                graph.capture_begin(capture_error_mode="thread_local")
+                try:
+                    self._steps(count, first=first, last=last)
+                finally:
+                    graph.capture_end()
+            torch.cuda.current_stream(self.like.device).wait_stream(stream)
         return graph
 
     def _warm_up(self) -> None:
@@ -241,6 +243,15 @@ class _Session:
         tensor = tensor.contiguous()
         self.alive.append(tensor)  # a copy must last until the kernels have been queued
         return tensor.data_ptr()
+
+
+@cache
+def _capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all captures: the libraries take a workspace for every stream they see, and keep it."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+_capturing = threading.Lock()
 
 
 def _with_parity(argument: str, parity: int) -> str:

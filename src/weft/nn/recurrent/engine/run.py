@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import warnings
 from functools import cache
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -19,25 +22,57 @@ from weft.nn.recurrent.engine.rows import Rows
 from weft.nn.state import State, leaves_of, with_leaves
 
 
-def _plan_number(cell: Cell) -> int:
-    """The number of a cell's plan: a compiled graph can hold a number, not an object."""
+class Choice(NamedTuple):
+    """The backend that runs a cell (cpu, cuda, plain or reference), why it is no better one, the number of the plan."""
+
+    backend: str
+    reason: str
+    plan: int
+
+
+_enrolled: WeakValueDictionary[int, Cell] = WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def enroll(cell: Cell) -> int:
+    """A number for a cell: while torch.compile traces, it takes answers about numbers, not about objects."""
+    number = next(_numbers)
+    _enrolled[number] = cell
+    return number
+
+
+def choose(cell: Cell, device: str) -> Choice:
+    """The backend for a kind of device."""
     plan = plan_of(cell)
-    assert isinstance(plan, Plan)
-    return plan.number
+    if isinstance(plan, str):
+        return Choice("reference", plan, -1)
+    if refusal := _refusal(cell, plan, device):
+        return Choice("plain", refusal, plan.number)
+    return Choice(device, "", plan.number)
+
+
+def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
+    """The same for torch.compile, which asks once for each choice of settings and takes the answer as given."""
+    choice = choose(_enrolled[number], device)
+    return choice.backend, choice.reason, choice.plan
+
+
+# What torch.compiler.assume_constant_result does, which would load the whole compiler first.
+setattr(choose_enrolled, "_dynamo_marked_constant", True)  # noqa: B010
 
 
 def run(
-    cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None, *, backend: str
+    cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None, *, choice: Choice
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
-    The second cell, where there is one, reads every row from its own end. backend is one that `choose` has chosen.
+    The second cell, where there is one, reads every row from its own end.
     """
-    plan = PLANS.plan(_plan_number(cells[0]))
+    plan = PLANS.plan(choice.plan)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            return run(cells, x.to(dtype_of(cells[0])), states, lengths, backend=backend)
-    return _run_directions(cells, plan, x, states, lengths, None if backend == "plain" else plan.kernels)
+            return run(cells, x.to(dtype_of(cells[0])), states, lengths, choice=choice)
+    return _run_directions(cells, plan, x, states, lengths, None if choice.backend == "plain" else plan.kernels)
 
 
 def _run_directions(
@@ -74,19 +109,6 @@ def _run_directions(
         outputs.append(rows.put_back(output, clean=kernels is not None and split.after is None))
         finals.append(with_leaves(state, last))
     return outputs, finals
-
-
-def choose(cell: Cell, device: str, settings: tuple[object, ...] = ()) -> tuple[str, str]:
-    """The backend that runs a cell on a kind of device, and why it is no better one: cpu, cuda, plain or reference.
-
-    settings are not read: torch.compile calls this once for each choice of them.
-    """
-    plan = plan_of(cell)
-    if isinstance(plan, str):
-        return "reference", plan
-    if refusal := _refusal(cell, plan, device):
-        return "plain", refusal
-    return device, ""
 
 
 def _refusal(cell: Cell, plan: Plan, device: str) -> str:
@@ -127,9 +149,3 @@ def _compiled(number: int) -> str:
         warnings.warn(f"recurrent layers run without kernels of their own, more slowly: {error}", stacklevel=2)
         return str(error)
     return ""
-
-
-# Known before anything is compiled: torch.compile takes the answers and does not look inside. The decorator for this,
-# torch.compiler.assume_constant_result, does the same but loads the whole compiler first.
-for _function in (choose, _plan_number):
-    setattr(_function, "_dynamo_marked_constant", True)  # noqa: B010
