@@ -275,7 +275,7 @@ def test_equal_cells_share_one_source() -> None:
     for sizes in ((5, 6), (7, 9), (3, 40)):
         made = plan("lstm", *sizes).kernels
         assert made is not None
-        texts.add(CSource(made.program, made.adjoint, made.layout).text)
+        texts.add(CSource(made.program, made.adjoint, made.layout, made.biased).text)
     assert len(texts) == 1
 
 

@@ -21,8 +21,9 @@ from weft.nn.recurrent.engine.program import Program
 class CSource:
     """Text and the order of its arguments: tensor slots by name, sizes by number."""
 
-    def __init__(self, program: Program, adjoint: Adjoint, layout: Layout) -> None:
+    def __init__(self, program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> None:
         self.program, self.adjoint, self.layout = program, adjoint, layout
+        self.biased = biased
         self.sizes: list[int] = []
         states, products = range(len(program.state)), range(len(program.products))
         hoisted = [f"hoisted{k}" for k in range(len(program.hoisted))]
@@ -32,7 +33,7 @@ class CSource:
         emitted = [k for k in range(len(program.emitted)) if k not in layout.history_of]
         saved = [f"kept{k}" for k in layout.overwritten] + (["saved"] if layout.saved else [])
         self.forward_slots = [
-            *hoisted, *starts, *vectors, *weights,
+            *hoisted, *starts, *vectors, *weights, *(f"shift{k}" for k in biased),
             *(f"bias{p}" for p in products if program.products[p].bias is not None), *histories,
             *(f"emitted{k}" for k in emitted), *(f"final{i}" for i in states), *saved,
         ]  # fmt: skip
@@ -265,7 +266,8 @@ class CSource:
                 buffer = f"{kind}{index}"
             row = self._pointer(buffer, pointers)
             column = self._column(offset) if stride else self._size(offset)
-            lines += [f"    const float {name} = {row}[{column}];"]
+            shift = f" + shift{index}[{column}]" if kind == "hoisted" and index in self.biased else ""
+            lines += [f"    const float {name} = {row}[{column}]{shift};"]
             return name
         kind_of = "int" if expr.op in ("lt", "le", "gt", "ge", "eq") else "float"
         lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]

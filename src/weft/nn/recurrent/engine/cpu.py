@@ -24,7 +24,7 @@ class CPUBackend:
 
     def __init__(self, plan: Kernels) -> None:
         self.products = len(plan.program.products)
-        self.source = CSource(plan.program, plan.adjoint, plan.layout)
+        self.source = CSource(plan.program, plan.adjoint, plan.layout, plan.biased)
         library = compile_library(self.source.text)
         self._forward, self._backward = library.forward, library.backward
         self._sizes = (ctypes.c_long * (len(self.source.sizes) + 1))(*self.source.sizes)

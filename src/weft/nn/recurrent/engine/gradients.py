@@ -22,6 +22,9 @@ def input_gradients(plan: Kernels, tensors: dict[str, Tensor], steps: Steps, *, 
             number = int(name.removeprefix("constant"))
             found = constants.get(number)
             gradients.append(torch.zeros_like(tensors[name]) if found is None else found.to(tensors[name].dtype))
+        elif name.startswith("shift"):
+            given, hoisted = tensors[name], tensors[f"grad_hoisted{name.removeprefix('shift')}"]
+            gradients.append(hoisted.sum(0) if given.numel() else torch.empty_like(given))
         else:
             gradients.append(tensors[f"grad_{name}"])
     return gradients

@@ -52,6 +52,8 @@ class Kernels:
     program: Program
     adjoint: Adjoint
     layout: Layout
+    biased: tuple[int, ...]
+    """The hoisted values that come without their bias, where they do: on a CPU."""
 
     @cached_property
     def cpu(self) -> Backend:
@@ -80,6 +82,7 @@ class Kernels:
             *(f"hoisted{number}" for number in range(len(program.hoisted))),
             *(f"start{number}" for number in range(len(program.state))),
             *(f"constant{number}" for number in range(max(constants, default=-1) + 1)),
+            *(f"shift{number}" for number in self.biased),
         ]
 
     @cached_property
@@ -193,7 +196,7 @@ def _plan(traced: Trace, number: int) -> Plan:
         adjoint = derive(program)
     except Untraceable as error:
         return Plan(number, names, parts, None, str(error))
-    kernels = Kernels(len(KERNELS), program, adjoint, lay_out(program, adjoint, parts.consumable))
+    kernels = Kernels(len(KERNELS), program, adjoint, lay_out(program, adjoint, parts.consumable), parts.biased)
     KERNELS.append(kernels)
     return Plan(number, names, parts, kernels, "")
 

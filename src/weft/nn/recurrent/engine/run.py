@@ -89,10 +89,14 @@ def _run_directions(
     inputs: list[list[Tensor]] = []
     rests: list[list[Tensor]] = []
     for cell, state in zip(cells, states, strict=True):
-        values = split.before(rows.taken, *plan.tensors(cell))
+        bare = kernels is not None and x.device.type == "cpu"
+        values = list((split.bare if bare else split.before)(rows.taken, *plan.tensors(cell)))
+        # Elsewhere the product adds its bias at no cost, and the kernels are given none.
+        biases = [values.pop() for _ in split.biased][::-1] if bare else [x.new_empty(0) for _ in split.biased]
         hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
         starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
-        inputs.append([*hoisted, *starts, *values[split.hoisted : split.hoisted + split.constants]])
+        constants = values[split.hoisted : split.hoisted + split.constants]
+        inputs.append([*hoisted, *starts, *constants, *(biases if kernels is not None else [])])
         rests.append(values[split.hoisted + split.constants :])
     reverse = [bool(direction) for direction in range(len(cells))]
     if kernels is not None:

@@ -60,6 +60,10 @@ class Split:
     emitted: int
     consumable: tuple[bool, ...]
     """Whether a hoisted value is read by the loop alone, so that the loop may write over it."""
+    bare: fx.GraphModule
+    """`before` with the biases of hoisted products left to the loop, and given after everything else."""
+    biased: tuple[int, ...]
+    """The hoisted values whose bias that is."""
 
 
 def split(trace: Trace) -> Split:
@@ -113,7 +117,30 @@ def split(trace: Trace) -> Split:
     needed = _ancestors(wanted, lambda node: node.op == "call_function")
     before = _extract([node for node in order if node in needed], [trace.x, *trace.parameters.values()], wanted)
     consumable = tuple(is_product(base) and all(user in slices | inside for user in base.users) for base in bases)
-    return Split(before, body, after, len(bases), len(trace.state), len(constants), len(emitted), consumable)
+    bare, biased = _without_biases(trace, bases, [*constants, *rest], colours)
+    return Split(
+        before, body, after, len(bases), len(trace.state), len(constants), len(emitted), consumable, bare, biased
+    )
+
+
+def _without_biases(
+    trace: Trace, bases: list[fx.Node], others: list[fx.Node], colours: dict[fx.Node, str]
+) -> tuple[fx.GraphModule, tuple[int, ...]]:
+    """On a CPU adding a bias takes a pass over the whole product; the loop adds it to what it has loaded anyway."""
+    wanted, biases, biased = list(bases), [], []
+    for number, base in enumerate(bases):
+        if base.target is not aten.addmm.default or not is_product(base):
+            continue
+        bias = base.all_input_nodes[0]
+        if len(_shape(bias)) == 1 and colours[bias] == "constant":
+            with trace.graph.inserting_after(base):
+                wanted[number] = trace.graph.call_function(aten.mm.default, base.args[1:])
+            biases.append(bias)
+            biased.append(number)
+    wanted += [*others, *biases]
+    needed = _ancestors(wanted, lambda node: node.op == "call_function")
+    inputs = [trace.x, *trace.parameters.values()]
+    return _extract([node for node in trace.graph.nodes if node in needed], inputs, wanted), tuple(biased)
 
 
 def is_product(node: fx.Node) -> bool:
