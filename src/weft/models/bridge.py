@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft.errors import ConfigError
-from weft.nn import RNN, map_state
+from weft.nn import RNN, leaves_of, map_state
 
 BridgeKind = Literal["learned", "copy", "none"]
 
@@ -40,7 +40,7 @@ class Bridge(nn.Module):
         """The decoder's first state for every row of the encoder's last one."""
         if self.kind == "copy":
             return final
-        top = torch.cat(leaves(final[-1]), dim=-1)
+        top = torch.cat(leaves_of(final[-1]), dim=-1)
         empty = self.empty(top.size(0), top)
         if self.kind == "none":
             return empty
@@ -48,15 +48,8 @@ class Bridge(nn.Module):
         return map_state(lambda _: torch.tanh(next(maps)(top)), empty)
 
 
-def leaves(state: Any) -> list[Tensor]:
-    """The tensors of a state, in their order."""
-    found: list[Tensor] = []
-    map_state(lambda tensor: found.append(tensor) or tensor, state)  # type: ignore[func-returns-value]
-    return found
-
-
 def _sizes(state: Any) -> list[int]:
-    return [tensor.size(-1) for tensor in leaves(state)]
+    return [tensor.size(-1) for tensor in leaves_of(state)]
 
 
 def _shape(state: Any) -> str:

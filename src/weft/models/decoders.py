@@ -16,11 +16,11 @@ import torch
 from pydantic import field_validator
 from torch import Tensor, nn
 
-from weft.models.bridge import Bridge, BridgeKind, leaves
+from weft.models.bridge import Bridge, BridgeKind
 from weft.models.embedding import Embedding
 from weft.models.memory import Memory
 from weft.models.recurrent import RecurrentConfig, RecurrentEncoder
-from weft.nn import SCORES, Shared, TimeDropout, attend, length_mask, select_rows
+from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
 from weft.settings import known
 
 
@@ -81,7 +81,7 @@ class PlainDecoder(nn.Module):
 
     def summary(self, memory: Memory) -> Tensor:
         """(B, D); no columns unless the summary is wanted at every step."""
-        top = torch.cat(leaves(memory.final[-1]), dim=-1)
+        top = torch.cat(leaves_of(memory.final[-1]), dim=-1)
         return top if self.every else top[:, :0]
 
     def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
@@ -139,7 +139,7 @@ class InsideDecoder(nn.Module):
         self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
         self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
-        query = leaves(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
+        query = leaves_of(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
         self.look = Look(config.attention, query, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
@@ -162,7 +162,7 @@ class InsideDecoder(nn.Module):
         return Decoded(hidden, (inner, shared), weights)
 
     def _step(self, vector: Tensor, inner: Any, source: Source) -> tuple[Tensor, Any, Tensor]:
-        query = leaves(inner[-1])[0]
+        query = leaves_of(inner[-1])[0]
         context, weights = self.look.with_weights(query[:, None], source)
         hidden, inner = self.rnn.step(torch.cat([vector, context[:, 0]], dim=-1), inner)
         return self.readout(context[:, 0], hidden), inner, weights[:, 0]
@@ -216,7 +216,7 @@ class Readout(nn.Module):
 
 
 def summary_size(encoder: RecurrentEncoder) -> int:
-    return sum(part.size(-1) for part in leaves(encoder.rnn.initial_state(1, torch.empty(0))[-1]))
+    return sum(part.size(-1) for part in leaves_of(encoder.rnn.initial_state(1, torch.empty(0))[-1]))
 
 
 CONTEXTS: dict[str, type[PlainDecoder | AfterDecoder | InsideDecoder]] = {

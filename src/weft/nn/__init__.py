@@ -15,7 +15,7 @@ from weft.nn.recurrent import (
     options_of,
     reverse_rows,
 )
-from weft.nn.state import Shared, State, detach, map_state, select_rows
+from weft.nn.state import Shared, State, detach, leaves_of, map_state, select_rows
 
 __all__ = [
     "CELLS",
@@ -36,6 +36,7 @@ __all__ = [
     "causal_mask",
     "choose_cell",
     "detach",
+    "leaves_of",
     "length_mask",
     "map_state",
     "options_of",

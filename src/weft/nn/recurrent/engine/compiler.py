@@ -69,14 +69,14 @@ def find_compiler() -> tuple[str, ...]:
 
 def cache_folder() -> Path:
     """Where compiled libraries are kept: $WEFT_CACHE, or the user's cache; nobody else may write there."""
-    base = os.environ.get("WEFT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft")
-    folder = Path(base) / "recurrence"
     try:
+        base = os.environ.get("WEFT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft")
+        folder = Path(base) / "recurrence"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         info = folder.stat()
         if info.st_uid == os.getuid() and not info.st_mode & 0o022 and os.access(folder, os.W_OK):
             return folder
-    except OSError:
+    except (OSError, RuntimeError):  # no such place, or no home at all
         pass
     return _private_folder()
 
