@@ -27,7 +27,8 @@ def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
             raise DataError(f"lengths {lengths.tolist()} do not fit a batch of {time} steps", where="lengths")
         if bool((lengths == time).all()):
             return None
-    if x.is_cuda and not lengths.is_cuda:  # pinned, or the copy would wait for everything that is queued
+    if x.is_cuda and not lengths.is_cuda and not torch.compiler.is_compiling():
+        # Pinned, or the copy would wait for everything that is queued.
         return lengths.to(torch.int64).pin_memory().to(x.device, non_blocking=True)
     return lengths.to(x.device, torch.int64)
 
