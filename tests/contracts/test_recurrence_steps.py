@@ -178,6 +178,29 @@ def test_states_that_move_about(cell: type[Cell], twins: Any) -> None:
     pair.assert_same(x, LENGTHS, pair.random_state(x))
 
 
+class Overlapping(Cell):
+    """Gates from columns that overlap: what is kept of one must not be written over what another still has to read."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.w = nn.Linear(input_size, hidden_size + 3)
+        self.u = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.v = nn.Linear(hidden_size, hidden_size, bias=False)
+
+    def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        z, size = self.w(x), self.hidden_size
+        r = torch.sigmoid(z[:, 3:] + self.u(h))
+        h = torch.tanh(z[:, :size] + self.v(r * h)) * torch.sigmoid(z[:, 1 : size + 1]) * r
+        return h, h
+
+
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+def test_columns_that_overlap(lengths: Tensor | None, twins: Any) -> None:
+    pair, x = twins(Overlapping, 5, 21), torch.randn(4, 5, 5)
+    assert twins.backend_of(pair.engine) == "cpu"
+    pair.assert_same(x, lengths, pair.random_state(x))
+
+
 class Pool(Free):
     """Every operation that the kernels know, in one loop, for the compiler to see."""
 

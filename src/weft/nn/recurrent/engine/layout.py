@@ -138,7 +138,7 @@ def _is_free(leaf: Expr, expr: Expr, computed: list[list[Expr]], stage: int, con
 
 def _overlap(part: Expr, leaf: Expr) -> bool:
     a, b = part.leaf, leaf.leaf
-    if a is None or b is None or (a.kind, a.index) != (b.kind, b.index):
+    if a is None or b is None or (a.kind, a.place) != (b.kind, b.place):
         return False
     return a.offset < b.offset + leaf.width and b.offset < a.offset + part.width
 
