@@ -33,9 +33,10 @@ def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
     return lengths.to(x.device, torch.int64)
 
 
-def check_state(state: State, like: State) -> None:
-    """A state must have the structure and the shapes of the network's own."""
-    wanted, given = [tuple(part.shape) for part in leaves_of(like)], [tuple(part.shape) for part in leaves_of(state)]
+def check_state(state: State, one: State, batch: int) -> None:
+    """A state must have the shapes of the network's own, of which `one` is that of a single row."""
+    wanted = [(batch, *part.shape[1:]) for part in leaves_of(one)]
+    given = [tuple(part.shape) for part in leaves_of(state)]
     if wanted != given:
         raise DataError(f"the state has the shapes {given}, the network needs {wanted}", where="state")
 

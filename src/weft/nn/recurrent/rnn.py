@@ -78,9 +78,10 @@ class RNN(nn.Module):
         lengths = check_lengths(x, lengths)
         if self.skip != "none":  # what goes past a layer must be zero past the end as well
             x = zero_past_end(x, lengths)
-        starts = self.initial_state(x.size(0), x)
-        if state is not None:
-            check_state(state, starts)
+        if state is None:
+            starts = self.initial_state(x.size(0), x)
+        else:
+            check_state(state, self.initial_state(1, x), x.size(0))
             starts = state
         return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
 

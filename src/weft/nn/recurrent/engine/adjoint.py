@@ -87,8 +87,8 @@ def derive(program: Program) -> Adjoint:
         [0] * len(program.products),
     )
     for number in sorted(range(len(program.products)), key=lambda n: -program.products[n].stage):
-        adjoint.stages[number] = 1 + max(_level(adjoint, expr) for expr in adjoint.products[number])
-    adjoint.levels.clear()
+        adjoint.stages[number] = 1 + max(adjoint.level(expr) for expr in adjoint.products[number])
+        adjoint.levels.clear()  # what waits for this product has another level now
     return adjoint
 
 
@@ -98,13 +98,6 @@ def pure_state(program: Program, row: Row) -> int | None:
     if leaf is None or leaf.kind != "state" or leaf.offset or row[0].width != program.state[leaf.place]:
         return None
     return leaf.place
-
-
-def _level(adjoint: Adjoint, expr: Expr) -> int:
-    return max(
-        (adjoint.stages[part.leaf.place] for part in closure([expr]) if part.leaf and part.leaf.kind == "grad_left"),
-        default=0,
-    )
 
 
 def _accumulate(program: Program) -> dict[Expr, Expr]:

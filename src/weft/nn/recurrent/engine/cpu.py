@@ -45,13 +45,14 @@ class CPUBackend:
         lengths = torch.full((batch,), steps.time) if steps.lengths is None else steps.lengths.contiguous()
         order = torch.arange(batch) if steps.lengths is None else lengths.argsort(descending=True)
         base = steps.base(lengths.device)
+        # Weights are packed from any layout; everything else must be contiguous.
         alive = [
-            {slot: mine[slot].contiguous() for slot in slots if slot in mine and not _is_weight(slot)}
+            {
+                slot: mine[slot] if slot.startswith("weight") else mine[slot].contiguous()
+                for slot in slots
+                if slot in mine
+            }
             for mine in tensors
-        ]
-        alive = [
-            own | {slot: mine[slot] for slot in slots if _is_weight(slot)}
-            for own, mine in zip(alive, tensors, strict=True)
         ]
         pointers = [own[slot].data_ptr() if slot in own else 0 for own in alive for slot in slots]
         strides = [stride for own in alive for p in range(self.products) for stride in own[f"weight{p}"].stride()]
@@ -63,11 +64,6 @@ class CPUBackend:
             *(ctypes.c_void_p(table.data_ptr()) for table in (lengths, order, base)), bytes(reverse),
             *(ctypes.c_long(number) for number in (len(tensors), batch, steps.time, blocks, threads)), _parallel(),
         )  # fmt: skip
-
-
-def _is_weight(slot: str) -> bool:
-    """Weights are packed from any layout; everything else must be contiguous."""
-    return slot.startswith("weight")
 
 
 @cache

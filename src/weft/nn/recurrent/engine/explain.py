@@ -28,16 +28,13 @@ def explain(cell: Cell, backend: str, reason: str, *, directions: int) -> str:
 
 
 def _describe(plan: Plan, backend: str) -> list[str]:
+    widths = [node.meta["shape"][1] for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
+    before = f"before the loop: {_columns(widths)} from the input, for all time steps at once"
+    after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
     if plan.kernels is None or backend == "plain":
-        widths = [node.meta["shape"][1] for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
-        after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
-        return [f"before the loop: {_columns(widths)} from the input, for all time steps at once", *after]
-    return [*_before(plan.kernels), *_stages(plan.kernels), *_after(plan, plan.kernels), _kept(plan.kernels)]
-
-
-def _before(kernels: Kernels) -> list[str]:
-    widths = kernels.program.hoisted
-    return [f"before the loop: {_columns(widths)} from the input, for all time steps at once"]
+        return [before, *after]
+    backward = f"backward: {plan.kernels.adjoint.last} product stage(s) a step; weight gradients once, after the loop"
+    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels)]
 
 
 def _stages(kernels: Kernels) -> list[str]:
@@ -50,13 +47,6 @@ def _stages(kernels: Kernels) -> list[str]:
         operations = len(_operations(stores))
         parts += [f"{operations} pointwise operations in one kernel"] if operations else []
         lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'copies'}")
-    return lines
-
-
-def _after(plan: Plan, kernels: Kernels) -> list[str]:
-    lines = [f"backward: {kernels.adjoint.last} product stage(s) a step; weight gradients once, after the loop"]
-    if plan.split.after is not None:
-        lines.append("after the loop: the output, for all time steps at once")
     return lines
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from weft.nn.recurrent.engine.adjoint import Adjoint
-from weft.nn.recurrent.engine.expr import Expr, Row, closure, width_of
+from weft.nn.recurrent.engine.expr import Expr, Row, closure, placed, width_of
 from weft.nn.recurrent.engine.program import Program
 
 
@@ -165,11 +165,7 @@ def _backward(
 
 
 def _stores(buffer: str, row: Row) -> list[Store]:
-    at, stores = 0, []
-    for expr in row:
-        stores.append(Store(buffer, at, expr))
-        at += expr.width
-    return stores
+    return [Store(buffer, at, expr) for at, expr in placed(row)]
 
 
 def _find(row: Row, within: list[Row]) -> tuple[int, int] | None:

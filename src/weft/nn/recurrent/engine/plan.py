@@ -18,6 +18,12 @@ from weft.nn.recurrent.engine.program import Program, lower
 from weft.nn.recurrent.engine.split import Split, split
 from weft.nn.recurrent.engine.trace import Trace, Untraceable, trace
 
+NOTHING, IN_PLACE, COPY = "nothing", "in_place", "copy"
+"""What the forward pass keeps for the backward one, and where: over the hoisted values, or in buffers of its own.
+
+Writing over an input is what saves memory, and what a compiler that reorders operators must not meet.
+"""
+
 
 class Steps(NamedTuple):
     """Which rows of a buffer belong to which row of the batch.
@@ -117,7 +123,7 @@ class Kernels:
         sizes |= {name: width for name, width in self.gradient_sizes.items() if name not in sizes}
         kept = sizes | ({"saved": layout.saved} if layout.saved else {})
         copied = {f"kept{number}": program.hoisted[number] for number in layout.overwritten}
-        return {"nothing": sizes, "in_place": kept, "copy": kept | copied}
+        return {NOTHING: sizes, IN_PLACE: kept, COPY: kept | copied}
 
     def inputs_by_name(self, inputs: list[Tensor]) -> list[dict[str, Tensor]]:
         """For each direction; each product's weight and bias and each vector have a name of their own too."""

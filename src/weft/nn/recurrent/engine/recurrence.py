@@ -14,13 +14,7 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.nn.recurrent.engine.gradients import input_gradients
-from weft.nn.recurrent.engine.plan import KERNELS, Kernels, Steps
-
-NOTHING, IN_PLACE, COPY = "nothing", "in_place", "copy"
-"""What the forward pass keeps for the backward one, and where: over the hoisted values, or in buffers of its own.
-
-Writing over an input is what saves memory, and what a compiler that reorders operators must not meet.
-"""
+from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, Steps
 
 
 def recur(

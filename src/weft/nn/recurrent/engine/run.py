@@ -14,7 +14,7 @@ from torch import Tensor
 
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
-from weft.nn.recurrent.engine.compiler import NoCompiler, find_compiler
+from weft.nn.recurrent.engine.compiler import NoCompiler
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
 from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, Steps
 from weft.nn.recurrent.engine.recurrence import recur
@@ -88,8 +88,8 @@ def _run_directions(
     rows = Rows(x, lengths, leave_out=leave_out)
     inputs: list[list[Tensor]] = []
     rests: list[list[Tensor]] = []
+    bare = kernels is not None and x.device.type == "cpu"
     for cell, state in zip(cells, states, strict=True):
-        bare = kernels is not None and x.device.type == "cpu"
         values = list((split.bare if bare else split.before)(rows.taken, *plan.tensors(cell)))
         # Elsewhere the product adds its bias at no cost, and the kernels are given none.
         biases = [values.pop() for _ in split.biased][::-1] if bare else [x.new_empty(0) for _ in split.biased]
@@ -147,7 +147,6 @@ def _cuda_refusal(cell: Cell) -> str:
 def _compiled(number: int) -> str:
     """Compile a plan's kernels; why that is not possible, said once."""
     try:
-        find_compiler()
         _ = KERNELS[number].cpu
     except NoCompiler as error:
         warnings.warn(f"recurrent layers run without kernels of their own, more slowly: {error}", stacklevel=2)

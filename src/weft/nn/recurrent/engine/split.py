@@ -90,12 +90,8 @@ def split(trace: Trace) -> Split:
     reads = _unique([*reads, *emitted, *trace.after])
     # Pointwise work costs less inside the loop's kernels than a pass of its own over memory.
     slices = _ancestors(reads, lambda node: colours[node] != "loop" and _is_inline(node, colours))
-    bases = _unique(
-        node
-        for used in (*reads, *(used for node in slices for used in node.all_input_nodes))
-        for node in [used]
-        if colours[node] == "input" and node not in slices
-    )
+    sources = [*reads, *(used for node in slices for used in node.all_input_nodes)]
+    bases = _unique(node for node in sources if colours[node] == "input" and node not in slices)
     constants = _unique(
         used
         for node in order
