@@ -160,6 +160,21 @@ def test_memory_does_not_grow() -> None:
     assert used[-1] == used[1]
 
 
+def test_nothing_of_a_call_is_kept_after_it() -> None:
+    """Only the fixed buffers of one step, not the histories and gradients of all of them."""
+    fast, _ = twins("lstm")
+    fast(torch.randn(64, 3, 5, device=DEVICE))[0].sum().backward()
+    fast.zero_grad()
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    x = torch.randn(64, 500, 5, device=DEVICE)
+    fast(x)[0].sum().backward()
+    fast.zero_grad()
+    torch.cuda.synchronize()
+    kept = torch.cuda.memory_allocated() - before - x.untyped_storage().nbytes()
+    assert kept < x.untyped_storage().nbytes()
+
+
 def test_on_other_streams() -> None:
     fast, plain = twins("lstm")
     x = torch.randn(4, 5, 5, device=DEVICE)

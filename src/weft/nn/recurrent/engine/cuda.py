@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +20,13 @@ import torch
 from torch import Tensor
 
 from weft.nn.recurrent.engine.compiler import cache_folder, write_safely
-from weft.nn.recurrent.engine.triton_kernel import HEADER
+from weft.nn.recurrent.engine.triton_kernel import HEADER, SINGLE
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weft.nn.recurrent.engine.plan import Kernels, Steps
 
 LONGEST: Final = 64
@@ -38,7 +41,7 @@ class CUDABackend:
 
     def __init__(self, plan: Kernels) -> None:
         self.plan = plan
-        self.source = TritonSource(plan.program, plan.adjoint, plan.layout)
+        self.source = TritonSource(plan.program, plan.adjoint, plan.layout, plan.biased)
         self.module = _load(self.source.text)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[object, _Session] = OrderedDict()
@@ -60,6 +63,7 @@ class CUDABackend:
             session = self._session(kind, tensors, steps)
             session.start(tensors, steps, reverse, keep=keep)
             session.run(steps.time)
+            session.finish()
 
     def _session(self, kind: str, tensors: list[dict[str, Tensor]], steps: Steps) -> _Session:
         like = tensors[0]["history0"]
@@ -106,7 +110,7 @@ class _Session:
 
     def start(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
         """Take this call's addresses and weights."""
-        self.keep, self.alive = keep, []
+        self.keep = keep
         entries = [steps.batch, steps.time, 0 if self.kind == "forward" else steps.time - 1]
         for mine, backwards in zip(tensors, reverse, strict=True):
             entries += [int(backwards) if slot == "reverse" else self._slot(mine, slot) for slot in self.source.slots]
@@ -133,6 +137,10 @@ class _Session:
             self._chunk(count, first=done == 0, last=done + count == steps)
             done += count
 
+    def finish(self) -> None:
+        """Everything is queued: what the call used may be given back, and is free for what is queued after it."""
+        self.alive = []
+
     def launch(self, name: str, parity: int, step: int) -> None:
         """One kernel; step counts from the first of its chunk."""
         widest = self.source.widest[name]
@@ -155,24 +163,41 @@ class _Session:
         self.graphs[key].replay()
 
     def _capture(self, count: int, *, first: bool, last: bool) -> torch.cuda.CUDAGraph:
-        graph, stream = torch.cuda.CUDAGraph(), _capture_stream(self.like.device)
-        with _capturing:
-            stream.wait_stream(torch.cuda.current_stream(self.like.device))
-            with torch.cuda.stream(stream):
-                graph.capture_begin(capture_error_mode="thread_local")
-                try:
-                    self._steps(count, first=first, last=last)
-                finally:
-                    graph.capture_end()
-            torch.cuda.current_stream(self.like.device).wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+
+        def capture() -> None:
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                self._steps(count, first=first, last=last)
+            finally:
+                graph.capture_end()
+
+        self._apart(capture)
         return graph
 
     def _warm_up(self) -> None:
         """Compile the kernels and let the libraries get their workspace before anything is captured; of no rows."""
         if self.like.is_cuda:
             self.table.zero_()
-            self._steps(2, first=True, last=True)
+            self._apart(lambda: self._steps(2, first=True, last=True))
         self.warm = True
+
+    def _apart(self, work: Callable[[], None]) -> None:
+        """Do it on a stream and in a thread for that alone.
+
+        The libraries take a workspace for each thread and each stream that calls them, and keep it: a call and its
+        backward pass come from two threads. What runs on one stream can share a workspace; what runs on two cannot.
+        """
+        current = torch.cuda.current_stream(self.like.device)
+        stream = _capture_stream(self.like.device, current.cuda_stream)
+
+        def run() -> None:
+            with torch.no_grad(), torch.cuda.stream(stream):
+                work()
+
+        stream.wait_stream(current)
+        _capture_thread().submit(run).result()
+        current.wait_stream(stream)
 
     def _steps(self, count: int, *, first: bool, last: bool) -> None:
         forward = self.kind == "forward"
@@ -233,7 +258,7 @@ class _Session:
     def _slot(self, tensors: dict[str, Tensor], slot: str) -> int:
         """The address of a tensor, as contiguous numbers of the type that the kernels expect."""
         tensor = tensors.get(slot)
-        if tensor is not None and slot.startswith(("vector", "bias")):
+        if tensor is not None and slot.startswith(SINGLE):
             tensor = tensor.to(torch.float32)
         return self._address(tensor)
 
@@ -246,12 +271,15 @@ class _Session:
 
 
 @cache
-def _capture_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all captures: the libraries take a workspace for every stream they see, and keep it."""
+def _capture_stream(device: torch.device, current: int) -> torch.cuda.Stream:
+    """One for all captures that are run on the stream `current`."""
+    del current
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
-_capturing = threading.Lock()
+@cache
+def _capture_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="weft-capture")
 
 
 def _with_parity(argument: str, parity: int) -> str:

@@ -24,7 +24,7 @@ def input_gradients(plan: Kernels, tensors: dict[str, Tensor], steps: Steps, *, 
             gradients.append(torch.zeros_like(tensors[name]) if found is None else found.to(tensors[name].dtype))
         elif name.startswith("shift"):
             given, hoisted = tensors[name], tensors[f"grad_hoisted{name.removeprefix('shift')}"]
-            gradients.append(hoisted.sum(0) if given.numel() else torch.empty_like(given))
+            gradients.append(_over_steps(hoisted).to(given.dtype))
         else:
             gradients.append(tensors[f"grad_{name}"])
     return gradients
@@ -55,11 +55,11 @@ def _constant_gradients(
             left = before[state]
         add(product.weight, (gradient.t() @ left).t())
         if product.bias is not None:
-            add(product.bias, gradient.sum(0))
+            add(product.bias, _over_steps(gradient))
     for number, expr in enumerate(layout.vectors):
         assert expr.leaf is not None
         constant = tensors[f"constant{expr.leaf.place}"]
-        summed = tensors[f"grad_vector{number}"].sum(0)
+        summed = _over_steps(tensors[f"grad_vector{number}"])
         full = torch.zeros(constant.numel(), dtype=summed.dtype, device=summed.device)
         if expr.leaf.stride:
             full[expr.leaf.offset : expr.leaf.offset + expr.width] = summed
@@ -67,6 +67,13 @@ def _constant_gradients(
             full[expr.leaf.offset] = summed.sum()
         add(expr.leaf.place, full.view(constant.shape))
     return constants
+
+
+def _over_steps(gradient: Tensor) -> Tensor:
+    """The sum of all rows; on a GPU by a product: for its own sum torch takes twice the memory of what it adds."""
+    if gradient.is_cuda:
+        return (gradient.new_ones(1, gradient.size(0)) @ gradient)[0]
+    return gradient.sum(0)
 
 
 def shift(history: Tensor, start: Tensor, steps: Steps, *, backwards: bool) -> Tensor:

@@ -59,7 +59,7 @@ class Kernels:
     adjoint: Adjoint
     layout: Layout
     biased: tuple[int, ...]
-    """The hoisted values that come without their bias, where they do: on a CPU."""
+    """The hoisted values that come without their bias, which the kernels add."""
 
     @cached_property
     def cpu(self) -> Backend:

@@ -88,15 +88,13 @@ def _run_directions(
     rows = Rows(x, lengths, leave_out=leave_out)
     inputs: list[list[Tensor]] = []
     rests: list[list[Tensor]] = []
-    bare = kernels is not None and x.device.type == "cpu"
     for cell, state in zip(cells, states, strict=True):
-        values = list((split.bare if bare else split.before)(rows.taken, *plan.tensors(cell)))
-        # Elsewhere the product adds its bias at no cost, and the kernels are given none.
-        biases = [values.pop() for _ in split.biased][::-1] if bare else [x.new_empty(0) for _ in split.biased]
+        values = list((split.before if kernels is None else split.bare)(rows.taken, *plan.tensors(cell)))
+        biases = [] if kernels is None else [values.pop() for _ in split.biased][::-1]
         hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
         starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
         constants = values[split.hoisted : split.hoisted + split.constants]
-        inputs.append([*hoisted, *starts, *constants, *(biases if kernels is not None else [])])
+        inputs.append([*hoisted, *starts, *constants, *biases])
         rests.append(values[split.hoisted + split.constants :])
     reverse = [bool(direction) for direction in range(len(cells))]
     if kernels is not None:

@@ -122,7 +122,7 @@ def split(trace: Trace) -> Split:
 def _without_biases(
     trace: Trace, bases: list[fx.Node], others: list[fx.Node], colours: dict[fx.Node, str]
 ) -> tuple[fx.GraphModule, tuple[int, ...]]:
-    """On a CPU adding a bias takes a pass over the whole product; the loop adds it to what it has loaded anyway."""
+    """Adding a bias may take a pass over the whole product; the loop adds it to what it has loaded anyway."""
     wanted, biases, biased = list(bases), [], []
     for number, base in enumerate(bases):
         if base.target is not aten.addmm.default or not is_product(base):

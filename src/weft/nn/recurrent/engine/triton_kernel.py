@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 HEADER: Final = 3
 """Entries at the head of the table: batch, time, first step of the chunk."""
 
+SINGLE: Final = ("vector", "bias", "shift")
+"""What is read by column alone is given in float32, whatever the rest is in."""
+
 
 class Kernel:
     """`state` says where states before the step are read: as first states, from fixed buffers, or from the history."""
@@ -176,7 +179,11 @@ class Kernel:
             buffer, start = (f"history{index}", 0) if kind == "after" else (f"{kind}{index}", 0)
         address = self._address(f"{{{buffer}}} + at * {source.layout.columns[buffer]} + {start + offset} + c")
         self.prefetched.setdefault(buffer, f"onward * {source.layout.columns[buffer]} + {start + offset} + c")
-        return f"tl.load({address}, mask=alive & ({columns}), other=0.0).to(tl.float32)"
+        text = f"tl.load({address}, mask=alive & ({columns}), other=0.0).to(tl.float32)"
+        if kind == "hoisted" and index in source.biased:
+            shift = self._address(f"{{shift{index}}} + {offset} + c")
+            text += f" + tl.load({shift}, mask=real & ({columns}), other=0.0)"
+        return text
 
     def _product(self, buffer: str, width: int, column: int, expr: Expr) -> str:
         assert expr.leaf is not None
@@ -235,7 +242,7 @@ class Kernel:
         if slot not in slots:
             slots.append(slot)
         typed = "DTYPE"
-        if slot.startswith(("vector", "bias")):
+        if slot.startswith(SINGLE):
             typed = "tl.float32"
         elif slot.startswith(("start", "final", "grad_start", "grad_final")):
             typed = "START"

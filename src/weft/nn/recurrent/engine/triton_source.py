@@ -42,8 +42,8 @@ def hyperbolic(x):
 class TritonSource:
     """Text, the slots of the table for each direction, and the fixed buffers that each kernel takes."""
 
-    def __init__(self, program: Program, adjoint: Adjoint, layout: Layout) -> None:
-        self.program, self.adjoint, self.layout = program, adjoint, layout
+    def __init__(self, program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> None:
+        self.program, self.adjoint, self.layout, self.biased = program, adjoint, layout, biased
         counts = range(1, program.stages + 1)
         numbers = range(len(program.products))
         self.stages = [group_products(program, [n for n in numbers if program.products[n].stage == s]) for s in counts]
