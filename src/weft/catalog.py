@@ -5,19 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.models import CONTEXTS
-from weft.nn import CELLS, POOLINGS, SCORES
+from weft.models import CLASSIFIERS, CONTEXTS, DECODERS, ENCODERS, LANGUAGE_MODELS, TAGGERS
+from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
 from weft.tasks import TASKS
 from weft.training.optimizer import OPTIMIZERS, SCHEDULES
 
 CATALOG: dict[str, Mapping[str, Any]] = {
     "tasks": TASKS,
+    "language_models": LANGUAGE_MODELS,
+    "classifiers": CLASSIFIERS,
+    "taggers": TAGGERS,
+    "encoders": ENCODERS,
+    "decoders": DECODERS,
     "cells": CELLS,
     "scores": SCORES,
     "poolings": POOLINGS,
     "contexts": CONTEXTS,
+    "positions": POSITIONS,
+    "norms": NORMS,
     "optimizers": OPTIMIZERS,
     "schedules": SCHEDULES,
 }
 
-__all__ = ["CATALOG", "CELLS", "CONTEXTS", "OPTIMIZERS", "POOLINGS", "SCHEDULES", "SCORES", "TASKS"]
+__all__ = [
+    "CATALOG",
+    "CELLS",
+    "CLASSIFIERS",
+    "CONTEXTS",
+    "DECODERS",
+    "ENCODERS",
+    "LANGUAGE_MODELS",
+    "NORMS",
+    "OPTIMIZERS",
+    "POOLINGS",
+    "POSITIONS",
+    "SCHEDULES",
+    "SCORES",
+    "TAGGERS",
+    "TASKS",
+]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from weft.errors import ConfigError, did_you_mean
 
@@ -14,6 +16,35 @@ class Settings(BaseModel):
     """A table of the configuration. It stands beside the part it configures and never changes after reading."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Marks a setting that is a table of one of several kinds: `Annotated[Contract, OneOf(ARMS)]`.
+
+    The arms stand in a dict beside the parts, each a `Settings` with its name as `kind`; a table that names no kind is
+    of the first. All arms keep the contract, which is what the type checker knows of the setting.
+    """
+
+    arms: Mapping[str, type[Settings]]
+
+    @property
+    def default(self) -> str:
+        return next(iter(self.arms))
+
+    def kind_of(self, value: Any) -> str:
+        """The kind of a table as a person wrote it, of settings read from one, or of nothing at all."""
+        kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+        return kind or self.default
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        choices = {kind: handler.generate_schema(arm) for kind, arm in self.arms.items()}
+        return core_schema.no_info_before_validator_function(
+            self._name_kind, core_schema.tagged_union_schema(choices, discriminator="kind", from_attributes=True)
+        )
+
+    def _name_kind(self, value: Any) -> Any:
+        return {"kind": self.default, **value} if isinstance(value, Mapping) else value
 
 
 def known(name: str, names: Mapping[str, Any]) -> str:
@@ -32,6 +63,11 @@ def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = 
         return ConfigError("no such setting", where=where, cure=did_you_mean(path[-1], names))
     if kind == "missing":
         return ConfigError("is missing", where=where, cure=f"add it: {path[-1]} = …")
+    if kind == "union_tag_invalid":
+        allowed = [tag.strip(" '") for tag in first["ctx"]["expected_tags"].split(",")]
+        tag = first["ctx"]["tag"]
+        where = f'{where}.kind = "{tag}"'
+        return ConfigError("is not one of " + ", ".join(allowed), where=where, cure=did_you_mean(tag, allowed))
     shown = f"{where} = {_show(value)}" if not isinstance(value, Mapping) else f"[{where}]"
     if kind == "literal_error":
         allowed = [part.strip(" '") for part in first["ctx"]["expected"].replace(" or ", ", ").split(",")]
@@ -39,6 +75,7 @@ def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = 
     if kind == "value_error":
         return _place(first["ctx"]["error"], path)
     message = first["msg"].removeprefix("Input ").replace("valid dictionary or instance of", "table of settings for")
+    message = message.replace("valid dictionary or object to extract fields from", "table of settings")
     return ConfigError(message, where=shown)
 
 

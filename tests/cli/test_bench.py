@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
 TINY = ["--size", "2,3,4", "--repeats", "1"]
+
+SIZES = {"layers": 1, "width": 8, "heads": 2, "feedforward": 8, "words": 300, "rows": 2, "length": 4}
+TINY_TRANSLATOR = ["--device", "cpu", "--repeats", "1", "--updates", "1"]
+TINY_TRANSLATOR += [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="the package transformers is not installed"
+)
 
 OWN_CELL = """
 import torch
@@ -37,12 +46,14 @@ def test_bench_alone_lists_what_there_is(weft):
     outcome = weft("bench")
     assert outcome.code == 0
     assert "recurrence" in outcome.out
+    assert "training" in outcome.out
 
 
-def test_the_command_explains_itself_with_an_example(weft):
-    outcome = weft("bench", "recurrence", "--help")
+@pytest.mark.parametrize("what", ["recurrence", "training"])
+def test_the_command_explains_itself_with_an_example(weft, what):
+    outcome = weft("bench", what, "--help")
     assert outcome.code == 0
-    assert "Examples: weft bench recurrence" in outcome.out
+    assert f"Examples: weft bench {what}" in outcome.out
 
 
 def test_a_row_for_each_cell_and_a_dash_where_torch_has_none(weft):
@@ -100,6 +111,73 @@ def test_a_cell_of_ones_own_with_its_memory(weft):
 )
 def test_a_mistake_is_one_line_and_2(weft, words, told):
     outcome = weft("bench", "recurrence", *words)
+    assert outcome.code == 2
+    assert told in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.out == ""
+
+
+@needs_transformers
+def test_a_translator_has_a_row_for_each_contender(weft):
+    outcome = weft("bench", "training", *TINY_TRANSLATOR)
+    assert outcome.code == 0, outcome.err
+    for heading in ("tokens/s", "ms/update", "ratio", "padding", "first update s"):
+        assert heading in outcome.out
+    assert "peak MiB" not in outcome.out
+    assert "2×4 tokens without padding" in outcome.out
+    rows = [line.split() for line in outcome.out.splitlines() if "%" in line]
+    assert [row[0] for row in rows] == ["weft", "huggingface"]
+    assert [row[3].endswith("×") for row in rows] == [False, True]
+
+
+@needs_transformers
+def test_real_pairs_as_a_markdown_table(weft, pairs):
+    words = [*TINY_TRANSLATOR, "--length", "8", "--words", "900"]
+    outcome = weft("bench", "training", *words, "--data", pairs, "--markdown")
+    assert outcome.code == 0, outcome.err
+    rows = [line for line in outcome.out.splitlines() if line.startswith("|")]
+    assert [row.split()[1] for row in rows[2:]] == ["weft", "huggingface"]
+    assert "words; both models have all 900" in outcome.out
+
+
+def test_weft_alone_as_json(weft):
+    outcome = weft("bench", "training", *TINY_TRANSLATOR, "--contender", "weft", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["settings"]["contenders"] == ["weft"]
+    assert found["settings"]["compile"] is False
+    assert found["machine"]["transformers"] is None
+    (row,) = found["rows"]
+    assert (row["contender"], row["tokens_per_update"], row["padding"], row["peak_bytes"]) == ("weft", 8, 0, None)
+    assert row["tokens_per_second"] == pytest.approx(8 / (row["update_ms"] / 1000))
+
+
+def test_without_transformers_one_line_says_what_to_install(weft, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "weft.bench.training_case.find_spec", lambda name: None if name == "transformers" else found(name)
+    )
+    outcome = weft("bench", "training", *TINY_TRANSLATOR)
+    assert outcome.code == 2
+    assert "transformers is not installed (pip install 'weft[bench]', or" in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--width", "10"], "--width: 10 cannot be shared out to 2 heads of even size (use a multiple of 4)"),
+        (["--length", "1"], "--length: 1 is too small (use at least 2)"),
+        (["--layers", "0"], "--layers: 0 is too small (use at least 1)"),
+        (["--words", "5"], "--words: 5 is too small (use at least 6)"),
+        (["--contender", "hugginface"], '--contender: "hugginface" is not a contender (did you mean "huggingface"?)'),
+        (["--device", "abacus"], '--device: "abacus" is not a device'),
+        (["--data", "missing.tsv"], "missing.tsv: no such file"),
+        (["--data", "pairs.tsv", "--words", "100"], "--words: 100 leaves no room"),
+    ],
+)
+def test_a_mistake_about_training_is_one_line_and_2(weft, words, told, pairs):
+    outcome = weft("bench", "training", *TINY_TRANSLATOR, "--contender", "weft", *words)
     assert outcome.code == 2
     assert told in outcome.err
     assert len(outcome.err.splitlines()) == 1

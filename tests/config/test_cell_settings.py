@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from weft.catalog import CELLS, TASKS
 from weft.config import difference, fill, merge, parse_overrides, read_config, template, to_toml, validate
 from weft.errors import ConfigError
+from weft.models import build_language_model
 from weft.nn import Cell, options_of
 from weft.tasks import Facts
 
@@ -38,13 +39,16 @@ def lm(cell, **rest):
     return {**LM, "model": {"cell": cell, **rest}}
 
 
+def cell_of(config):
+    return build_language_model(config.model, 11).decoder.rnn.layers[0].cells[0]
+
+
 @pytest.mark.parametrize("name", CELLS)
 def test_every_cell_is_a_name_and_a_table(name):
     config = validate(lm(name))
     assert config == validate(lm({"kind": name}))
     assert config.tree()["model"]["cell"]["kind"] == name
-    model = config.model.build(11)
-    assert type(model.rnn.layers[0].cells[0]) is CELLS[name]
+    assert type(cell_of(config)) is CELLS[name]
 
 
 def test_options_reach_the_cell_on_both_sides_of_a_translator():
@@ -126,7 +130,7 @@ def test_own_cells_serve_the_reading_that_they_are_given_to_and_no_other():
     first, second = validate(tree, cells={"mine": Leaky}), validate(tree, cells={"mine": Other})
     assert first.tree() == second.tree()
     assert first != second
-    kinds = [type(config.model.build(11).rnn.layers[0].cells[0]) for config in (first, second)]
+    kinds = [type(cell_of(config)) for config in (first, second)]
     assert kinds == [Leaky, Other]
     assert fill(tree, FACTS, cells={"mine": Leaky}).model.cell.options == {"leak": 0.5}
     assert before == CELLS

@@ -128,14 +128,16 @@ def test_in_a_merged_tree_the_upper_one_wins_and_nothing_is_lost(below, above):
     assert merge(below, below) == below
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task):
-    text = template(task)
-    validate(tomllib.loads(text))
+@pytest.mark.parametrize(
+    ("task", "kind"), [(task, kind) for task in TASKS for kind in (None, "rnn", "transformer")] + [("lm", "conv")]
+)
+def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kind):
+    text = template(task, kind=kind)
+    filled = fill(tomllib.loads(text), Facts(10_000, 600_000))
     shown = "\n".join(line.removeprefix("# ") for line in text.splitlines()[2:] if "…" not in line)
-    uncommented = tomllib.loads(shown)
-    filled = fill({"task": task, "data": uncommented["data"]}, Facts(10_000, 600_000))
-    assert validate(uncommented) == filled
+    assert validate(tomllib.loads(shown)) == filled
+    network = filled.model.decoder if task == "translate" else filled.model
+    assert network.kind == (kind or "rnn")
 
 
 def test_difference_lists_what_differs():

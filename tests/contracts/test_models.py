@@ -1,4 +1,4 @@
-"""Laws that every model of the catalog must keep."""
+"""Laws that every translator of the catalog must keep: any encoder with any decoder."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from weft.catalog import CELLS, CONTEXTS, POOLINGS, SCORES
+from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
 from weft.errors import ConfigError
-from weft.models import (
-    ClassifierConfig,
-    DecoderConfig,
-    LanguageModelConfig,
-    SourceConfig,
-    Spelling,
-    TaggerConfig,
-    TranslatorConfig,
-)
-from weft.nn import select_rows
+from weft.models import RecurrentDecoderConfig as DecoderConfig
+from weft.models import RecurrentSourceConfig as SourceConfig
+from weft.models import TransformerDecoderConfig, TransformerEncoderConfig, TranslatorConfig
+from weft.nn import Packing, select_rows
 from weft.text import PAD, SOS
 
 VOCABULARY = 17
@@ -32,7 +26,42 @@ UNEVEN = [{"kind": "elman", "feedback": True}, {"kind": "projected_lstm", "proje
 """Cells whose outputs are not their states, or whose states are of several sizes."""
 
 
-def translators():
+TRANSFORMER = {"width": 8, "heads": 2, "layers": 2, "feedforward": 12, "dropout": 0.0, "max_positions": 20}
+
+
+def transformers():
+    """Every choice of the transformer, on both sides."""
+    choices = [
+        *({"positions": name} for name in POSITIONS),
+        *({"norm": name} for name in NORMS),
+        {"activation": "swiglu", "attention_bias": True},
+        {"embedding": 6, "tie": False},
+        {"embedding": "onehot"},
+    ]
+    for choice in choices:
+        encoder = {name: value for name, value in choice.items() if name != "tie"}
+        sides = TransformerEncoderConfig(**TRANSFORMER | encoder), TransformerDecoderConfig(**TRANSFORMER | choice)
+        yield pytest.param(*sides, id="transformer-" + "-".join(map(str, choice.values())))
+
+
+def mixed():
+    """A network of one kind that reads and one of another that writes."""
+    small = {"embedding": 6, "hidden": 8, "dropout": 0.0}
+    transformer = TransformerEncoderConfig(**TRANSFORMER)
+    for context in CONTEXTS:
+        yield pytest.param(transformer, DecoderConfig(context=context, **small), id=f"transformer-{context}")
+    yield pytest.param(transformer, DecoderConfig(bridge="none", **small), id="transformer-unbridged")
+    deep = DecoderConfig(layers=2, cell="gru", **small)
+    yield pytest.param(transformer, deep, id="transformer-stacked")
+    decoder = TransformerDecoderConfig(**TRANSFORMER)
+    for cell in ("gru", "lstm"):
+        yield pytest.param(SourceConfig(cell=cell, **small), decoder, id=f"{cell}-transformer")
+    # Another width than the decoder's, read from the end.
+    wide = SourceConfig(**small | {"hidden": 5}, reverse_source=True)
+    yield pytest.param(wide, decoder, id="reversed-transformer")
+
+
+def recurrent():
     small = {"embedding": 6, "hidden": 8, "dropout": 0.0}
     for context in CONTEXTS:
         for cell in (*CELLS, *UNEVEN):
@@ -44,8 +73,8 @@ def translators():
     for cell in UNEVEN:
         sides = SourceConfig(cell=cell, bidirectional=False, **small), DecoderConfig(cell=cell, bridge="copy", **small)
         yield pytest.param(*sides, id=f"copied-{cell['kind']}")
-    mixed = SourceConfig(cell=UNEVEN[0], **small), DecoderConfig(cell=UNEVEN[1], layers=2, **small)
-    yield pytest.param(*mixed, id="mixed")
+    uneven = SourceConfig(cell=UNEVEN[0], **small), DecoderConfig(cell=UNEVEN[1], layers=2, **small)
+    yield pytest.param(*uneven, id="uneven")
     for score in SCORES:
         width = {"bidirectional": False} if "dot" in score else {}
         yield pytest.param(SourceConfig(**small, **width), DecoderConfig(attention=score, **small), id=f"after-{score}")
@@ -58,11 +87,15 @@ def translators():
     yield pytest.param(SourceConfig(**onehot), DecoderConfig(**onehot), id="onehot")
 
 
+def translators():
+    return [*recurrent(), *transformers(), *mixed()]
+
+
 def build_translator(encoder, decoder):
     return TranslatorConfig(encoder=encoder, decoder=decoder).build(VOCABULARY, VOCABULARY, shared=False).eval()
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), list(translators()))
+@pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_a_translator_step_by_step_equals_the_full_pass(encoder, decoder):
     model = build_translator(encoder, decoder)
     source, lengths = torch.randint(5, VOCABULARY, (3, 6)), torch.tensor([6, 2, 4])
@@ -80,7 +113,7 @@ def test_a_translator_step_by_step_equals_the_full_pass(encoder, decoder):
             assert not found.attention[1, 2:].any(), "no weight on padding"
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), list(translators()))
+@pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_a_translation_does_not_depend_on_its_neighbours_or_on_padding(encoder, decoder):
     model = build_translator(encoder, decoder)
     source, target = torch.randint(5, VOCABULARY, (2, 6)), torch.randint(5, VOCABULARY, (2, 4))
@@ -90,13 +123,23 @@ def test_a_translation_does_not_depend_on_its_neighbours_or_on_padding(encoder, 
     assert_close(together[1:], alone, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), list(translators()))
+@pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_every_parameter_of_a_translator_learns(encoder, decoder):
     model = build_translator(encoder, decoder)
     source, target = torch.randint(5, VOCABULARY, (4, 6)), torch.randint(5, VOCABULARY, (4, 5))
+    if "rezero" in (getattr(encoder, "norm", ""), getattr(decoder, "norm", "")):
+        start_rezero(model)
     model.output(model(source, torch.tensor([6, 5, 4, 6]), target)).logsumexp(-1).sum().backward()
     silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert silent == []
+
+
+def start_rezero(model):
+    """What each part of a block adds starts at nothing, so at first only its factor learns."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.numel() == 1:
+                weight.fill_(0.5)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +158,16 @@ def test_a_state_of_another_structure_is_not_copied(encoder, decoder):
         build_translator(source, DecoderConfig(hidden=8, bridge="copy", **decoder))
 
 
-def test_hypotheses_share_the_source_and_can_be_reordered():
-    model = build_translator(SourceConfig(embedding=6, hidden=8), DecoderConfig(embedding=6, hidden=8))
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [
+        (SourceConfig(embedding=6, hidden=8), DecoderConfig(embedding=6, hidden=8)),
+        (TransformerEncoderConfig(**TRANSFORMER), TransformerDecoderConfig(**TRANSFORMER)),
+    ],
+    ids=["rnn", "transformer"],
+)
+def test_hypotheses_share_the_source_and_can_be_reordered(encoder, decoder):
+    model = build_translator(encoder, decoder)
     memory = model.encode(torch.randint(5, VOCABULARY, (2, 6)), torch.tensor([6, 3]))
     state = model.start(memory, torch.tensor([0, 0, 1]))
     tokens = torch.tensor([7, 8, 9])
@@ -125,46 +176,24 @@ def test_hypotheses_share_the_source_and_can_be_reordered():
     assert_close(moved, model.step(tokens, state).logits[order])
 
 
-@pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("tie", [True, False])
-def test_a_language_model_step_by_step_equals_the_full_pass(cell, tie):
-    model = LanguageModelConfig(cell=cell, embedding=6, hidden=8, layers=2, tie=tie).build(VOCABULARY).eval()
-    tokens = torch.randint(5, VOCABULARY, (3, 5))
-    full = model.output(model(tokens))
-    state = model.start(None, torch.arange(3))
-    for step in range(5):
-        logits, state, _ = model.step(tokens[:, step], state)
-        assert_close(logits, full[:, step], atol=1e-5, rtol=1e-4)
+@pytest.mark.parametrize(("encoder", "decoder"), list(transformers()))
+def test_packed_equals_padded(encoder, decoder):
+    model = build_translator(encoder, decoder)
+    assert model.packs
+    source, target = torch.randint(5, VOCABULARY, (3, 6)), torch.randint(5, VOCABULARY, (3, 5))
+    read, written = Packing.of(torch.tensor([6, 2, 4])), Packing.of(torch.tensor([2, 5, 1]))
+    padded = model(read.pad(read.unpad(source)), read.lengths, target)
+    packed = model(read.unpad(source), read, written.unpad(target), written)
+    assert_close(packed, written.unpad(padded), atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_padding_changes_no_class(pooling):
-    model = ClassifierConfig(pooling=pooling, embedding=6, hidden=8).build(VOCABULARY, 3).eval()
-    tokens = torch.randint(5, VOCABULARY, (2, 7))
-    tokens[1, 4:] = PAD
-    together = model(tokens, torch.tensor([7, 4]))
-    assert_close(together[1:], model(tokens[1:, :4], torch.tensor([4])), atol=1e-5, rtol=1e-4)
+@pytest.mark.parametrize(("encoder", "decoder"), list(mixed()))
+def test_only_transformers_throughout_pack(encoder, decoder):
+    assert not build_translator(encoder, decoder).packs
 
 
-@pytest.mark.parametrize("characters", [0, 5])
-def test_padding_changes_no_tag(characters):
-    model = TaggerConfig(embedding=6, hidden=8, characters=characters).build(VOCABULARY, VOCABULARY, 4).eval()
-    words, letters = torch.randint(5, VOCABULARY, (2, 6)), torch.randint(5, VOCABULARY, (9, 4))
-    sizes, where = torch.randint(1, 5, (9,)), torch.randint(0, 9, (2, 6))
-    together = model(words, torch.tensor([6, 3]), Spelling(letters, sizes, where))
-    alone = model(words[1:, :3], torch.tensor([3]), Spelling(letters, sizes, where[1:, :3]))
-    assert_close(together[1:, :3], alone, atol=1e-5, rtol=1e-4)
-
-
-def test_spelling_tells_words_apart_that_the_vocabulary_does_not_know():
-    model = TaggerConfig(embedding=6, hidden=8, characters=5).build(VOCABULARY, VOCABULARY, 4).eval()
-    unknown = torch.ones(1, 2, dtype=torch.long)
-    letters = torch.tensor([[5, 6, 7], [8, 9, 10]])
-    logits = model(unknown, torch.tensor([2]), Spelling(letters, torch.tensor([3, 3]), torch.tensor([[0, 1]])))
-    same = model(unknown, torch.tensor([2]), Spelling(letters, torch.tensor([3, 3]), torch.tensor([[0, 0]])))
-    assert not torch.allclose(logits[0, 1], same[0, 1])
-
-
-def test_the_toy_look_ahead_model_has_748_parameters():
-    model = LanguageModelConfig(cell="elman", embedding="onehot", hidden=20, tie=False).build(8)
-    assert sum(weight.numel() for weight in model.parameters()) == 748
+def test_a_shared_vocabulary_is_one_table_for_encoder_decoder_and_output():
+    sides = TransformerEncoderConfig(**TRANSFORMER), TransformerDecoderConfig(**TRANSFORMER, embedding=8)
+    model = TranslatorConfig(encoder=sides[0], decoder=sides[1]).build(VOCABULARY, VOCABULARY, shared=True)
+    assert model.encoder.embedding is model.decoder.embedding
+    assert model.output.scores.weight is model.encoder.embedding.weight

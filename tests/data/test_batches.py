@@ -1,5 +1,7 @@
 """Batches: every row once, within the budget, little padding, new company in every epoch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from weft.data import Batches
 from weft.errors import ConfigError
 
-some_lengths = st.lists(st.integers(0, 40) | st.integers(0, 3000), max_size=80)
+some_length = st.integers(0, 40) | st.integers(0, 3000)
+some_lengths = st.lists(some_length, max_size=80) | st.lists(st.tuples(some_length, some_length), max_size=80)
 budgets = st.integers(1, 5000)
 
 
@@ -25,16 +28,24 @@ def padding(batches: list[np.ndarray], lengths: np.ndarray) -> float:
     return 1 - int(lengths.sum()) / padded
 
 
+def test_padding_is_what_batches_say_it_is() -> None:
+    batches = Batches([[2, 1], [2, 3], [1, 1]], batch_tokens=6)
+    # Two rows padded to 2 and 3, then one alone: 6 + 4 places and 2, of which 10 are real.
+    assert [rows.tolist() for rows in batches.in_order()] == [[1, 0], [2]]
+    assert batches.padding(batches.in_order()) == pytest.approx(1 - 10 / 12)
+    assert Batches([], batch_tokens=6).padding([]) == 0.0
+
+
 @given(lengths=some_lengths, budget=budgets, seed=st.integers(0, 9), number=st.integers(0, 9))
-def test_every_row_is_in_one_batch_within_the_budget(lengths: list[int], budget: int, seed: int, number: int) -> None:
+def test_every_row_is_in_one_batch_within_the_budget(lengths: list[Any], budget: int, seed: int, number: int) -> None:
     batches = Batches(lengths, batch_tokens=budget, seed=seed)
-    array = np.array(lengths, dtype=np.int64)
+    array = np.array([np.max(row) for row in lengths], dtype=np.int64)
     check_laws(batches.epoch(number), array, budget)
     check_laws(batches.in_order(), array, budget)
 
 
 @given(lengths=some_lengths, budget=budgets, seed=st.integers(0, 9), number=st.integers(0, 9))
-def test_an_epoch_can_be_drawn_again(lengths: list[int], budget: int, seed: int, number: int) -> None:
+def test_an_epoch_can_be_drawn_again(lengths: list[Any], budget: int, seed: int, number: int) -> None:
     first = Batches(lengths, batch_tokens=budget, seed=seed)
     first.epoch(number + 1)
     again = Batches(lengths, batch_tokens=budget, seed=seed).epoch(number)
@@ -59,6 +70,33 @@ def sentences(count: int) -> np.ndarray:
 def documents(count: int) -> np.ndarray:
     """Words per review: log-normal around 180, hardly two of the same length."""
     return np.clip(np.random.default_rng(2).lognormal(5.2, 0.7, count), 10, 2500).astype(np.int64)
+
+
+def pairs(count: int) -> np.ndarray:
+    """Sentences and their translations, a little longer and some much so."""
+    draw = np.random.default_rng(3)
+    source = sentences(count)
+    target = np.clip(source * draw.lognormal(0.05, 0.15, count) + draw.normal(0, 1, count), 1, 400)
+    return np.stack([source, target.astype(np.int64)], axis=1)
+
+
+def captions(count: int) -> np.ndarray:
+    """Short sentences of much the same length, and their translations."""
+    draw = np.random.default_rng(4)
+    source = np.clip(draw.lognormal(2.6, 0.3, count), 4, 45)
+    return np.stack([source, np.clip(source * draw.lognormal(0.0, 0.13, count), 4, 45)], axis=1).astype(np.int64)
+
+
+@pytest.mark.parametrize("lengths", [pairs(100_000), captions(29_000)], ids=len)
+def test_neither_side_of_pairs_is_padded_much(lengths: np.ndarray) -> None:
+    batches = Batches(lengths, batch_tokens=4096)
+    epoch = batches.epoch(0)
+    sides = [padding(epoch, lengths[:, side]) for side in (0, 1)]
+    assert max(sides) < 0.05
+    assert min(sides) <= batches.padding(epoch) <= max(sides)
+    assert len(epoch) <= 1.1 * lengths.max(1).sum() / 4096 + 1
+    again = {frozenset(batch.tolist()) for batch in batches.epoch(1)}
+    assert len(again & {frozenset(batch.tolist()) for batch in epoch}) < 0.25 * len(epoch)
 
 
 @pytest.mark.parametrize("lengths", [sentences(100_000), sentences(20_000), documents(25_000)], ids=len)

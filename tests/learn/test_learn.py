@@ -10,6 +10,8 @@ import pytest
 import weft
 
 SIZES = {"embedding": 32, "hidden": 64, "dropout": 0.0}
+TRANSFORMER = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforward": 64, "dropout": 0.0}
+CONV = {"kind": "conv", "embedding": 32, "width": 32, "layers": 2, "kernel": 3, "dropout": 0.0}
 
 
 def write(path, lines):
@@ -22,15 +24,25 @@ def sequences(count, *, letters="abcdefgh", seed=0):
     return list({"".join(draw.choice(letters) for _ in range(draw.randint(3, 7))) for _ in range(count)})
 
 
-@pytest.mark.parametrize("context", ["after", "attention"])
-def test_a_translator_with_attention_reverses_a_string(tmp_path, context):
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [
+        (SIZES, SIZES | {"context": "after"}),
+        (SIZES, SIZES | {"context": "attention"}),
+        (TRANSFORMER, TRANSFORMER),
+        (TRANSFORMER, SIZES),
+        (SIZES, TRANSFORMER),
+    ],
+    ids=["after", "attention", "transformer", "transformer-rnn", "rnn-transformer"],
+)
+def test_a_translator_with_attention_reverses_a_string(tmp_path, encoder, decoder):
     lines = [f"{text}\t{text[::-1]}" for text in sequences(3000)]
     run = weft.train(
         {
             "task": "translate",
             "data": {"train": write(tmp_path / "pairs.tsv", lines)},
             "text": {"kind": "char", "size": 300},
-            "model": {"encoder": SIZES, "decoder": SIZES | {"context": context}},
+            "model": {"encoder": encoder, "decoder": decoder},
             "train": {"steps": 300, "batch_tokens": 512, "rate": 4e-3, "label_smoothing": 0.0, "evaluate_every": 300},
         },
         out=tmp_path / "run",
@@ -56,7 +68,8 @@ def test_a_translator_without_attention_remembers_a_short_string(tmp_path):
     assert run.report["valid"]["exact"] > 0.9
 
 
-def test_a_classifier_needs_the_order_of_words(tmp_path):
+@pytest.mark.parametrize("model", [SIZES, TRANSFORMER], ids=["rnn", "transformer"])
+def test_a_classifier_needs_the_order_of_words(tmp_path, model):
     """Which of two letters comes first: no bag of tokens can tell."""
     draw = random.Random(0)
     lines = []
@@ -69,7 +82,7 @@ def test_a_classifier_needs_the_order_of_words(tmp_path):
             "task": "classify",
             "data": {"train": write(tmp_path / "order.tsv", lines)},
             "text": {"kind": "char", "size": 300},
-            "model": SIZES | {"word_dropout": 0.0},
+            "model": model | {"word_dropout": 0.0},
             "train": {"steps": 200, "batch_tokens": 512, "evaluate_every": 200},
         },
         out=tmp_path / "run",
@@ -79,7 +92,10 @@ def test_a_classifier_needs_the_order_of_words(tmp_path):
     assert run.predict(["acb"])[0].label == "a-first"
 
 
-def test_a_tagger_reads_spelling_and_context(tmp_path):
+@pytest.mark.parametrize(
+    "model", [{"embedding": 16, "hidden": 32, "dropout": 0.0}, TRANSFORMER], ids=["rnn", "transformer"]
+)
+def test_a_tagger_reads_spelling_and_context(tmp_path, model):
     """Words of training never come back: their ending and the word before decide."""
     draw = random.Random(0)
     rows = []
@@ -92,7 +108,7 @@ def test_a_tagger_reads_spelling_and_context(tmp_path):
         {
             "task": "tag",
             "data": {"train": write(tmp_path / "tags.txt", rows)},
-            "model": {"embedding": 16, "hidden": 32, "characters": 16, "dropout": 0.0},
+            "model": model | {"characters": 16},
             "train": {"steps": 200, "evaluate_every": 200},
         },
         out=tmp_path / "run",
@@ -102,7 +118,8 @@ def test_a_tagger_reads_spelling_and_context(tmp_path):
     assert run.predict(["the zzzing"])[0].tags == ("O", "NOUN")
 
 
-def test_a_language_model_learns_what_must_follow_and_knows_what_it_cannot_know(tmp_path):
+@pytest.mark.parametrize("model", [SIZES, TRANSFORMER, CONV], ids=["rnn", "transformer", "conv"])
+def test_a_language_model_learns_what_must_follow_and_knows_what_it_cannot_know(tmp_path, model):
     """Five letters of the alphabet in a row: the first of eight is a guess, the rest and the end of the line follow."""
     alphabet = "abcdefghijkl"
     draw = random.Random(0)
@@ -113,8 +130,8 @@ def test_a_language_model_learns_what_must_follow_and_knows_what_it_cannot_know(
             "task": "lm",
             "data": files,
             "text": {"kind": "char", "size": 300},
-            "model": SIZES,
-            "train": {"steps": 250, "batch_tokens": 512, "evaluate_every": 250},
+            "model": model,
+            "train": {"steps": 250, "batch_tokens": 512, "rate": 4e-3, "evaluate_every": 250},
         },
         out=tmp_path / "run",
         quiet=True,

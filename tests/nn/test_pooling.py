@@ -59,3 +59,21 @@ def test_a_batch_without_any_step_gives_zeros(kind: str) -> None:
 def test_an_unknown_pooling_is_named() -> None:
     with pytest.raises(ConfigError, match=r'pooling: "maen" is not a pooling \(did you mean "mean"\?\)'):
         Pooling("maen", 4)
+
+
+def test_several_queries_give_a_mean_each() -> None:
+    torch.manual_seed(0)
+    pool, one = AttentionPooling(4, queries=3), AttentionPooling(4)
+    one.to_key.load_state_dict(pool.to_key.state_dict())
+    states = torch.randn(3, 3, 4)
+    pooled, weights = pool.attend(states, LENGTHS)
+    assert pooled.shape == (3, pool.output_size)
+    assert weights.shape == (3, 3, 3)
+    for number in range(3):
+        with torch.no_grad():
+            one.query.copy_(pool.query[number : number + 1])
+        alone, alone_weights = one.attend(states, LENGTHS)
+        assert_close(pooled[:, 4 * number : 4 * number + 4], alone)
+        assert_close(weights[:, number], alone_weights)
+    assert not pooled[2].any()
+    assert_close(pool(states, LENGTHS), pooled)

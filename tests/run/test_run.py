@@ -96,7 +96,7 @@ def test_tied_weights_are_stored_once_and_stay_tied(files, tmp_path):
     run = train("lm", files, tmp_path / "run")
     stored = load_file(run.folder / "model.safetensors")
     assert sum(tensor.numel() for tensor in stored.values()) == run.report["parameters"]
-    assert run.model.output.scores.weight is run.model.embedding.weight
+    assert run.model.output.scores.weight is run.model.decoder.embedding.weight
 
 
 def test_a_shared_vocabulary_is_one_tokenizer_and_one_table(files, tmp_path):

@@ -27,6 +27,7 @@ ORDER = [
     "catalog",
     "config",
     "run",
+    "inspect",
     "bench",
     "cli",
 ]

@@ -1,31 +1,16 @@
-"""Schedules, the best model so far, the loop."""
+"""Schedules, optimizers, the best model so far, signals, devices."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import signal
-from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from weft.errors import ConfigError, Fault
-from weft.tasks import Batch, Loss
-from weft.training import (
-    OPTIMIZERS,
-    SCHEDULES,
-    Best,
-    Interrupt,
-    Journal,
-    Step,
-    Validated,
-    build_optimizer,
-    choose_device,
-    steps,
-)
+from weft.errors import ConfigError
+from weft.training import OPTIMIZERS, SCHEDULES, Best, Interrupt, TrainConfig, build_optimizer, choose_device
 
 
 def test_schedules_by_hand():
@@ -40,6 +25,16 @@ def test_schedules_by_hand():
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_without_warmup_starts_at_its_peak(name):
     assert SCHEDULES[name](0, 100)(1) == pytest.approx(1, abs=0.02)
+
+
+def test_beta2_is_the_memory_of_adam_and_nothing_to_sgd():
+    model = nn.Linear(3, 1)
+    for kind in OPTIMIZERS:
+        [group, *_] = build_optimizer(model, kind=kind, rate=0.1, weight_decay=0.0, beta2=0.98).param_groups
+        assert group.get("betas") == (None if kind == "sgd" else (0.9, 0.98))
+    assert TrainConfig(optimizer="sgd", beta2=0.999).beta2 == 0.999, "as a filled configuration says it"
+    with pytest.raises(ValueError, match=r'beta2 = 0\.98 does nothing with optimizer = "sgd"'):
+        TrainConfig(optimizer="sgd", beta2=0.98)
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
@@ -90,59 +85,6 @@ def test_of_equal_scores_the_later_model_is_kept_but_patience_runs():
     assert best.stale
 
 
-@dataclass(frozen=True)
-class Numbers(Batch):
-    x: Tensor
-    y: Tensor
-
-
-class Regression:
-    """Just enough of a task for the loop."""
-
-    def loss(self, model, batch, *, label_smoothing=0.0):
-        return Loss((model(batch.x) - batch.y).square().sum(), len(batch.y))
-
-
-def run_steps(batches, **settings):
-    torch.manual_seed(0)
-    model = nn.Linear(2, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    options = {"optimizer": optimizer, "schedule": SCHEDULES["constant"](0, 9)} | settings
-    return model, steps(model, Regression(), batches, **options)
-
-
-def test_a_step_is_the_gradient_of_the_mean_loss():
-    batch = Numbers(torch.randn(8, 2), torch.randn(8, 1))
-    model, loop = run_steps([batch], clip=0.0)
-    twin = nn.Linear(2, 1)
-    twin.load_state_dict(model.state_dict())
-    (twin(batch.x) - batch.y).square().mean().backward()
-    step = next(loop)
-    assert step.tokens == 8
-    torch.testing.assert_close(model.weight, twin.weight - 0.1 * twin.weight.grad)
-    assert step.gradient == pytest.approx(math.hypot(*twin.weight.grad.flatten(), twin.bias.grad.item()), rel=1e-5)
-
-
-def test_clipping_bounds_the_update():
-    batch = Numbers(torch.full((4, 2), 100.0), torch.zeros(4, 1))
-    model, loop = run_steps([batch], clip=0.5)
-    before = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
-    assert next(loop).gradient > 0.5
-    after = torch.cat([weight.detach().flatten() for weight in model.parameters()])
-    assert (after - before).norm().item() == pytest.approx(0.1 * 0.5, rel=1e-4)
-
-
-def test_a_gradient_that_is_not_finite_is_never_applied():
-    good = Numbers(torch.randn(4, 2), torch.randn(4, 1))
-    bad = Numbers(torch.full((4, 2), math.nan), torch.zeros(4, 1))
-    model, loop = run_steps([good, bad])
-    next(loop)
-    before = model.weight.detach().clone()
-    with pytest.raises(Fault, match="not finite at update 2"):
-        next(loop)
-    assert torch.equal(model.weight, before)
-
-
 def test_the_first_signal_is_noted_and_the_second_interrupts():
     with Interrupt() as interrupt:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -152,14 +94,11 @@ def test_the_first_signal_is_noted_and_the_second_interrupts():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_the_journal_has_a_line_for_every_tenth_update_and_every_validation(tmp_path):
-    with Journal(tmp_path / "metrics.jsonl") as journal:
-        for number in range(1, 21):
-            journal.write(Step(number, 1.0 / number, 10, 0.1, 1.0, 0.01))
-        journal.write(Validated(20, {"accuracy": 0.5}, best=True))
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == [1, 10, 20, 20]
-    assert lines[-1]["valid"] == {"accuracy": 0.5}
+@pytest.mark.parametrize("value", ["auto", True, False])
+def test_compile_is_auto_true_or_false(value):
+    assert TrainConfig(compile=value).compile is value
+    with pytest.raises(ValueError, match='compile = "maybe" is not one of auto, true, false'):
+        TrainConfig(compile="maybe")
 
 
 def test_a_device_that_is_not_there_is_named():

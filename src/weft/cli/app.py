@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import bench, config, data, doctor, evaluate, new, predict, train
+from weft.cli import bench, config, data, doctor, evaluate, inspect, new, predict, train
 from weft.cli.imports import place_in_import
 from weft.cli.output import errors, say
 from weft.errors import WeftError
@@ -45,6 +45,7 @@ app.command("new")(new.new)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

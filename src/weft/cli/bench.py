@@ -1,4 +1,4 @@
-"""weft bench recurrence"""
+"""weft bench recurrence|training"""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from weft.bench import Figures
 
 app = typer.Typer(help="Measure weft against what else there is, on this machine.", invoke_without_command=True)
+
+NAMES = ("cell", "backend", "contender")
+"""Columns that hold no numbers."""
+
+
+def size_option(text: str, defaults: str) -> Any:
+    """An option whose default depends on the device."""
+    return typer.Option(help=text, show_default=defaults)
 
 
 @app.callback()
@@ -64,7 +72,7 @@ def recurrence(
 
     weft bench recurrence --cell Mine --import mine.py:Mine --json
     """
-    from weft.bench import cold_cache, describe, load_warning, measure, plan_cases
+    from weft.bench import cold_cache, describe, load_warning, measure, plan_cases, remarks, tabulate
     from weft.cli.output import note, print_json
     from weft.nn import CELLS
     from weft.training import set_threads
@@ -86,7 +94,91 @@ def recurrence(
         settings = {"dtype": cases[0].dtype, **switches, "repeats": repeats}
         print_json({"machine": machine, "settings": settings, "rows": [row.tree() for row in rows]})
     else:
-        show(rows, machine, repeats, markdown=markdown)
+        about = f"{rows[0].case.describe()}, forward and backward, median of {repeats}"
+        show(tabulate(rows), machine, about, remarks(rows), markdown=markdown)
+
+
+@app.command()
+def training(
+    contender: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="weft, huggingface or huggingface-compiled. Repeatable.",
+            metavar="NAME",
+            show_default="weft, huggingface",
+        ),
+    ] = None,
+    layers: Annotated[int | None, size_option("Layers of the encoder, and of the decoder.", "3 or 6")] = None,
+    width: Annotated[int | None, size_option("Features of a token.", "256 or 512")] = None,
+    heads: Annotated[int | None, size_option("Heads of each attention.", "4 or 8")] = None,
+    feedforward: Annotated[int | None, size_option("Features inside a feed-forward layer.", "1024 or 2048")] = None,
+    words: Annotated[
+        int | None, size_option("Entries of the vocabulary that both sides share.", "8000 or 32000")
+    ] = None,
+    rows: Annotated[int | None, size_option("Sentences in a batch.", "32 or 256")] = None,
+    length: Annotated[int | None, size_option("Tokens of a sentence.", "32 or 64")] = None,
+    dropout: Annotated[float, typer.Option(help="Share of values dropped.", min=0.0, max=0.99)] = 0.1,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Real sentence pairs in batches of rows × length tokens: a table, or twice for parallel files.",
+            metavar="FILE",
+            show_default="random words without padding",
+        ),
+    ] = None,
+    compile: Annotated[
+        bool | None, typer.Option("--compile/--no-compile", help="Compile weft's blocks.", show_default="on a GPU")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
+    repeats: Annotated[int, typer.Option(help="Samples, of which the median is taken.", min=1)] = 15,
+    updates: Annotated[int | None, typer.Option(help="Updates of a sample.", min=1, show_default="2 or 10")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Time whole updates of a translator against the same transformer in Hugging Face transformers.
+
+    Forward, backward, clipping, optimizer; padding is no token. Of two defaults the first is for a CPU.
+    A ratio is weft's rate divided by another one's.
+
+    Examples: weft bench training
+
+    weft bench training --device cpu --threads 2 --data train.en.xz --data train.de.xz
+
+    weft bench training --contender weft --contender huggingface-compiled --layers 12 --json
+    """
+    from weft.bench import describe, load_warning
+    from weft.bench.sentences import build_sentences
+    from weft.bench.training import measure_training, tabulate_training
+    from weft.bench.training_case import plan_training, transformers_version
+    from weft.cli.output import note, print_json
+    from weft.training import keep_memory, set_threads
+
+    names = ("layers", "width", "heads", "feedforward", "words", "rows", "length")
+    sizes = (layers, width, heads, feedforward, words, rows, length)
+    case = plan_training(
+        device=device,
+        sizes=dict(zip(names, sizes, strict=True)),
+        dropout=dropout,
+        compile=compile,
+        data=data or (),
+        contenders=contender or (),
+        updates=updates,
+        repeats=repeats,
+    )
+    set_threads(threads)
+    keep_memory()
+    # Looked at now, for learning the words of a file is work too; told when nothing can be wrong any more.
+    warning, machine = load_warning(case.device), describe(case.device) | {"transformers": transformers_version(case)}
+    sentences = build_sentences(case)
+    if warning:
+        note(warning)
+    outcome = measure_training(case, sentences)
+    if json:
+        figures = [row.tree() for row in outcome.rows]
+        print_json({"machine": machine, "settings": case.tree(), "rows": figures, "remarks": outcome.remarks})
+    else:
+        show(tabulate_training(outcome.rows), machine, case.describe(), outcome.remarks, markdown=markdown)
 
 
 def say_on_terminal(text: str) -> None:
@@ -97,27 +189,33 @@ def say_on_terminal(text: str) -> None:
         errors.print(f"{text:60}", end="\r")
 
 
-def show(rows: list[Figures], machine: dict[str, Any], repeats: int, *, markdown: bool) -> None:
-    """The table, as wide as it needs to be, between where it comes from and what is not in it."""
+def show(
+    contents: tuple[list[str], list[list[str]]],
+    machine: dict[str, Any],
+    about: str,
+    remarks: list[str],
+    *,
+    markdown: bool,
+) -> None:
+    """Headings and lines as a table, as wide as it needs to be, between where it comes from and what is not in it."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    from weft.bench import remarks, tabulate
     from weft.cli.output import say, screen
 
-    headings, lines = tabulate(rows)
+    headings, lines = contents
     table = Table(box=box.MARKDOWN if markdown else box.SIMPLE, pad_edge=markdown)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in ("cell", "backend") else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in NAMES else "right", no_wrap=True)
     for line in lines:
         table.add_row(*line)
     rest = [f"{name} {value}" for name, value in machine.items() if name != "device" and value is not None]
     say(escape(", ".join([machine["device"], *rest])))
-    say(f"{rows[0].case.describe()}, forward and backward, median of {repeats}")
+    say(escape(about))
     # A line too long for the window is better than a figure without its last digits.
     width = Console(width=1000).measure(table).maximum
     Console(highlight=False, width=max(width, screen.width)).print(table)
-    for remark in remarks(rows):
+    for remark in remarks:
         say(escape(remark))

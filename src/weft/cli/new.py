@@ -10,11 +10,16 @@ import typer
 
 def new(
     task: Annotated[str, typer.Argument(help="lm, classify, tag or translate.")],
+    kind: Annotated[
+        str | None, typer.Option("--kind", "-k", help="The kind of network: rnn, transformer; lm also conv.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write here instead of to standard output.")] = None,
 ) -> None:
     """Write a config file with every setting explained.
 
-    Example: weft new translate --out my.toml
+    Examples: weft new translate --out my.toml
+
+    weft new classify --kind transformer
     """
     from weft.catalog import TASKS
     from weft.cli.output import note
@@ -23,7 +28,7 @@ def new(
 
     if task not in TASKS:
         raise ConfigError("is not a task", where=f'"{task}"', cure=did_you_mean(task, TASKS))
-    text = template(task)
+    text = template(task, kind=kind)
     if out is None:
         print(text, end="")
         return

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from weft.catalog import TASKS
 from weft.config.tree import Tree, flatten, merge, nest, read_tree
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
-from weft.settings import Settings, explain
+from weft.settings import OneOf, Settings, explain
 from weft.tasks import DataConfig, Facts
 from weft.text import TextConfig
 from weft.training import TrainConfig
@@ -50,7 +51,7 @@ def schema(task: str) -> type[Config]:
         __doc__=f"A configuration for {task}.",
         data=(sections.data, ...),
         text=(sections.text, Field(default_factory=sections.text)),
-        model=(sections.model, Field(default_factory=sections.model)),
+        model=(sections.model, Field(default_factory=dict, validate_default=True)),
     )
 
 
@@ -71,7 +72,7 @@ def read_config(
 def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """Every setting decided: the user's own first, then what suits data of this size, then the fixed defaults."""
     task = TASKS[validate(tree, cells=cells).task]
-    defaults = task.defaults(facts)
+    defaults = task.defaults(facts, tree)
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
     if tree.get("text", {}).get("kind", defaults["text"]["kind"]) != defaults["text"]["kind"]:
@@ -108,21 +109,27 @@ def _mention_own_cells(error: ConfigError) -> ConfigError:
 def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[list[str], list[str]]:
     """The path of a finding without pydantic's marks for the arms of a union, and the names that are valid there."""
     path: list[str] = []
-    current: type[Settings] | None = model
+    current: type[Settings] | OneOf | None = model
     for part in location:
         if current is None:
+            continue
+        if isinstance(current, OneOf):
+            current = current.arms[str(part)]
             continue
         path.append(str(part))
         field = current.model_fields.get(str(part))
         if field is None:
             return path, list(current.model_fields)
-        current = settings_in(field.annotation)
+        current = table_in(field)
     return path, []
 
 
-def settings_in(annotation: Any) -> type[Settings] | None:
-    """The table that a field holds, if it holds one."""
-    for kind in (annotation, *get_args(annotation)):
+def table_in(field: FieldInfo) -> type[Settings] | OneOf | None:
+    """The table that a field holds, or the kinds of table that it may hold; none if it holds a value."""
+    for mark in field.metadata:
+        if isinstance(mark, OneOf):
+            return mark
+    for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, Settings):
             return kind
     return None

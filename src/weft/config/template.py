@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
 from weft.catalog import TASKS
-from weft.config.schema import schema, settings_in
+from weft.config.schema import schema, table_in, validate
 from weft.config.tree import merge, to_toml_value
 from weft.nn import ChosenCell
-from weft.settings import Settings
+from weft.settings import OneOf, Settings
 from weft.tasks import Facts
 
 EXAMPLE_FILES = {
@@ -19,12 +20,16 @@ EXAMPLE_FILES = {
     "translate": ("train.tsv", "valid.tsv", "test.tsv"),
 }
 
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
-def template(task: str) -> str:
-    """A commented config file for a task."""
+
+def template(task: str, *, kind: str | None = None) -> str:
+    """A commented config file for a task, with networks of that kind."""
     files = dict(zip(("train", "valid", "test"), EXAMPLE_FILES[task], strict=True))
     model = schema(task)
-    defaults = merge(TASKS[task].defaults(Facts(examples=10_000, characters=600_000)), {"data": files})
+    written = {"task": task, "data": files} | ({} if kind is None else _choose(model, kind))
+    validate(written)
+    defaults = merge(TASKS[task].defaults(Facts(examples=10_000, characters=600_000), written), written)
     head = [
         f"# {TASKS[task].summary[0].upper()}{TASKS[task].summary[1:]}. Train with: weft train THIS_FILE",
         "# Lines that start with # show defaults; some depend on the size of the data (`weft config fill` tells).",
@@ -34,30 +39,53 @@ def template(task: str) -> str:
     return "\n".join([*head, *_tables(model, defaults, ())]) + "\n"
 
 
+def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
+    """The tree that names this kind wherever there is a choice."""
+    tree: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        table = table_in(field)
+        below = {"kind": kind} if isinstance(table, OneOf) else _choose(table, kind) if table else {}
+        if below:
+            tree[name] = below
+    return tree
+
+
 def _tables(model: type[Settings], defaults: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     for name, field in model.model_fields.items():
-        table = settings_in(field.annotation)
+        table = table_in(field)
         if table is None:
             continue
-        below = defaults.get(name, {})
+        below, notes, active = defaults.get(name, {}), {}, {"train", "valid", "test"} if name == "data" else set()
+        if isinstance(table, OneOf):
+            kind = table.kind_of(below)
+            notes["kind"] = f"({', '.join(table.arms)}; each has settings of its own: weft new TASK --kind KIND)"
+            if kind != table.default:
+                active = {"kind"}
+            table = table.arms[kind]
         yield ""
         yield f"[{'.'.join((*path, name))}]"
-        yield from _settings(table, below, active={"train", "valid", "test"} if name == "data" else set())
+        yield from _settings(table, below, active=active, notes=notes)
         yield from _tables(table, below, (*path, name))
 
 
 def _settings(
-    model: type[Settings], defaults: Mapping[str, Any], *, active: Set[str] = frozenset(), skip: Set[str] = frozenset()
+    model: type[Settings],
+    defaults: Mapping[str, Any],
+    *,
+    active: Set[str] = frozenset(),
+    skip: Set[str] = frozenset(),
+    notes: Mapping[str, str] = EMPTY,
 ) -> Iterator[str]:
+    """A line for each setting that is no table; those that are `active` count, the others are comments."""
     for name, field in model.model_fields.items():
-        if name in skip or settings_in(field.annotation) is not None:
+        if name in skip or table_in(field) is not None:
             continue
         value = defaults.get(name, field.get_default(call_default_factory=True))
         if isinstance(value, ChosenCell):
             value = value.kind  # its options are at their defaults
         shown = "…" if value is None else to_toml_value(value)
         line = f"{'' if name in active else '# '}{name} = {shown}"
-        meaning = " ".join(part for part in (field.description, choices(field.annotation)) if part)
+        meaning = " ".join(part for part in (field.description, choices(field.annotation), notes.get(name)) if part)
         yield f"{line:<35} # {meaning}" if meaning else line
 
 

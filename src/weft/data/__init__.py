@@ -5,6 +5,7 @@ from weft.data.batches import Batches
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
+from weft.data.packed import PackedBatches, Room, Side
 from weft.data.pairs import read_pairs
 from weft.data.ragged import Ragged, RaggedBuilder, pad
 from weft.data.records import Labelled, Pair, Record, Tagged, Text
@@ -20,10 +21,13 @@ __all__ = [
     "Labelled",
     "Limit",
     "Overlong",
+    "PackedBatches",
     "Pair",
     "Ragged",
     "RaggedBuilder",
     "Record",
+    "Room",
+    "Side",
     "Survey",
     "Tagged",
     "Text",

@@ -1,31 +1,78 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
-from weft.models.classifier import Classifier, ClassifierConfig
-from weft.models.decoders import CONTEXTS, DecoderConfig
-from weft.models.language import LanguageModel, LanguageModelConfig
-from weft.models.memory import Memory
-from weft.models.recurrent import EncoderConfig, RecurrentConfig, RecurrentEncoder, SourceConfig
+from weft.models.classifier import (
+    CLASSIFIERS,
+    Classifier,
+    ClassifierSettings,
+    RecurrentClassifierConfig,
+    TransformerClassifierConfig,
+)
+from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
+from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
+from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
+from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.recurrent import (
+    RecurrentConfig,
+    RecurrentEncoder,
+    RecurrentEncoderConfig,
+    RecurrentLanguageConfig,
+    RecurrentSourceConfig,
+)
 from weft.models.stepper import Step, Stepper
-from weft.models.tagger import Spelling, Tagger, TaggerConfig
-from weft.models.translator import Translator, TranslatorConfig
+from weft.models.tagger import (
+    TAGGERS,
+    RecurrentTaggerConfig,
+    Spelling,
+    Tagger,
+    TaggerSettings,
+    TransformerTaggerConfig,
+)
+from weft.models.transformer import (
+    TransformerDecoder,
+    TransformerDecoderConfig,
+    TransformerEncoder,
+    TransformerEncoderConfig,
+)
+from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
 
 __all__ = [
+    "CLASSIFIERS",
     "CONTEXTS",
+    "DECODERS",
+    "ENCODERS",
+    "LANGUAGE_MODELS",
+    "TAGGERS",
     "Classifier",
-    "ClassifierConfig",
-    "DecoderConfig",
-    "EncoderConfig",
+    "ClassifierSettings",
+    "ConvolutionalConfig",
+    "ConvolutionalDecoder",
+    "Decoded",
+    "Decoder",
+    "DecoderSettings",
+    "Encoder",
+    "EncoderSettings",
     "LanguageModel",
-    "LanguageModelConfig",
     "Memory",
+    "RecurrentClassifierConfig",
     "RecurrentConfig",
+    "RecurrentDecoderConfig",
     "RecurrentEncoder",
-    "SourceConfig",
+    "RecurrentEncoderConfig",
+    "RecurrentLanguageConfig",
+    "RecurrentSourceConfig",
+    "RecurrentTaggerConfig",
     "Spelling",
     "Step",
     "Stepper",
     "Tagger",
-    "TaggerConfig",
+    "TaggerSettings",
+    "TransformerClassifierConfig",
+    "TransformerDecoder",
+    "TransformerDecoderConfig",
+    "TransformerEncoder",
+    "TransformerEncoderConfig",
+    "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "build_language_model",
 ]

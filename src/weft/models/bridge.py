@@ -13,25 +13,26 @@ import torch
 from torch import nn
 
 from weft.errors import ConfigError
+from weft.models.memory import Encoder
 from weft.nn import RNN, leaves_of, map_state
 
 BridgeKind = Literal["learned", "copy", "none"]
 
 
 class Bridge(nn.Module):
-    """Built for one encoder and one decoder, whose states may differ in size and number."""
+    """Built for one encoder and one recurrent decoder, whose states may differ in size and number."""
 
-    def __init__(self, kind: BridgeKind, encoder: RNN, decoder: RNN) -> None:
+    def __init__(self, kind: BridgeKind, encoder: Encoder, decoder: RNN) -> None:
         super().__init__()
         self.kind = kind
         self.empty = decoder.initial_state
-        given, wanted = (rnn.initial_state(1, torch.empty(0)) for rnn in (encoder, decoder))
+        given, wanted = encoder.final_like(), decoder.initial_state(1, torch.empty(0))
         if kind == "copy" and _shape(given) != _shape(wanted):
             raise ConfigError(
                 f'"copy" needs equal states, but the encoder ends with {_shape(given)} and the decoder starts with '
                 f"{_shape(wanted)}",
                 where="model.decoder.bridge",
-                cure='use "learned", or the same cell, hidden and layers on both sides, read in one direction',
+                cure='use "learned", or rnns of the same cell, hidden and layers on both sides, read in one direction',
             )
         width = sum(_sizes(given[-1]))
         self.maps = nn.ModuleList(nn.Linear(width, size) for size in (_sizes(wanted) if kind == "learned" else []))

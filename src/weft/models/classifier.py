@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final, Protocol
+
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from weft.models.embedding import TokenDropout, build_embedding
-from weft.models.recurrent import EncoderConfig
-from weft.nn import POOLINGS, Pooling
-from weft.settings import known
+from weft.models.memory import EncoderSettings
+from weft.models.recurrent import RecurrentEncoderConfig
+from weft.models.transformer import TransformerEncoder, TransformerEncoderConfig
+from weft.nn import POOLINGS, Packing, Pooling
+from weft.settings import Settings, known
 
 
-class ClassifierConfig(EncoderConfig):
-    """A recurrent encoder whose states are pooled into one vector."""
+class PooledSettings(Settings):
+    """What a classifier has beside its encoder."""
 
     pooling: str = "attention"
     """How the states over time become one vector: last, mean, max or attention."""
@@ -24,21 +28,50 @@ class ClassifierConfig(EncoderConfig):
     def _known_pooling(cls, pooling: str) -> str:
         return known(pooling, POOLINGS)
 
-    def build(self, vocabulary: int, labels: int) -> Classifier:
-        return Classifier(self, vocabulary, labels)
+
+class RecurrentClassifierConfig(PooledSettings, RecurrentEncoderConfig):
+    """A recurrent encoder whose states are pooled into one vector."""
+
+
+class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
+    """A transformer encoder whose states are pooled into one vector."""
+
+
+CLASSIFIERS: Final[dict[str, type[Settings]]] = {
+    "rnn": RecurrentClassifierConfig,
+    "transformer": TransformerClassifierConfig,
+}
+"""What `[model]` of a classifier may be, by its `kind`."""
+
+
+class ClassifierSettings(EncoderSettings, Protocol):
+    """What all of them say."""
+
+    @property
+    def pooling(self) -> str: ...
+
+    @property
+    def word_dropout(self) -> float: ...
 
 
 class Classifier(nn.Module):
     """tokens -> states -> one vector -> a score for each label."""
 
-    def __init__(self, config: ClassifierConfig, vocabulary: int, labels: int) -> None:
+    def __init__(self, config: ClassifierSettings, vocabulary: int, labels: int) -> None:
         super().__init__()
         self.word_dropout = TokenDropout(config.word_dropout)
-        self.encoder = config.build_encoder(build_embedding(config.embedding, vocabulary))
+        self.encoder = config.build_encoder(build_embedding(config.vectors, vocabulary))
         self.pooling = Pooling(config.pooling, self.encoder.output_size)
         self.scores = nn.Linear(self.encoder.output_size, labels)
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """tokens (B, T), lengths (B) -> logits (B, labels)."""
-        memory = self.encoder(self.word_dropout(tokens), lengths)
-        return self.scores(self.pooling(memory.states, lengths))  # type: ignore[no-any-return]
+    @property
+    def packs(self) -> bool:
+        """Whether it takes packed batches."""
+        return isinstance(self.encoder, TransformerEncoder)
+
+    def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
+        """tokens (B, T), lengths (B) -> logits (B, labels); or packed, tokens (N) and how they lie."""
+        states = self.encoder(self.word_dropout(tokens), lengths).states
+        if isinstance(lengths, Packing):
+            states, lengths = lengths.pad(states), lengths.lengths
+        return self.scores(self.pooling(states, lengths))  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ The last two give the output r_t = tanh(W [a_t; s_t]).          B batch, S sourc
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import field_validator
@@ -18,34 +18,13 @@ from torch import Tensor, nn
 
 from weft.models.bridge import Bridge, BridgeKind
 from weft.models.embedding import Embedding
-from weft.models.memory import Memory
-from weft.models.recurrent import RecurrentConfig, RecurrentEncoder
+from weft.models.memory import Decoded, Decoder, Encoder, Memory
+from weft.models.recurrent import RecurrentConfig
 from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
 from weft.settings import known
 
 
-class Decoded(NamedTuple):
-    """One step: hidden (N, D), the next state, and the weights (N, S) of the attention if there is one."""
-
-    hidden: Tensor
-    state: Any
-    attention: Tensor | None
-
-
-class Decoder(Protocol):
-    """What a translator needs of a decoder."""
-
-    embedding: Embedding
-    output_size: int
-
-    def __call__(self, tokens: Tensor, memory: Memory) -> Tensor: ...
-
-    def start(self, memory: Memory, rows: Tensor) -> Any: ...
-
-    def step(self, tokens: Tensor, state: Any) -> Decoded: ...
-
-
-class DecoderConfig(RecurrentConfig):
+class RecurrentDecoderConfig(RecurrentConfig):
     """A recurrent decoder."""
 
     context: Literal["first", "every", "attention", "after"] = "after"
@@ -62,21 +41,22 @@ class DecoderConfig(RecurrentConfig):
     def _known_score(cls, score: str) -> str:
         return known(score, SCORES)
 
-    def build_decoder(self, embedding: Embedding, encoder: RecurrentEncoder) -> Decoder:
+    def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
+        assert encoder is not None, "without a source there is no context; RecurrentLanguageConfig has none"
         return CONTEXTS[self.context](self, embedding, encoder)
 
 
 class PlainDecoder(nn.Module):
     """Without attention: the source as the first state, and with `every` its summary at every step too."""
 
-    def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
+    def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
         self.every = config.context == "every"
         self.embedding = embedding
         self.dropout = TimeDropout(config.dropout)
         extra = summary_size(encoder) if self.every else 0
         self.rnn = config.build_rnn(embedding.embedding_dim + extra)
-        self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
+        self.bridge = Bridge(config.bridge, encoder, self.rnn)
         self.output_size = self.rnn.output_size + extra
 
     def summary(self, memory: Memory) -> Tensor:
@@ -84,7 +64,7 @@ class PlainDecoder(nn.Module):
         top = torch.cat(leaves_of(memory.final[-1]), dim=-1)
         return top if self.every else top[:, :0]
 
-    def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
+    def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D)."""
         summary = self.summary(memory)[:, None].expand(-1, tokens.size(1), -1)
         inputs = torch.cat([self.dropout(self.embedding(tokens)), summary], dim=-1)
@@ -104,17 +84,17 @@ class PlainDecoder(nn.Module):
 class AfterDecoder(nn.Module):
     """Attention beside the recurrence: all states first, then all queries at once."""
 
-    def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
+    def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim)
-        self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
+        self.bridge = Bridge(config.bridge, encoder, self.rnn)
         self.look = Look(config.attention, self.rnn.output_size, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
-    def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
+    def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D)."""
         states, _ = self.rnn(self.dropout(self.embedding(tokens)), state=self.bridge(memory.final))
         context = self.look(states, self.look.source(memory))
@@ -133,18 +113,18 @@ class AfterDecoder(nn.Module):
 class InsideDecoder(nn.Module):
     """Attention inside the recurrence: the source read for step t is chosen by the state before it."""
 
-    def __init__(self, config: DecoderConfig, embedding: Embedding, encoder: RecurrentEncoder) -> None:
+    def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
-        self.bridge = Bridge(config.bridge, encoder.rnn, self.rnn)
+        self.bridge = Bridge(config.bridge, encoder, self.rnn)
         query = leaves_of(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
         self.look = Look(config.attention, query, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
-    def forward(self, tokens: Tensor, memory: Memory) -> Tensor:
+    def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D). The next query needs this step's state, so time is a loop."""
         inner, source = self.bridge(memory.final), self.look.source(memory)
         outputs = []
@@ -189,6 +169,7 @@ class Look(nn.Module):
         self.scale = query_size**-0.5 if score in ("bilinear", "low_rank") else None
 
     def source(self, memory: Memory) -> Source:
+        assert isinstance(memory.lengths, Tensor), "only a model that is a transformer throughout is packed"
         real = length_mask(memory.lengths, memory.states.size(1))
         return Source(self.score.keys(memory.states), memory.states, real)
 
@@ -215,8 +196,8 @@ class Readout(nn.Module):
         return torch.tanh(self.map(torch.cat([context, state], dim=-1)))
 
 
-def summary_size(encoder: RecurrentEncoder) -> int:
-    return sum(part.size(-1) for part in leaves_of(encoder.rnn.initial_state(1, torch.empty(0))[-1]))
+def summary_size(encoder: Encoder) -> int:
+    return sum(part.size(-1) for part in leaves_of(encoder.final_like()[-1]))
 
 
 CONTEXTS: dict[str, type[PlainDecoder | AfterDecoder | InsideDecoder]] = {

@@ -1,47 +1,56 @@
-"""A recurrent language model: P(w_t | w_1 … w_{t-1}) = softmax(W h_{t-1} + b)."""
+"""A language model: P(w_t | w_1 … w_{t-1}) = softmax(W h_{t-1} + b), where h comes from a decoder without memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from torch import Tensor, nn
 
+from weft.models.convolutional import ConvolutionalConfig
 from weft.models.embedding import Output, build_embedding
-from weft.models.recurrent import RecurrentConfig
+from weft.models.memory import Decoder, DecoderSettings
+from weft.models.recurrent import RecurrentLanguageConfig
 from weft.models.stepper import Step
-from weft.nn import TimeDropout
+from weft.models.transformer import TransformerDecoder, TransformerDecoderConfig
+from weft.nn import Packing
+from weft.settings import Settings
+
+LANGUAGE_MODELS: Final[dict[str, type[Settings]]] = {
+    "rnn": RecurrentLanguageConfig,
+    "conv": ConvolutionalConfig,
+    "transformer": TransformerDecoderConfig,
+}
+"""What `[model]` of a language model may be, by its `kind`."""
 
 
-class LanguageModelConfig(RecurrentConfig):
-    """Recurrent layers over the tokens so far, and a score for each token that may follow."""
-
-    tie: bool = True
-    """Score the next token with the table of embeddings."""
-
-    def build(self, vocabulary: int) -> LanguageModel:
-        return LanguageModel(self, vocabulary)
+def build_language_model(config: DecoderSettings, vocabulary: int) -> LanguageModel:
+    """A model over a vocabulary of that size, as one of the `LANGUAGE_MODELS` says."""
+    decoder = config.build_decoder(build_embedding(config.vectors, vocabulary), None)
+    return LanguageModel(decoder, vocabulary, tie=config.tie)
 
 
 class LanguageModel(nn.Module):
     """Tokens -> hidden states -> logits of the next token; `start` and `step` do the same one token at a time."""
 
-    def __init__(self, config: LanguageModelConfig, vocabulary: int) -> None:
+    def __init__(self, decoder: Decoder, vocabulary: int, *, tie: bool) -> None:
         super().__init__()
-        self.embedding = build_embedding(config.embedding, vocabulary)
-        self.dropout = TimeDropout(config.dropout)
-        self.rnn = config.build_rnn(self.embedding.embedding_dim)
-        self.output = Output(self.rnn.output_size, vocabulary, tied=self.embedding if config.tie else None)
+        self.decoder = decoder
+        self.output = Output(decoder.output_size, vocabulary, tied=decoder.embedding if tie else None)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """tokens (B, T) -> hidden (B, T, D). Causal, so padding at the end changes nothing before it."""
-        hidden, _ = self.rnn(self.dropout(self.embedding(tokens)))
-        return self.dropout(hidden)  # type: ignore[no-any-return]
+    @property
+    def packs(self) -> bool:
+        """Whether it takes packed batches."""
+        return isinstance(self.decoder, TransformerDecoder)
+
+    def forward(self, tokens: Tensor, lengths: Tensor | Packing | None = None) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D); or packed, tokens (N) -> (N, D)."""
+        return self.decoder(tokens, None, lengths)
 
     def start(self, memory: None, rows: Tensor) -> Any:
         """The state before the first token, for as many hypotheses as there are rows."""
-        return self.rnn.initial_state(rows.numel(), next(self.parameters()))
+        return self.decoder.start(None, rows)
 
     def step(self, tokens: Tensor, state: Any) -> Step:
         """tokens (N) -> logits (N, V) of the token after each."""
-        hidden, state = self.rnn.step(self.embedding(tokens), state)
-        return Step(self.output(hidden), state)
+        hidden, state, attention = self.decoder.step(tokens, state)
+        return Step(self.output(hidden), state, attention)

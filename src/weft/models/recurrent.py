@@ -1,16 +1,17 @@
-"""Recurrent networks as the config file names them, and the recurrent encoder."""
+"""Recurrent networks as the config file names them, the recurrent encoder, and the decoder of a language model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import torch
 from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt, ValidationInfo, model_validator
 from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting
-from weft.models.memory import Memory
-from weft.nn import CELLS, RNN, ChosenCell, TimeDropout, choose_cell, reverse_rows
+from weft.models.memory import Decoded, Encoder, Memory
+from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
 from weft.settings import Settings
 
 DEFAULT_CELL = "lstm"
@@ -60,6 +61,10 @@ class RecurrentConfig(Settings):
             raise ValueError(f'skip = "residual" needs layers of one size, not hidden = {self.hidden}')
         return self
 
+    @property
+    def vectors(self) -> EmbeddingSetting:
+        return self.embedding
+
     def build_rnn(self, input_size: int, **options: Any) -> RNN:
         return RNN(
             self.cell,
@@ -73,7 +78,7 @@ class RecurrentConfig(Settings):
         )
 
 
-class EncoderConfig(RecurrentConfig):
+class RecurrentEncoderConfig(RecurrentConfig):
     """A recurrent encoder: reads the whole input, in both directions unless told otherwise."""
 
     bidirectional: bool = True
@@ -86,7 +91,17 @@ class EncoderConfig(RecurrentConfig):
         return RecurrentEncoder(self, embedding, extra=extra)
 
 
-class SourceConfig(EncoderConfig):
+class RecurrentLanguageConfig(RecurrentConfig):
+    """Recurrent layers over the tokens so far."""
+
+    tie: bool = True
+    """Score the next token with the table of embeddings."""
+
+    def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> RecurrentDecoder:
+        return RecurrentDecoder(self, embedding)
+
+
+class RecurrentSourceConfig(RecurrentEncoderConfig):
     """The encoder of a translator."""
 
     reverse_source: bool = False
@@ -99,7 +114,9 @@ class SourceConfig(EncoderConfig):
 class RecurrentEncoder(nn.Module):
     """Tokens -> embeddings -> recurrent layers -> `Memory`."""
 
-    def __init__(self, config: EncoderConfig, embedding: Embedding, *, extra: int = 0, reverse: bool = False) -> None:
+    def __init__(
+        self, config: RecurrentEncoderConfig, embedding: Embedding, *, extra: int = 0, reverse: bool = False
+    ) -> None:
         super().__init__()
         self.reverse = reverse
         self.embedding = embedding
@@ -118,3 +135,29 @@ class RecurrentEncoder(nn.Module):
         """vectors (B, T, D), embedded already, lengths (B) -> Memory."""
         states, final = self.rnn(self.dropout(vectors), lengths=lengths)
         return Memory(self.dropout(states), lengths, final)
+
+    def final_like(self) -> State:
+        return self.rnn.initial_state(1, torch.empty(0))
+
+
+class RecurrentDecoder(nn.Module):
+    """Tokens -> hidden states, with nothing to read but the tokens: h_t = f(h_{t-1}, w_t)."""
+
+    def __init__(self, config: RecurrentConfig, embedding: Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = TimeDropout(config.dropout)
+        self.rnn = config.build_rnn(embedding.embedding_dim)
+        self.output_size = self.rnn.output_size
+
+    def forward(self, tokens: Tensor, memory: None = None, lengths: Tensor | None = None) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D). Causal, so padding at the end changes nothing before it."""
+        hidden, _ = self.rnn(self.dropout(self.embedding(tokens)))
+        return self.dropout(hidden)  # type: ignore[no-any-return]
+
+    def start(self, memory: None, rows: Tensor) -> State:
+        return self.rnn.initial_state(rows.numel(), next(self.rnn.parameters()))
+
+    def step(self, tokens: Tensor, state: State) -> Decoded:
+        hidden, state = self.rnn.step(self.embedding(tokens), state)
+        return Decoded(hidden, state, None)

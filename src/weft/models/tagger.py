@@ -6,15 +6,18 @@ h_1..h_T = encoder([ e(w_t) ; s_t ]),   z_t = W h_t + b
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from weft.models.embedding import TokenDropout, build_embedding
-from weft.models.recurrent import EncoderConfig
+from weft.models.memory import EncoderSettings
+from weft.models.recurrent import RecurrentEncoderConfig
+from weft.models.transformer import TransformerEncoderConfig
 from weft.nn import RNN, TimeDropout
+from weft.settings import Settings
 
 
 class Spelling(NamedTuple):
@@ -25,16 +28,35 @@ class Spelling(NamedTuple):
     where: Tensor
 
 
-class TaggerConfig(EncoderConfig):
-    """A recurrent encoder with a score for each label at each word."""
+class SpelledSettings(Settings):
+    """What a tagger has beside its encoder."""
 
     characters: int = Field(64, ge=0)
     """Units, in each direction, of the net that reads a word's characters; 0 leaves spelling out."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of words replaced by the unknown one in training, so that spelling and context must serve."""
 
-    def build(self, words: int, characters: int, labels: int) -> Tagger:
-        return Tagger(self, words, characters, labels)
+
+class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
+    """A recurrent encoder with a score for each label at each word."""
+
+
+class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
+    """A transformer encoder with a score for each label at each word."""
+
+
+TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}
+"""What `[model]` of a tagger may be, by its `kind`."""
+
+
+class TaggerSettings(EncoderSettings, Protocol):
+    """What all of them say."""
+
+    @property
+    def characters(self) -> int: ...
+
+    @property
+    def word_dropout(self) -> float: ...
 
 
 class Speller(nn.Module):
@@ -57,12 +79,15 @@ class Speller(nn.Module):
 class Tagger(nn.Module):
     """words and spellings -> states -> a score for each label at each word."""
 
-    def __init__(self, config: TaggerConfig, words: int, characters: int, labels: int) -> None:
+    packs = False
+    """It takes no packed batches."""
+
+    def __init__(self, config: TaggerSettings, words: int, characters: int, labels: int) -> None:
         super().__init__()
         self.word_dropout = TokenDropout(config.word_dropout)
         self.speller = Speller(characters, config.characters, dropout=config.dropout) if config.characters else None
         extra = self.speller.output_size if self.speller else 0
-        self.encoder = config.build_encoder(build_embedding(config.embedding, words), extra=extra)
+        self.encoder = config.build_encoder(build_embedding(config.vectors, words), extra=extra)
         self.scores = nn.Linear(self.encoder.output_size, labels)
 
     def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:

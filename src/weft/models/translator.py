@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.models.decoders import DecoderConfig
+from weft.models.decoders import RecurrentDecoderConfig
 from weft.models.embedding import Output, build_embedding
-from weft.models.memory import Memory
-from weft.models.recurrent import SourceConfig
+from weft.models.memory import DecoderSettings, EncoderSettings, Memory
+from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.stepper import Step
-from weft.settings import Settings
+from weft.models.transformer import (
+    TransformerDecoder,
+    TransformerDecoderConfig,
+    TransformerEncoder,
+    TransformerEncoderConfig,
+)
+from weft.nn import Packing
+from weft.settings import OneOf, Settings
+
+ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
+"""What `[model.encoder]` may be, by its `kind`."""
+
+DECODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentDecoderConfig, "transformer": TransformerDecoderConfig}
+"""What `[model.decoder]` may be, by its `kind`."""
 
 
 class TranslatorConfig(Settings):
     """An encoder that reads the source and a decoder that writes the target."""
 
-    encoder: SourceConfig = Field(default_factory=SourceConfig)
-    decoder: DecoderConfig = Field(default_factory=DecoderConfig)
+    encoder: Annotated[EncoderSettings, OneOf(ENCODERS)] = Field(default_factory=RecurrentSourceConfig)
+    decoder: Annotated[DecoderSettings, OneOf(DECODERS)] = Field(default_factory=RecurrentDecoderConfig)
 
     def build(self, source: int, target: int, *, shared: bool) -> Translator:
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
@@ -27,29 +40,44 @@ class TranslatorConfig(Settings):
 
 
 class Translator(nn.Module):
-    """source -> Memory -> hidden states of the target -> logits."""
+    """source -> Memory -> hidden states of the target -> logits.
+
+    Where the vocabulary is shared and both sides embed it alike there is one table, which a tied output uses too.
+    """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
         super().__init__()
-        one_table = shared and config.encoder.embedding == config.decoder.embedding
-        embedding = build_embedding(config.encoder.embedding, source)
+        one_table = shared and config.encoder.vectors == config.decoder.vectors
+        embedding = build_embedding(config.encoder.vectors, source)
         self.encoder = config.encoder.build_encoder(embedding)
         self.decoder = config.decoder.build_decoder(
-            embedding if one_table else build_embedding(config.decoder.embedding, target), self.encoder
+            embedding if one_table else build_embedding(config.decoder.vectors, target), self.encoder
         )
         self.output = Output(
             self.decoder.output_size, target, tied=self.decoder.embedding if config.decoder.tie else None
         )
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
-        """source (B, S), lengths (B) -> Memory."""
-        memory: Memory = self.encoder(source, lengths)
-        return memory
+    @property
+    def packs(self) -> bool:
+        """Whether it takes packed batches."""
+        return isinstance(self.encoder, TransformerEncoder) and isinstance(self.decoder, TransformerDecoder)
 
-    def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing: source (B, S), target (B, T) that starts with the start token -> hidden (B, T, D)."""
-        hidden: Tensor = self.decoder(target, self.encode(source, lengths))
-        return hidden
+    def encode(self, source: Tensor, lengths: Tensor | Packing) -> Memory:
+        """source (B, S), lengths (B) -> Memory."""
+        return self.encoder(source, lengths)
+
+    def forward(
+        self,
+        source: Tensor,
+        source_lengths: Tensor | Packing,
+        target: Tensor,
+        target_lengths: Tensor | Packing | None = None,
+    ) -> Tensor:
+        """Teacher forcing: source (B, S), target (B, T) that starts with the start token -> hidden (B, T, D).
+
+        Packed, source and target are (N) and (M), each with how it lies, and hidden is (M, D).
+        """
+        return self.decoder(target, self.encode(source, source_lengths), target_lengths)
 
     def start(self, memory: Memory, rows: Tensor) -> Any:
         """The state before the first token; hypothesis n translates sentence rows[n] of the memory."""

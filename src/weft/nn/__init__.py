@@ -1,8 +1,11 @@
 """The parts that networks are made of."""
 
-from weft.nn.attention import SCORES, Score, attend, causal_mask, length_mask
+from weft.nn.attention import SCORES, KeysValues, MultiHeadAttention, Score, attend, causal_mask, length_mask
 from weft.nn.dropout import TimeDropout
-from weft.nn.pooling import POOLINGS, Pooling
+from weft.nn.nonlocal_block import NonLocal
+from weft.nn.packing import Packing
+from weft.nn.pooling import POOLINGS, AttentionPooling, Pooling
+from weft.nn.positions import POSITIONS
 from weft.nn.recurrent import (
     CELLS,
     RNN,
@@ -16,16 +19,29 @@ from weft.nn.recurrent import (
     reverse_rows,
 )
 from weft.nn.state import Shared, State, detach, leaves_of, map_state, select_rows
+from weft.nn.transformer import NORMS, DecoderBlock, DecoderStack, EncoderBlock, EncoderStack, FeedForward
 
 __all__ = [
     "CELLS",
+    "NORMS",
     "POOLINGS",
+    "POSITIONS",
     "RNN",
     "SCORES",
+    "AttentionPooling",
     "Cell",
     "CellChoice",
     "CellClass",
     "ChosenCell",
+    "DecoderBlock",
+    "DecoderStack",
+    "EncoderBlock",
+    "EncoderStack",
+    "FeedForward",
+    "KeysValues",
+    "MultiHeadAttention",
+    "NonLocal",
+    "Packing",
     "Pooling",
     "Score",
     "Shared",

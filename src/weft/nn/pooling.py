@@ -55,26 +55,26 @@ class MaxPooling(nn.Module):
 
 
 class AttentionPooling(nn.Module):
-    """A mean weighted by one learned query: softmax over the steps of q·tanh(W h + b)."""
+    """A mean weighted by a learned query, softmax over the steps of q·tanh(W h + b); with k `queries`, k means."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, queries: int = 1) -> None:
         super().__init__()
-        self.size = size
+        self.size, self.output_size = size, queries * size
         self.to_key = nn.Linear(size, size)
-        self.query = nn.Parameter(torch.empty(1, size))
+        self.query = nn.Parameter(torch.empty(queries, size))
         nn.init.normal_(self.query, std=size**-0.5)
 
     def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """states (B, T, D), lengths (B,) -> (B, D)."""
+        """states (B, T, D), lengths (B,) -> (B, k·D)."""
         return self.attend(states, lengths)[0]
 
     def attend(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """states (B, T, D), lengths (B,) -> pooled (B, D), weights (B, T)."""
+        """states (B, T, D), lengths (B,) -> pooled (B, k·D), weights (B, T), or (B, k, T) of several queries."""
         keys = torch.tanh(self.to_key(states))
         mask = length_mask(lengths, states.size(1))[:, None]
-        query = self.query.expand(states.size(0), 1, self.size)
+        query = self.query.expand(states.size(0), -1, -1)
         pooled, weights = attend(query, keys, states, score="dot", mask=mask, weights=True)
-        return pooled[:, 0], weights[:, 0]
+        return pooled.flatten(1), weights[:, 0] if self.query.size(0) == 1 else weights
 
 
 POOLINGS: Final[dict[str, type[LastPooling | MeanPooling | MaxPooling | AttentionPooling]]] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from weft.config import Config
-from weft.data import Batches, Examples
+from weft.data import Batches, Examples, PackedBatches
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate
 from weft.run.preparation import Prepared
@@ -28,9 +29,12 @@ from weft.training import (
     Interrupt,
     Measuring,
     Started,
+    Step,
     Validated,
+    ahead,
     build_optimizer,
     choose_device,
+    compile_model,
     keep_memory,
     set_seed,
     set_threads,
@@ -52,10 +56,11 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
     keep_memory()
     device = choose_device(settings.device)
     model = task.build(config.model, task.codec).to(device)
-    batches = Batches(prepared.train.lengths, batch_tokens=settings.batch_tokens, seed=config.seed)
+    batches = build_batches(model, prepared.train, batch_tokens=settings.batch_tokens, seed=config.seed)
     per_epoch = len(batches.epoch(0))
     total = settings.steps or (settings.epochs or 1) * per_epoch
     every = settings.evaluate_every or min(per_epoch, EVALUATE_EVERY)
+    compilation = compile_model(model, settings.compile, device=device, updates=total)
     yield Started(
         task=task.name,
         examples=len(prepared.train),
@@ -64,7 +69,7 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
         steps=total,
         steps_per_epoch=per_epoch,
         device=describe(device),
-        notes=prepared.notes,
+        notes=(*prepared.notes, *compilation.notes),
     )
     metric = settings.metric or task.metric
     best = Best(lower_is_better=metric in LOWER_IS_BETTER, patience=settings.patience)
@@ -75,7 +80,8 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
             yield step
             if step.number % every == 0 or step.number == total or interrupt.signal:
                 yield Measuring("validating")
-                scores = evaluate(task, model, prepared.valid, decode=config.decode.greedy()).metrics
+                with compilation.measuring():
+                    scores = evaluate(task, model, prepared.valid, decode=config.decode.greedy()).metrics
                 if better := best.offer(pick(scores, metric), step.number, model):
                     save_run(folder, config, task.codec, model)
                 yield Validated(step.number, scores, better)
@@ -99,34 +105,52 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
             "seed": config.seed,
             "versions": versions(),
         }
-        save_report(folder, config, score(prepared, model, complete=not interrupt.signal) | facts)
+        with compilation.measuring():
+            report = score(prepared, model, complete=not interrupt.signal)
+        save_report(folder, config, report | facts)
     yield Ended(step.number, reason, interrupt.signal)
 
 
 def learn(
-    task: Task, model: nn.Module, examples: Examples, batches: Batches, *, config: Config, total: int
-) -> Iterator[Any]:
+    task: Task, model: nn.Module, examples: Examples, batches: Batches | PackedBatches, *, config: Config, total: int
+) -> Iterator[Step]:
     """The loop with the optimizer and schedule of a configuration."""
     settings = config.train
-    return steps(
-        model,
-        task,
-        stream(task, examples, batches),
-        optimizer=build_optimizer(
-            model, kind=settings.optimizer, rate=settings.rate, weight_decay=settings.weight_decay
-        ),
-        schedule=SCHEDULES[settings.schedule](min(settings.warmup, total // 4), total),
-        clip=settings.clip,
-        label_smoothing=settings.label_smoothing,
-        precision=settings.precision,
+    device = next(model.parameters()).device
+    optimizer = build_optimizer(
+        model, kind=settings.optimizer, rate=settings.rate, weight_decay=settings.weight_decay, beta2=settings.beta2
     )
+    made = stream(task, examples, batches)
+    # A processor that computes has no core to spare for a thread that makes batches.
+    with closing(ahead(made, device) if device.type == "cuda" else made) as ready:
+        yield from steps(
+            model,
+            task,
+            ready,
+            optimizer=optimizer,
+            schedule=SCHEDULES[settings.schedule](min(settings.warmup, total // 4), total),
+            clip=settings.clip,
+            label_smoothing=settings.label_smoothing,
+            precision=settings.precision,
+            captured=isinstance(batches, PackedBatches) and settings.compile is not False,
+        )
 
 
-def stream(task: Task, examples: Examples, batches: Batches) -> Iterator[Batch]:
+def build_batches(model: nn.Module, examples: Examples, *, batch_tokens: int, seed: int = 0) -> Batches | PackedBatches:
+    """Packed for a transformer on a GPU, which has kernels for rows of different lengths; elsewhere padded."""
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    kind = PackedBatches if on_gpu and getattr(model, "packs", False) else Batches
+    return kind(examples.lengths, batch_tokens=batch_tokens, seed=seed)
+
+
+def stream(task: Task, examples: Examples, batches: Batches | PackedBatches) -> Generator[Batch, None, None]:
     """Batches without end, epoch after epoch, each in its own order."""
     for epoch in count():
         for rows in batches.epoch(epoch):
-            yield task.collate(examples, rows)
+            if isinstance(batches, PackedBatches):
+                yield task.collate(examples, rows, packed=True, room=batches.room(rows))
+            else:
+                yield task.collate(examples, rows)
 
 
 def score(prepared: Prepared, model: nn.Module, *, complete: bool) -> dict[str, Any]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Labelled, Limit, pad, read_labelled
+from weft.data import BadLines, Examples, Labelled, Limit, Room, read_labelled
 from weft.decoding import DecodeConfig
 from weft.errors import DataError
 from weft.metrics import Confusion
-from weft.models import Classifier, ClassifierConfig
+from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
+from weft.nn import Packing
+from weft.settings import OneOf
 from weft.tasks.labels import ClassScores, collect_labels, require_classes
-from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
+from weft.tasks.shift import lay
+from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import EOS, TextConfig, Tokenizer
 
 
@@ -36,10 +40,10 @@ class LabelledData(DataConfig):
 
 @dataclass(frozen=True)
 class LabelledBatch(Batch):
-    """tokens (B, T) with an end token, lengths (B), labels (B)."""
+    """tokens (B, T) with an end token and lengths (B), or packed; labels (B)."""
 
     tokens: Tensor
-    lengths: Tensor
+    lengths: Tensor | Packing
     labels: Tensor
 
 
@@ -64,30 +68,38 @@ class Classification:
         }
 
 
+MODEL = OneOf(CLASSIFIERS)
+
+
 class Classify:
     """Labelled texts to a classifier."""
 
     name = "classify"
     summary = "labelled texts to a classifier"
     metric = "accuracy"
-    sections = Sections(LabelledData, TextConfig, ClassifierConfig)
+    sections = Sections(LabelledData, TextConfig, Annotated[ClassifierSettings, MODEL])
 
     def __init__(self, codec: Codec, data: LabelledData) -> None:
         self.codec, self.data = codec, data
         self.tokenizer: Tokenizer = codec.tokenizers[""]
 
     @staticmethod
-    def defaults(facts: Facts) -> Tree:
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        kind = MODEL.kind_of(written(tree, "model"))
         mean = facts.characters / max(1, facts.examples)
         # Names and other single words are spelled; anything longer is read word by word.
         text = {"kind": "char"} if mean < 16 else {"kind": "word", "size": 20_000, "min_count": 2, "lowercase": True}
+        models: dict[str, Tree] = {
+            "rnn": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
+            "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
+        }
         return {
             "text": text,
-            "model": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
+            "model": models.get(kind, {}),
             "train": {
                 "epochs": 8 if facts.examples > 20_000 else 20,
                 "batch_tokens": 1024 if facts.characters < 2_000_000 else 4096,
-                "rate": 2e-3,
+                "rate": 2e-3 if kind == "rnn" else 1e-3,
             },
         }
 
@@ -106,8 +118,8 @@ class Classify:
         return Codec({"": Tokenizer.learn((record.text for record in records), text)}, labels)
 
     @staticmethod
-    def build(model: ClassifierConfig, codec: Codec) -> Classifier:
-        return model.build(len(codec.tokenizers[""]), len(codec.labels))
+    def build(model: ClassifierSettings, codec: Codec) -> Classifier:
+        return Classifier(model, len(codec.tokenizers[""]), len(codec.labels))
 
     def limit(self, *, training: bool) -> Limit | None:
         return Limit(self.data.max_length, self.data.overlong) if training else None
@@ -134,14 +146,19 @@ class Classify:
         lengths: NDArray[np.int64] = columns["tokens"].lengths
         return lengths
 
-    def collate(self, examples: Examples, rows: Rows) -> LabelledBatch:
-        labels, _ = pad(examples.columns["labels"], rows)
-        return LabelledBatch(*pad(examples.columns["tokens"], rows), labels.flatten())
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None
+    ) -> LabelledBatch:
+        labels = examples.columns["labels"].join(rows).astype(np.int64)
+        tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
+        count = int((labels != UNSEEN).sum())
+        if isinstance(lengths, Packing):
+            labels = np.pad(labels, (0, lengths.count - len(labels)), constant_values=UNSEEN)
+        return LabelledBatch(count, tokens, lengths, torch.from_numpy(labels))
 
     def loss(self, model: nn.Module, batch: LabelledBatch, *, label_smoothing: float = 0.0) -> Loss:
-        seen = batch.labels != UNSEEN
         logits = model(batch.tokens, batch.lengths)
-        return cross_entropy(logits[seen], batch.labels[seen], label_smoothing=label_smoothing)
+        return cross_entropy(logits, batch.labels, count=batch.count, label_smoothing=label_smoothing)
 
     def scores(self) -> ClassScores:
         return ClassScores(Confusion(self.codec.labels))

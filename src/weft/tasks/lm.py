@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Text, pad, read_stream, read_texts
+from weft.data import BadLines, Examples, Limit, Room, Text, read_stream, read_texts
 from weft.decoding import DecodeConfig, search
 from weft.metrics import LossTally
-from weft.models import LanguageModel, LanguageModelConfig
+from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
+from weft.nn import Packing
+from weft.settings import OneOf
 from weft.tasks.generation import Generation, generations
-from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
-from weft.text import EOS, PAD, SOS, TextConfig, Tokenizer
+from weft.tasks.shift import predictions, shift, token_loss
+from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
+from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
 class TextData(DataConfig):
@@ -34,11 +37,14 @@ class TextData(DataConfig):
 
 @dataclass(frozen=True)
 class TextBatch(Batch):
-    """tokens (B, T + 1): each position predicts the next; characters (B, 1): how many the row stands for."""
+    """tokens (B, T) and lengths (B), what is expected after them (M) and where (M), as in `Shifted`; how
+    many characters they all stand for."""
 
     tokens: Tensor
-    lengths: Tensor
-    characters: Tensor
+    lengths: Tensor | Packing
+    expected: Tensor
+    places: Tensor | None
+    characters: int
 
 
 @dataclass
@@ -59,28 +65,38 @@ class LanguageScores:
         return {"perplexity_unit": self.unit, "tokens": self.loss.count}
 
 
+MODEL = OneOf(LANGUAGE_MODELS)
+
+
 class LanguageModelling:
     """Plain text to a language model."""
 
     name = "lm"
     summary = "plain text to a language model that scores and continues text"
     metric = "perplexity"
-    sections = Sections(TextData, TextConfig, LanguageModelConfig)
+    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL])
 
     def __init__(self, codec: Codec, data: TextData) -> None:
         self.codec, self.data = codec, data
         self.tokenizer: Tokenizer = codec.tokenizers[""]
 
     @staticmethod
-    def defaults(facts: Facts) -> Tree:
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
         millions = facts.characters / 1e6
+        kind = MODEL.kind_of(written(tree, "model"))
+        width = 256 if millions < 2 else 512
+        models = {
+            "rnn": {"embedding": 256, "hidden": width, "dropout": 0.3},
+            "conv": {"embedding": 256, "width": width, "dropout": 0.2},
+            "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
+        }
         return {
             "text": {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000},
-            "model": {"embedding": 256, "hidden": 256 if millions < 2 else 512, "dropout": 0.3},
+            "model": models.get(kind, {}),
             "train": {
                 "epochs": 30 if millions < 0.2 else 10 if millions < 2 else 5 if millions < 20 else 1,
                 "batch_tokens": 1024 if millions < 2 else 2048 if millions < 20 else 4096,
-                "rate": 3e-3,
+                "rate": {"rnn": 3e-3, "conv": 2e-3}.get(kind, 1e-3),
             },
             "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},
         }
@@ -98,8 +114,8 @@ class LanguageModelling:
         return Codec({"": Tokenizer.learn((record.text for record in records), text)})
 
     @staticmethod
-    def build(model: LanguageModelConfig, codec: Codec) -> LanguageModel:
-        return model.build(len(codec.tokenizers[""]))
+    def build(model: DecoderSettings, codec: Codec) -> LanguageModel:
+        return build_language_model(model, len(codec.tokenizers[""]))
 
     def limit(self, *, training: bool) -> Limit | None:
         return Limit(self.data.max_length, self.data.overlong if training else "split", overlap=1)
@@ -116,19 +132,18 @@ class LanguageModelling:
         return columns
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = columns["tokens"].lengths
+        lengths: NDArray[np.int64] = columns["tokens"].lengths - 1  # the last token is only expected
         return lengths
 
-    def collate(self, examples: Examples, rows: Rows) -> TextBatch:
-        characters, _ = pad(examples.columns["characters"], rows)
-        return TextBatch(*pad(examples.columns["tokens"], rows), characters)
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TextBatch:
+        characters = int(examples.columns["characters"].join(rows).sum())
+        shifted = shift(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
+        return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 
     def loss(self, model: nn.Module, batch: TextBatch, *, label_smoothing: float = 0.0) -> Loss:
         assert isinstance(model, LanguageModel)
-        hidden = model(batch.tokens[:, :-1])
-        expected = batch.tokens[:, 1:]
-        real = expected != PAD
-        return cross_entropy(model.output(hidden[real]), expected[real], label_smoothing=label_smoothing)
+        hidden = model(batch.tokens, batch.lengths)
+        return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> LanguageScores:
         return LanguageScores(self.tokenizer.unit)
@@ -144,7 +159,7 @@ class LanguageModelling:
     ) -> None:
         loss = self.loss(model, batch)
         scores.loss.add(float(loss.total), loss.count)
-        scores.characters += int(batch.characters.sum())
+        scores.characters += batch.characters
 
     def record(self, source: Any) -> Text:
         return Text(str(source), place="")

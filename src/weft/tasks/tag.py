@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Tagged, pad, read_tagged
+from weft.data import BadLines, Examples, Limit, Room, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
-from weft.models import Spelling, Tagger, TaggerConfig
+from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
+from weft.settings import OneOf
 from weft.tasks.labels import ClassScores, collect_labels, require_classes
-from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
+from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import UNK, TextConfig, Tokenizer
 
 SPELLING = TextConfig(kind="char", size=1000)
@@ -41,7 +42,8 @@ class TaggedData(DataConfig):
 
 @dataclass(frozen=True)
 class TaggedBatch(Batch):
-    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words, and which one stands where (B, T)."""
+    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words, and
+    which one stands where (B, T)."""
 
     words: Tensor
     lengths: Tensor
@@ -80,13 +82,16 @@ class TagScores(ClassScores):
         return super().details() | spans
 
 
+MODEL = OneOf(TAGGERS)
+
+
 class Tag:
     """Tagged sentences to a tagger."""
 
     name = "tag"
     summary = "tagged words (parts of speech, names) to a tagger"
     metric = "accuracy"
-    sections = Sections(TaggedData, TextConfig, TaggerConfig)
+    sections = Sections(TaggedData, TextConfig, Annotated[TaggerSettings, MODEL])
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
         self.codec, self.data = codec, data
@@ -97,11 +102,20 @@ class Tag:
             self.metric = "span_f1"
 
     @staticmethod
-    def defaults(facts: Facts) -> Tree:
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        kind = MODEL.kind_of(written(tree, "model"))
+        models: dict[str, Tree] = {
+            "rnn": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
+            "transformer": {"width": 128, "layers": 2, "characters": 64, "dropout": 0.2},
+        }
         return {
             "text": {"kind": "word", "size": 50_000, "lowercase": True},
-            "model": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
-            "train": {"epochs": 12 if facts.examples > 5_000 else 30, "rate": 3e-3, "batch_tokens": 1024},
+            "model": models.get(kind, {}),
+            "train": {
+                "epochs": 12 if facts.examples > 5_000 else 30,
+                "rate": 3e-3 if kind == "rnn" else 1e-3,
+                "batch_tokens": 1024,
+            },
         }
 
     @staticmethod
@@ -121,8 +135,9 @@ class Tag:
         return Codec({"words": words, "characters": characters}, labels)
 
     @staticmethod
-    def build(model: TaggerConfig, codec: Codec) -> Tagger:
-        return model.build(len(codec.tokenizers["words"]), len(codec.tokenizers["characters"]), len(codec.labels))
+    def build(model: TaggerSettings, codec: Codec) -> Tagger:
+        words, characters = (len(codec.tokenizers[role]) for role in ("words", "characters"))
+        return Tagger(model, words, characters, len(codec.labels))
 
     def limit(self, *, training: bool) -> Limit | None:
         return Limit(self.data.max_length, self.data.overlong) if training else None
@@ -146,11 +161,13 @@ class Tag:
         lengths: NDArray[np.int64] = columns["words"].lengths
         return lengths
 
-    def collate(self, examples: Examples, rows: Rows) -> TaggedBatch:
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TaggedBatch:
+        assert not packed, "a tagger takes padded batches"
+        assert room is None
         words, lengths = pad(examples.columns["words"], rows)
         tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
         spellings, sizes, spelled = spell(examples, rows, words.shape)
-        return TaggedBatch(words, lengths, tags, spellings, sizes, spelled)
+        return TaggedBatch(int((tags != UNSEEN).sum()), words, lengths, tags, spellings, sizes, spelled)
 
     def logits(self, model: nn.Module, batch: TaggedBatch) -> Tensor:
         """(B, T, labels)."""
@@ -159,8 +176,8 @@ class Tag:
         return logits
 
     def loss(self, model: nn.Module, batch: TaggedBatch, *, label_smoothing: float = 0.0) -> Loss:
-        seen = batch.tags != UNSEEN
-        return cross_entropy(self.logits(model, batch)[seen], batch.tags[seen], label_smoothing=label_smoothing)
+        logits = self.logits(model, batch).flatten(0, 1)
+        return cross_entropy(logits, batch.tags.flatten(), count=batch.count, label_smoothing=label_smoothing)
 
     def scores(self) -> TagScores:
         return TagScores(Confusion(self.codec.labels), spans=SpanTally() if self.spans else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
@@ -13,8 +13,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Record
+from weft.data import BadLines, Examples, Limit, Record, Room
 from weft.decoding import DecodeConfig
+from weft.nn import Packing
 from weft.settings import Settings
 from weft.text import TextConfig, Tokenizer
 
@@ -65,11 +66,28 @@ class Codec:
 
 @dataclass(frozen=True)
 class Batch:
-    """Tensors that go through the model together; each task adds its own."""
+    """What goes through the model together: tensors, packings, plain numbers, None; each task adds its own."""
+
+    count: int
+    """The predictions that its loss is a sum over."""
 
     def to(self, device: torch.device) -> Self:
-        tensors = {item.name: getattr(self, item.name) for item in fields(self)}
-        return replace(self, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
+        """On the device; from pinned memory the copies run beside whatever the processor does next."""
+        return self._each(lambda part: _move(part, device))
+
+    def pin(self) -> Self:
+        """In memory from which a GPU copies by itself."""
+        return self._each(lambda part: part.pin_memory())
+
+    def _each(self, change: Callable[[Any], Any]) -> Self:
+        parts = {item.name: getattr(self, item.name) for item in fields(self)}
+        return replace(
+            self, **{name: change(part) for name, part in parts.items() if isinstance(part, Tensor | Packing)}
+        )
+
+
+def _move(part: Tensor | Packing, device: torch.device) -> Tensor | Packing:
+    return part.to(device) if isinstance(part, Packing) else part.to(device, non_blocking=True)
 
 
 class Prediction(Protocol):
@@ -104,11 +122,22 @@ class DataConfig(Settings):
 
 
 class Sections(NamedTuple):
-    """The types of the three sections of a configuration that differ between tasks."""
+    """The types of the three sections of a configuration that differ between tasks.
+
+    `model` is a table of settings, or a choice of several: `Annotated[…, OneOf(ARMS)]`.
+    """
 
     data: type[DataConfig]
     text: type[TextConfig]
-    model: type[Settings]
+    model: Any
+
+
+def written(tree: Mapping[str, Any], *path: str) -> Any:
+    """What a person wrote at a path of the configuration, as a table or as settings; None where there is nothing."""
+    found: Any = tree
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
+    return found
 
 
 class Task(Protocol):
@@ -123,8 +152,8 @@ class Task(Protocol):
     def __init__(self, codec: Codec, data: Any) -> None: ...
 
     @staticmethod
-    def defaults(facts: Facts) -> Tree:
-        """Settings that suit training data of this size, below whatever the user says."""
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        """Settings that suit training data of this size and the kinds of network in the user's tree, below the tree."""
         ...
 
     @staticmethod
@@ -156,11 +185,11 @@ class Task(Protocol):
         ...
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        """How long each example is in a padded batch."""
+        """How long each example is in a padded batch (N,); where it has two sides, of each (N, 2)."""
         ...
 
-    def collate(self, examples: Examples, rows: Rows) -> Any:
-        """The batch of these rows."""
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> Any:
+        """The batch of these rows; packed, without padding, for a model that `packs`, and filling a room if given."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, *, label_smoothing: float = 0.0) -> Loss:
@@ -194,7 +223,12 @@ class Task(Protocol):
         ...
 
 
-def cross_entropy(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Loss:
-    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32."""
-    total = F.cross_entropy(logits.float(), targets, reduction="sum", label_smoothing=label_smoothing)
-    return Loss(total, targets.numel())
+def cross_entropy(logits: Tensor, targets: Tensor, *, count: int | None = None, label_smoothing: float = 0.0) -> Loss:
+    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32.
+
+    `count` says how many of the targets are not `UNSEEN`, which do not count; without it all are.
+    """
+    total = F.cross_entropy(
+        logits.float(), targets, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
+    )
+    return Loss(total, targets.numel() if count is None else count)

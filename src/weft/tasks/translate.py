@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Pair, pad, read_pairs
+from weft.data import BadLines, Examples, Limit, Pair, Room, read_pairs
 from weft.decoding import DecodeConfig, search
 from weft.metrics import LossTally, TranslationTally
-from weft.models import Translator, TranslatorConfig
-from weft.settings import Settings
+from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.nn import Packing
+from weft.settings import OneOf, Settings
 from weft.tasks.generation import Generation, generations
-from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy
-from weft.text import EOS, PAD, SOS, TextConfig, Tokenizer
+from weft.tasks.shift import lay, predictions, shift, token_loss
+from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
+from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
 class PairData(DataConfig):
@@ -71,12 +73,15 @@ class PairText(TextConfig):
 
 @dataclass(frozen=True)
 class PairBatch(Batch):
-    """source (B, S) ends with the end token; target (B, T) starts with the start token and ends with the end token."""
+    """source (B, S) ends with the end token, target (B, T) starts with the start token; what is expected after each
+    token of the target (M) and where (M), as in `Shifted`."""
 
     source: Tensor
-    source_lengths: Tensor
+    source_lengths: Tensor | Packing
     target: Tensor
-    target_lengths: Tensor
+    target_lengths: Tensor | Packing
+    expected: Tensor
+    places: Tensor | None
 
 
 @dataclass
@@ -112,17 +117,26 @@ class Translate:
         self.source, self.target = codec.side("source"), codec.side("target")
 
     @staticmethod
-    def defaults(facts: Facts) -> Tree:
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
         millions = facts.characters / 1e6  # of the source side
-        size = {"embedding": 128, "hidden": 128} if millions < 1.5 else {"embedding": 256, "hidden": 256}
+        size = 128 if millions < 1.5 else 256
         dropout = 0.1 if facts.examples > 20_000 else 0.2
+        models: dict[str, Tree] = {
+            "rnn": {"embedding": size, "hidden": size, "dropout": dropout},
+            "transformer": {"width": size, "dropout": dropout},
+        }
+        kinds = {
+            "encoder": OneOf(ENCODERS).kind_of(written(tree, "model", "encoder")),
+            "decoder": OneOf(DECODERS).kind_of(written(tree, "model", "decoder")),
+        }
+        rate = 4e-3 if millions < 1.5 else 2e-3
         return {
             "text": {"kind": "bpe", "size": 1000 if millions < 1.5 else 4000 if millions < 10 else 8000},
-            "model": {"encoder": size | {"dropout": dropout}, "decoder": size | {"dropout": dropout}},
+            "model": {side: models.get(kind, {}) for side, kind in kinds.items()},
             "train": {
                 "epochs": min(60, max(4, round(130_000 / facts.examples))),
                 "batch_tokens": 1024 if millions < 1.5 else 2048 if millions < 10 else 4096,
-                "rate": 4e-3 if millions < 1.5 else 2e-3,
+                "rate": rate if set(kinds.values()) == {"rnn"} else min(rate, 1e-3),
                 "label_smoothing": 0.1,
             },
             "decode": {"beam": 4, "length_penalty": 1.0},
@@ -168,18 +182,18 @@ class Translate:
         return columns
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        longer: NDArray[np.int64] = np.maximum(columns["source"].lengths, columns["target"].lengths)
-        return longer
+        # The last token of a target is expected and never read.
+        return np.stack([columns["source"].lengths, columns["target"].lengths - 1], axis=1)
 
-    def collate(self, examples: Examples, rows: Rows) -> PairBatch:
-        return PairBatch(*pad(examples.columns["source"], rows), *pad(examples.columns["target"], rows))
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> PairBatch:
+        target = shift(examples.columns["target"], rows, packed=packed, room=room and room.side(1))
+        tokens, lengths = lay(examples.columns["source"], rows, packed=packed, room=room and room.side(0))
+        return PairBatch(predictions(examples.columns["target"], rows), tokens, lengths, *target)
 
     def loss(self, model: nn.Module, batch: PairBatch, *, label_smoothing: float = 0.0) -> Loss:
         assert isinstance(model, Translator)
-        hidden = model(batch.source, batch.source_lengths, batch.target[:, :-1])
-        expected = batch.target[:, 1:]
-        real = expected != PAD
-        return cross_entropy(model.output(hidden[real]), expected[real], label_smoothing=label_smoothing)
+        hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
+        return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> TranslationScores:
         return TranslationScores()
@@ -211,6 +225,7 @@ class Translate:
         keys: Sequence[int] | None = None,
     ) -> list[Generation]:
         assert isinstance(model, Translator)
+        assert isinstance(batch.source_lengths, Tensor)
         memory = model.encode(batch.source, batch.source_lengths)
         limits = (2 * batch.source_lengths + 20).tolist()
         found = search(model, memory, len(records), decode, limits=limits, keys=keys)

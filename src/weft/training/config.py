@@ -23,6 +23,8 @@ class TrainConfig(Settings):
     """adam, adamw, radam or sgd."""
     rate: float = Field(2e-3, gt=0.0)
     """The peak learning rate."""
+    beta2: float = Field(0.999, ge=0.0, lt=1.0)
+    """How slowly Adam forgets the size of past gradients; 0.98 suits transformers."""
     schedule: str = "cosine"
     """How the rate goes on after the warm-up: constant, cosine, linear or inverse_sqrt."""
     warmup: int = Field(100, ge=0)
@@ -45,6 +47,8 @@ class TrainConfig(Settings):
     """cpu, cuda, cuda:1, mps; auto takes CUDA where there is one."""
     threads: int = Field(0, ge=0)
     """Processor threads; 0 uses all cores."""
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the blocks of a transformer: true, false, or auto, which does on CUDA for 500 updates or more."""
 
     @field_validator("optimizer")
     @classmethod
@@ -55,6 +59,19 @@ class TrainConfig(Settings):
     @classmethod
     def _known_schedule(cls, name: str) -> str:
         return known(name, SCHEDULES)
+
+    @field_validator("compile", mode="before")
+    @classmethod
+    def _auto_or_not(cls, value: object) -> object:
+        if value not in ("auto", True, False):
+            raise ValueError(f'compile = "{value}" is not one of auto, true, false')
+        return value
+
+    @model_validator(mode="after")
+    def _beta_of_adam(self) -> TrainConfig:
+        if self.optimizer == "sgd" and self.beta2 != type(self).model_fields["beta2"].default:
+            raise ValueError(f'beta2 = {self.beta2} does nothing with optimizer = "sgd"; remove one of the two')
+        return self
 
     @model_validator(mode="after")
     def _epochs_or_steps(self) -> TrainConfig:

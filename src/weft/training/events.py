@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from weft.training.loop import Step
+from weft.training.step import Step
 
 
 @dataclass(frozen=True)

@@ -4,46 +4,64 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from weft.errors import Fault
-from weft.training.events import Event, Validated
-from weft.training.loop import Step
+from weft.training.events import Ended, Event, Validated
+from weft.training.step import Awaited, Step
 
 EVERY = 10
 """Updates between two lines about the loss."""
 
 
 class Journal:
-    """Writes events to a file, a JSON object per line; `seconds` counts from the start."""
+    """Writes events to a file, a JSON object per line; `seconds` counts from the start.
+
+    An update whose numbers are still on the device is written when they have arrived, at the latest before the next
+    validation.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.began = time.monotonic()
         self.file: IO[str] | None = None
+        self.awaited = Awaited()
 
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with suppress(RuntimeError):  # what ended the training may have been the device
+            self._steps(self.awaited.arrived())
         if self.file is not None:
             self.file.close()
 
     def write(self, event: Event) -> None:
         match event:
-            case Step() if event.number % EVERY == 0 or event.number == 1:
-                self._line(
-                    step=event.number,
-                    loss=event.loss,
-                    rate=event.rate,
-                    gradient=event.gradient,
-                    tokens_per_second=event.tokens / event.seconds,
-                )
+            case Step():
+                if event.number % EVERY == 0 or event.number == 1:
+                    self.awaited.add(event)
+                self._steps(self.awaited.arrived())
             case Validated():
+                self._steps(self.awaited.all())
                 self._line(step=event.step, valid=event.metrics, best=event.best)
+            case Ended():
+                self._steps(self.awaited.all())
             case _:
                 pass
+
+    def _steps(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self._line(
+                step=step.number,
+                loss=step.loss,
+                rate=step.rate,
+                gradient=step.gradient,
+                tokens_per_second=step.tokens / max(step.seconds, 1e-9),
+            )
 
     def _line(self, **values: Any) -> None:
         values["seconds"] = round(time.monotonic() - self.began, 3)

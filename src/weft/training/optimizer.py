@@ -17,8 +17,10 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-def build_optimizer(model: nn.Module, *, kind: str, rate: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Weight decay acts on matrices; biases and other vectors are left alone."""
+def build_optimizer(
+    model: nn.Module, *, kind: str, rate: float, weight_decay: float, beta2: float = 0.999
+) -> torch.optim.Optimizer:
+    """Weight decay acts on matrices; biases and other vectors are left alone. `beta2` is for the Adam family."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices = [parameter for parameter in parameters if parameter.dim() > 1]
     vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
@@ -27,7 +29,7 @@ def build_optimizer(model: nn.Module, *, kind: str, rate: float, weight_decay: f
         {"params": vectors, "weight_decay": 0.0},
     ]
     # One kernel for all tensors of a group; RAdam has none.
-    extra: dict[str, Any] = {"momentum": 0.9} if kind == "sgd" else {}
+    extra: dict[str, Any] = {"momentum": 0.9} if kind == "sgd" else {"betas": (0.9, beta2)}
     if kind != "radam":
         extra["fused"] = True
     return OPTIMIZERS[kind]([group for group in groups if group["params"]], lr=rate, **extra)

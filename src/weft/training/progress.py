@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from weft.training.events import Ended, Event, Measuring, Started, Validated
-from weft.training.loop import Step
+from weft.training.step import Awaited, Step
 
 PLAIN_SECONDS = 10.0
 """Time between two lines about the loss where there is no terminal to draw on."""
@@ -27,6 +27,7 @@ class Watch:
         self.job: TaskID | None = None
         self.started: Started | None = None
         self.loss = self.speed = 0.0
+        self.awaited = Awaited()
         self.shown = time.monotonic()
 
     def __enter__(self) -> Watch:
@@ -85,10 +86,14 @@ class Watch:
             self.bar.start()
 
     def _step(self, step: Step) -> None:
-        # Single batches jump about; a running mean over some twenty of them can be read.
-        weight = 0.05 if self.loss else 1.0
-        self.loss += weight * (step.loss - self.loss)
-        self.speed += weight * (step.tokens / max(step.seconds, 1e-9) - self.speed)
+        self.awaited.add(step)
+        for arrived in self.awaited.arrived():
+            # Single batches jump about; a running mean over some twenty of them can be read.
+            weight = 0.05 if self.speed else 1.0
+            self.loss += weight * (arrived.loss - self.loss)
+            self.speed += weight * (arrived.tokens / max(arrived.seconds, 1e-9) - self.speed)
+        if not self.speed:
+            return
         state = f"loss {self.loss:.3f}  {self.speed:,.0f} tokens/s"
         if self.bar is not None and self.job is not None:
             self.bar.update(self.job, completed=step.number, state=state, description=self._epoch(step.number))

@@ -2,6 +2,9 @@
 
 from weft.nn.attention.attend import attend
 from weft.nn.attention.masks import causal_mask, length_mask
+from weft.nn.attention.multihead import KeysValues, MultiHeadAttention
+from weft.nn.attention.packed import attend_packed
+from weft.nn.attention.rotary import Rotary
 from weft.nn.attention.scores import (
     SCORES,
     Additive,
@@ -22,11 +25,15 @@ __all__ = [
     "Bilinear",
     "Concat",
     "Dot",
+    "KeysValues",
     "LowRank",
+    "MultiHeadAttention",
+    "Rotary",
     "ScaledDot",
     "Score",
     "ScoreFunction",
     "attend",
+    "attend_packed",
     "causal_mask",
     "dot",
     "length_mask",

@@ -117,6 +117,8 @@ def _fast(
     assert may is not None
     # Kernels differ on rows without any key; such a row looks everywhere and what it saw is dropped.
     nowhere = ~may.any(-1, keepdim=True)
+    if query.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(nowhere.any()):
+        return scaled_dot_product_attention(query, key, value, attn_mask=may, dropout_p=dropout, scale=scale)
     context = scaled_dot_product_attention(query, key, value, attn_mask=may | nowhere, dropout_p=dropout, scale=scale)
     return context.masked_fill(nowhere, 0)
 

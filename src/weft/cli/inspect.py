@@ -1,0 +1,109 @@
+"""weft inspect parameters"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.imports import Imports, read_imports
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from weft.inspect import Part
+
+app = typer.Typer(help="Look into a model.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Look into a model."""
+
+
+@app.command()
+def parameters(
+    what: Annotated[str, typer.Argument(help="A run folder, a config file, or a task.", metavar="RUN|CONFIG|TASK")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(help="With a config file or a task: settings.", metavar="[key=value…]"),
+    ] = None,
+    words: Annotated[int, typer.Option(help="Without a run: entries of the vocabulary, on each side.", min=1)] = 8000,
+    labels: Annotated[int, typer.Option(help="Without a run: labels of a classifier or tagger.", min=1)] = 2,
+    json: Annotated[bool, typer.Option("--json", help="All parts as JSON.")] = False,
+    imports: Imports = None,
+) -> None:
+    """List the parameters of a model part by part, with the formula of each count.
+
+    Without a run, settings that are left open have their fixed defaults, whatever suits your data.
+
+    Examples: weft inspect parameters runs/translate-1
+
+    weft inspect parameters my.toml --words 37000
+
+    weft inspect parameters lm model.kind=transformer model.layers=12
+    """
+    from weft.cli.output import print_json
+    from weft.inspect import count_parameters
+
+    model = find_model(what, settings or [], words=words, labels=labels, imports=imports)
+    found = count_parameters(model)
+    if json:
+        print_json({"total": found.total, **found.tree()})
+    else:
+        show(found)
+
+
+def find_model(what: str, settings: list[str], *, words: int, labels: int, imports: list[str] | None) -> nn.Module:
+    """The model of a run; else one that is built for the purpose."""
+    from weft.catalog import TASKS
+    from weft.cli.train import OVERRIDE, read
+    from weft.config import validate
+    from weft.errors import ConfigError
+    from weft.inspect import sketch
+    from weft.run import load
+
+    cells = read_imports(imports)
+    if Path(what).is_dir():
+        if settings:
+            cure = "leave them out, or name a config file or a task"
+            raise ConfigError("a trained model has its settings", where=settings[0], cure=cure)
+        return load(what, device="cpu", cells=cells).model
+    if strange := next((word for word in settings if not OVERRIDE.match(word)), None):
+        raise ConfigError("is not a setting", where=strange, cure="write key=value; no data is read")
+    # A task alone names no data, and none is needed.
+    tree = read(what, [*(["data.train="] if what in TASKS else []), *settings], cells)
+    return sketch(validate(tree, cells=cells), words=words, labels=labels)
+
+
+def show(found: Part) -> None:
+    """Every part on a line, below the one that it is in."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from weft.cli.output import screen
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for heading in ("part", "kind", "shape", "formula", "where"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("each", "parameters"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for part, depth, times in found.rows():
+        shapes = ", ".join("×".join(map(str, shape)) or "1" for shape in part.shapes)
+        shared = ", ".join(f"as {name}" for name in part.shared)
+        formula, sizes = part.formula or "", part.formula.sizes if part.formula else {}
+        table.add_row(
+            "  " * depth + escape(part.name or "all"),
+            escape(part.kind),
+            ", ".join(filter(None, [shapes, shared])),
+            str(formula),
+            " ".join(f"{letter}={size}" for letter, size in sizes.items()),
+            f"{part.count:,}" if times > 1 else "",
+            f"{part.count * times:,}",
+        )
+    # A line too long for the window is better than a figure without its last digits.
+    width = Console(width=1000).measure(table).maximum
+    Console(highlight=False, width=max(width, screen.width)).print(table)

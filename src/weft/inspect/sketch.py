@@ -1,0 +1,38 @@
+"""The model of a configuration before there is any data: its sizes without its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from weft.catalog import TASKS
+from weft.config import Config
+from weft.tasks import Codec
+
+CHARACTERS = 128
+"""Characters that a tagger tells apart, where no data says."""
+
+
+class Vocabulary:
+    """Stands for a tokenizer of which only the size is known."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def sketch(config: Config, *, words: int, labels: int = 2) -> nn.Module:
+    """The model over so many words and labels, without memory for its weights (on the "meta" device).
+
+    Settings that are left open have their fixed defaults: what training chooses may suit the data better.
+    """
+    task = TASKS[config.task]
+    sizes = {role: CHARACTERS if role == "characters" else words for role in task.roles(config.text)}
+    tokenizers: Any = {role: Vocabulary(size) for role, size in sizes.items()}
+    codec = Codec(tokenizers, tuple(str(number) for number in range(labels)))
+    with torch.device("meta"):
+        return task.build(config.model, codec)

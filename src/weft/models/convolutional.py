@@ -1,0 +1,80 @@
+"""A convolutional decoder (R13): the next token from a fixed number of tokens before it.
+
+x_t  = P e(w_t)                                      P only where embedding and width differ
+x'_t = x_t + a_t ⊙ σ(b_t),  [a_t; b_t] = W [x_{t-k+1}; …; x_t] + c          for each layer
+h_t  = the last layer's x'_t                         context: layers · (kernel - 1) + 1 tokens
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.memory import Decoded, Encoder
+from weft.nn import State
+from weft.nn.conv import GatedConvolution
+from weft.settings import Settings
+
+
+class ConvolutionalConfig(Settings):
+    """Causal convolutions over embedded tokens."""
+
+    kind: Literal["conv"] = "conv"
+    embedding: EmbeddingSetting = 256
+    """Size of the token vectors, or "onehot"."""
+    width: int = Field(256, ge=1)
+    """Features of each layer."""
+    layers: int = Field(4, ge=1)
+    """Convolutions on top of each other."""
+    kernel: int = Field(4, ge=1)
+    """Steps that a convolution looks at; with the layers it bounds how far back the model sees."""
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)
+    """Share of values dropped in training, on embeddings and after each layer."""
+    tie: bool = True
+    """Score the next token with the table of embeddings."""
+
+    @property
+    def vectors(self) -> EmbeddingSetting:
+        return self.embedding
+
+    def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> ConvolutionalDecoder:
+        return ConvolutionalDecoder(self, embedding)
+
+
+class ConvolutionalDecoder(nn.Module):
+    """Tokens -> hidden states that see the last `context` tokens."""
+
+    def __init__(self, config: ConvolutionalConfig, embedding: Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = nn.Dropout(config.dropout)
+        same = embedding.embedding_dim == config.width
+        self.widen = nn.Identity() if same else nn.Linear(embedding.embedding_dim, config.width)
+        self.layers = nn.ModuleList(GatedConvolution(config.width, kernel=config.kernel) for _ in range(config.layers))
+        self.output_size = config.width
+        self.context = config.layers * (config.kernel - 1) + 1
+
+    def forward(self, tokens: Tensor, memory: None = None, lengths: Tensor | None = None) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D). Causal, so padding at the end changes nothing before it."""
+        x = self.widen(self.dropout(self.embedding(tokens)))
+        for layer in self.layers:
+            x = self.dropout(layer(x))
+        return x  # type: ignore[no-any-return]
+
+    def start(self, memory: None, rows: Tensor) -> State:
+        """For each layer the inputs before the first: zeros (N, kernel - 1, D)."""
+        like = next(self.layers.parameters())
+        return tuple(layer.initial_state(rows.numel(), like) for layer in self._stack())
+
+    def step(self, tokens: Tensor, state: State) -> Decoded:
+        x, states = self.widen(self.embedding(tokens)), []
+        for layer, before in zip(self._stack(), state, strict=True):
+            x, after = layer.step(x, before)
+            states.append(after)
+        return Decoded(x, tuple(states), None)
+
+    def _stack(self) -> list[GatedConvolution]:
+        return [layer for layer in self.layers if isinstance(layer, GatedConvolution)]

@@ -1,0 +1,219 @@
+"""Transformers as the config file names them: the encoder, and the decoder with or without a memory (X1).
+
+    tokens -> vectors -> + positions -> blocks -> states
+
+The decoder reads all target positions in one pass (teacher forcing); `start` and `step` give the same numbers one
+position at a time. B batch, S source, T target, N packed positions or hypotheses, D width.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import torch
+from pydantic import Field, PositiveInt, field_validator, model_validator
+from torch import Tensor, nn
+
+from weft.errors import DataError
+from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.memory import Decoded, Encoder, Memory
+from weft.nn import NORMS, POSITIONS, DecoderStack, EncoderStack, Packing, State, length_mask
+from weft.nn.positions import BOUNDED
+from weft.nn.transformer import Activation, Lengths
+from weft.settings import Settings, known
+
+
+class TransformerConfig(Settings):
+    """A stack of transformer blocks over embedded tokens."""
+
+    kind: Literal["transformer"] = "transformer"
+    embedding: EmbeddingSetting | None = None
+    """Size of the token vectors, or "onehot"; by default the width."""
+    width: PositiveInt = 256
+    """Features of each position, from the first block to the last."""
+    heads: PositiveInt = 4
+    """Attention heads of a block."""
+    layers: PositiveInt = 3
+    """Blocks on top of each other."""
+    feedforward: PositiveInt | None = None
+    """Units between the two maps of a block's feed-forward net; by default four times the width."""
+    activation: Activation = "relu"
+    """What is between those maps."""
+    norm: str = "pre"
+    """Where a block normalises: post, pre or rezero (not at all, but each part starts at nothing)."""
+    positions: str = "sinusoid"
+    """How a place is told: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
+    max_positions: PositiveInt = 1024
+    """Places that onehot, learned and joint positions know; the others know any."""
+    dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    """Share of values dropped in training, on embeddings and on what each part of a block adds."""
+    attention_dropout: float = Field(0.0, ge=0.0, lt=1.0)
+    """Share of attention weights dropped in training."""
+    attention_bias: bool = False
+    """Biases in the maps of attention."""
+
+    @field_validator("norm")
+    @classmethod
+    def _known_norm(cls, norm: str) -> str:
+        return known(norm, NORMS)
+
+    @field_validator("positions")
+    @classmethod
+    def _known_positions(cls, positions: str) -> str:
+        return known(positions, POSITIONS)
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> TransformerConfig:
+        if self.width % self.heads:
+            raise ValueError(f"heads = {self.heads} does not divide width = {self.width}")
+        if self.positions == "rotary" and self.width // self.heads % 2:
+            raise ValueError(f'positions = "rotary" needs heads of an even size, not {self.width // self.heads}')
+        return self
+
+    @property
+    def vectors(self) -> EmbeddingSetting:
+        """The embedding, decided."""
+        return self.width if self.embedding is None else self.embedding
+
+    def block_options(self) -> dict[str, Any]:
+        """What every block is built with."""
+        names = ("heads", "activation", "norm", "dropout", "attention_dropout", "attention_bias")
+        options = {name: getattr(self, name) for name in names}
+        return options | {"feedforward": self.feedforward or 4 * self.width, "rotary": self.positions == "rotary"}
+
+
+class TransformerEncoderConfig(TransformerConfig):
+    """A transformer that reads the whole input."""
+
+    def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> TransformerEncoder:
+        """`extra` counts features that join each embedded token, such as its characters."""
+        return TransformerEncoder(self, embedding, extra=extra)
+
+
+class TransformerDecoderConfig(TransformerConfig):
+    """A transformer that writes from left to right, looking at a memory where there is one."""
+
+    tie: bool = True
+    """Score the next token with the table of embeddings."""
+
+    def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> TransformerDecoder:
+        """Without an encoder it is the decoder of a language model."""
+        return TransformerDecoder(self, embedding, memory_size=encoder.output_size if encoder else None)
+
+
+class Placed(nn.Module):
+    """Vectors with their positions, brought to the width of the blocks."""
+
+    def __init__(self, config: TransformerConfig, size: int) -> None:
+        super().__init__()
+        self.longest = config.max_positions if config.positions in BOUNDED else None
+        self.positions = POSITIONS[config.positions](size, config.max_positions)
+        placed = self.positions.output_size
+        self.widen = nn.Linear(placed, config.width) if placed != config.width else None
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
+        """vectors (B, T, E) and places (T), or both packed -> (B, T, D) or (N, D); `longest` bounds the places."""
+        if self.longest is not None and longest > self.longest:
+            raise DataError(
+                f"a row of {longest} tokens is longer than model.max_positions = {self.longest}",
+                cure='raise it and train again, or use positions = "sinusoid" or "rotary"',
+            )
+        x = self.positions(vectors, places)
+        if torch.is_autocast_enabled(x.device.type):  # the whole stream in the type of the products, not twice as wide
+            x = x.to(torch.get_autocast_dtype(x.device.type))
+        return self.dropout(x if self.widen is None else self.widen(x))  # type: ignore[no-any-return]
+
+    def all(self, vectors: Tensor, lengths: Lengths) -> Tensor:
+        """Whole rows: vectors (B, T, E), or packed (N, E)."""
+        if isinstance(lengths, Packing):
+            return self(vectors, lengths.positions, lengths.longest)  # type: ignore[no-any-return]
+        places = torch.arange(vectors.size(1), device=vectors.device)
+        return self(vectors, places, vectors.size(1))  # type: ignore[no-any-return]
+
+
+class TransformerEncoder(nn.Module):
+    """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
+
+    def __init__(self, config: TransformerConfig, embedding: Embedding, *, extra: int = 0) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.placed = Placed(config, embedding.embedding_dim + extra)
+        self.stack = EncoderStack(config.width, layers=config.layers, **config.block_options())
+        self.output_size = config.width
+
+    def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
+        """tokens (B, S), lengths (B) -> Memory; or tokens (N) and how they lie."""
+        return self.encode(self.embedding(tokens), lengths)
+
+    def encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:
+        """The same for vectors that are embedded already."""
+        states = self.stack(self.placed.all(vectors, lengths), lengths)
+        if isinstance(lengths, Packing):
+            return Memory(states, lengths, None)
+        states = states.masked_fill(~length_mask(lengths, states.size(1))[..., None], 0)
+        mean = states.sum(1) / lengths.clamp(min=1)[:, None]
+        return Memory(states, lengths, (mean,))
+
+    def final_like(self) -> State:
+        """The form of `Memory.final`, for one row."""
+        return (torch.empty(1, self.output_size),)
+
+    def compile_blocks(self) -> None:
+        self.stack.compile_blocks()
+
+
+class Written(NamedTuple):
+    """The state of a decoder: how far each hypothesis is (N,), and what its layers have seen."""
+
+    length: Tensor
+    layers: State
+
+
+class TransformerDecoder(nn.Module):
+    """Target tokens, and a memory if it was built for one -> hidden states of each position."""
+
+    def __init__(self, config: TransformerConfig, embedding: Embedding, *, memory_size: int | None = None) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.placed = Placed(config, embedding.embedding_dim)
+        options = config.block_options()
+        self.stack: EncoderStack | DecoderStack
+        if memory_size is None:
+            self.stack = EncoderStack(config.width, layers=config.layers, **options)
+        else:
+            self.stack = DecoderStack(config.width, layers=config.layers, memory_size=memory_size, **options)
+        self.output_size = config.width
+
+    def forward(self, tokens: Tensor, memory: Memory | None, lengths: Lengths = None) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D); or tokens (N) that lie as `lengths` says, with a packed memory."""
+        x = self.placed.all(self.embedding(tokens), lengths)
+        packing = lengths if isinstance(lengths, Packing) else None
+        if isinstance(self.stack, EncoderStack):
+            return self.stack(x, packing, causal=True)  # type: ignore[no-any-return]
+        assert memory is not None
+        return self.stack(x, memory.states, memory.lengths, packing)  # type: ignore[no-any-return]
+
+    def start(self, memory: Memory | None, rows: Tensor) -> Written:
+        """The state before the first token; hypothesis n belongs to sentence rows[n] of the memory."""
+        length = torch.zeros_like(rows)
+        if isinstance(self.stack, EncoderStack):
+            return Written(length, self.stack.start(rows.numel(), next(self.parameters())))
+        assert memory is not None
+        assert isinstance(memory.lengths, Tensor)
+        return Written(length, self.stack.start(memory.states, memory.lengths, rows))
+
+    def step(self, tokens: Tensor, state: Written) -> Decoded:
+        """tokens (N) -> hidden (N, D) of the position after each."""
+        attention: Tensor | None = None
+        layers: State
+        seen = state.layers if isinstance(self.stack, EncoderStack) else state.layers.seen
+        x = self.placed(self.embedding(tokens), state.length, seen[0].keys.size(2) + 1)
+        if isinstance(self.stack, EncoderStack):
+            hidden, layers = self.stack.step(x, state.layers)
+        else:
+            hidden, layers, attention = self.stack.step(x, state.layers)
+        return Decoded(hidden, Written(state.length + 1, layers), attention)
+
+    def compile_blocks(self) -> None:
+        self.stack.compile_blocks()

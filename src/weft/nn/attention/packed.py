@@ -1,0 +1,48 @@
+"""Attention over packed rows: each query sees the keys of its own row, and no padding is ever computed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from weft.nn.attention.attend import attend
+from weft.nn.attention.masks import length_mask
+from weft.nn.packing import Packing
+
+LARGEST_HEAD = 256
+"""Features of a head that the fused kernels can hold."""
+
+
+def attend_packed(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    queries: Packing,
+    keys: Packing,
+    *,
+    causal: bool = False,
+    scale: float,
+    dropout: float = 0.0,
+) -> Tensor:
+    """query (N, H, D), key (M, H, D), value (M, H, V) of the same rows -> (N, H, V). A row without keys gives zeros.
+
+    causal needs as many queries as keys in every row.
+    """
+    if has_kernel(query, value):
+        # The operator behind torch's own attention over nested tensors; it has the same form in every version.
+        found: Tensor = torch.ops.aten._flash_attention_forward(
+            query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest,
+            dropout, causal, False, scale=scale,
+        )[0]  # fmt: skip
+        return found
+    padded = (packing.pad(x).transpose(1, 2) for x, packing in ((query, queries), (key, keys), (value, keys)))
+    mask = length_mask(keys.lengths, keys.longest)[:, None, None]
+    context = attend(*padded, mask=mask, causal=causal, scale=scale, dropout=dropout)
+    return queries.unpad(context.transpose(1, 2))
+
+
+def has_kernel(query: Tensor, value: Tensor) -> bool:
+    """Whether torch has a fused kernel for rows of different lengths here."""
+    size = query.size(-1)
+    fits = size == value.size(-1) and size % 8 == 0 and size <= LARGEST_HEAD
+    return query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and fits

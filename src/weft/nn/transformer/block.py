@@ -1,0 +1,158 @@
+"""One layer of a transformer: attention and a feed-forward net, each joined to the stream by a norm (see norm.py).
+
+encoder block    x -> self-attention -> feed-forward
+decoder block    x -> self-attention to the past -> attention to the memory -> feed-forward
+
+With the defaults a block of width 512, 8 heads and 2048 units has 3,150,336 parameters, a decoder block 4,199,936.
+B batch, T positions, S of the memory, N packed positions or hypotheses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from torch import Tensor, nn
+
+from weft.nn.attention import KeysValues, MultiHeadAttention
+from weft.nn.packing import Packing
+from weft.nn.transformer import torch_weights
+from weft.nn.transformer.feedforward import Activation, FeedForward
+from weft.nn.transformer.norm import NORMS
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention and feed-forward. Read causally it is also the block of a language model, with `step` its twin."""
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        heads: int,
+        feedforward: int,
+        norm: str = "post",
+        activation: Activation = "relu",
+        attention_bias: bool = False,
+        rotary: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(
+            width, heads=heads, bias=attention_bias, rotary=rotary, dropout=attention_dropout
+        )
+        self.feedforward = FeedForward(width, feedforward, activation=activation)
+        self.around_attention = NORMS[norm](width, dropout=dropout)
+        self.around_feedforward = NORMS[norm](width, dropout=dropout)
+
+    @classmethod
+    def from_torch(cls, module: nn.TransformerEncoderLayer) -> Self:
+        """A block with the weights of torch's layer, in its type and on its device, batch first.
+
+        A layer without biases gets biases of zero, except in its attention.
+        """
+        return torch_weights.block_from_torch(cls, module, nn.TransformerEncoderLayer)
+
+    def to_torch(self) -> nn.TransformerEncoderLayer:
+        """torch's layer, batch first, with these weights; a ConfigError where torch has none."""
+        return torch_weights.block_to_torch(self, nn.TransformerEncoderLayer)  # type: ignore[no-any-return]
+
+    def forward(
+        self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, packing: Packing | None = None
+    ) -> Tensor:
+        """x (B, T, width), or packed (N, width) -> the same; mask broadcastable to (B, T, T)."""
+        x = self.around_attention(x, lambda x: self.attention(x, mask=mask, causal=causal, packing=packing))
+        return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
+
+    def step(self, x: Tensor, seen: KeysValues) -> tuple[Tensor, KeysValues]:
+        """The next position: x (N, width) and what was seen so far -> (N, width), and that with x."""
+
+        def attend(x: Tensor) -> Tensor:
+            nonlocal seen
+            out, seen = self.attention.step(x, seen)
+            return out
+
+        x = self.around_attention(x, attend)
+        return self.around_feedforward(x, self.feedforward), seen
+
+
+class DecoderBlock(nn.Module):
+    """Self-attention to the past, attention to a memory of `memory_size` features, feed-forward."""
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        heads: int,
+        feedforward: int,
+        memory_size: int | None = None,
+        norm: str = "post",
+        activation: Activation = "relu",
+        attention_bias: bool = False,
+        rotary: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        shared: dict[str, Any] = {"heads": heads, "bias": attention_bias, "dropout": attention_dropout}
+        self.attention = MultiHeadAttention(width, rotary=rotary, **shared)
+        self.cross = MultiHeadAttention(width, memory_size or width, **shared)
+        self.feedforward = FeedForward(width, feedforward, activation=activation)
+        self.around_attention = NORMS[norm](width, dropout=dropout)
+        self.around_cross = NORMS[norm](width, dropout=dropout)
+        self.around_feedforward = NORMS[norm](width, dropout=dropout)
+
+    @classmethod
+    def from_torch(cls, module: nn.TransformerDecoderLayer) -> Self:
+        """A block with the weights of torch's layer, in its type and on its device, batch first, read causally.
+
+        A layer without biases gets biases of zero, except in its attention.
+        """
+        return torch_weights.block_from_torch(cls, module, nn.TransformerDecoderLayer)
+
+    def to_torch(self) -> nn.TransformerDecoderLayer:
+        """torch's layer, batch first, with these weights; a ConfigError where torch has none."""
+        return torch_weights.block_to_torch(self, nn.TransformerDecoderLayer)  # type: ignore[no-any-return]
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        *,
+        mask: Tensor | None = None,
+        packing: Packing | None = None,
+        memory_packing: Packing | None = None,
+    ) -> Tensor:
+        """x (B, T, width), memory (B, S, memory_size), mask to (B, T, S) -> (B, T, width); or everything packed."""
+        x = self.around_attention(x, lambda x: self.attention(x, causal=True, packing=packing))
+        x = self.around_cross(
+            x, lambda x: self.cross(x, memory, mask=mask, packing=packing, key_packing=memory_packing)
+        )
+        return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
+
+    def step(
+        self, x: Tensor, seen: KeysValues, source: KeysValues, *, mask: Tensor | None = None, weights: bool = False
+    ) -> tuple[Tensor, KeysValues, Tensor | None]:
+        """The next position: x (N, width) -> (N, width), what it has seen now, and where it looked (N, S) if asked."""
+        used: Tensor | None = None
+
+        def attend(x: Tensor) -> Tensor:
+            nonlocal seen
+            out, seen = self.attention.step(x, seen)
+            return out
+
+        def look(x: Tensor) -> Tensor:
+            nonlocal used
+            out, heads = self.cross.look(x[:, None], source, mask=mask, weights=weights)
+            used = None if heads is None else heads[:, :, 0].mean(1)
+            return out[:, 0]
+
+        x = self.around_cross(self.around_attention(x, attend), look)
+        return self.around_feedforward(x, self.feedforward), seen, used
+
+
+def scale_residuals(block: EncoderBlock | DecoderBlock, share: float) -> None:
+    """Shrink what the parts of a new block add to the stream, so that many blocks add no more than one would."""
+    outputs = [block.attention.output, block.feedforward.outer]
+    outputs += [block.cross.output] if isinstance(block, DecoderBlock) else []
+    for linear in outputs:
+        linear.weight.detach().mul_(share)

@@ -1,0 +1,44 @@
+"""The part of a block that treats each position alone.
+
+relu, gelu   W_2 S(W_1 x + b_1) + b_2
+swiglu       W_2 (silu(W_1 x) ⊙ V x)                      (Shazeer, 2020)
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Activation = Literal["relu", "gelu", "swiglu"]
+
+
+class FeedForward(nn.Module):
+    """x (…, width) -> (…, width), through `hidden` units, of which training drops a share."""
+
+    def __init__(self, width: int, hidden: int, *, activation: Activation = "relu", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.activation, self.dropout = activation, dropout
+        self.gated = activation == "swiglu"
+        self.inner = nn.Linear(width, 2 * hidden if self.gated else hidden, bias=not self.gated)
+        self.outer = nn.Linear(hidden, width, bias=not self.gated)
+        for part in self.inner.weight.detach().chunk(2 if self.gated else 1):
+            nn.init.xavier_uniform_(part)
+        nn.init.xavier_uniform_(self.outer.weight)
+        for linear in (self.inner, self.outer):
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, width) -> (…, width)."""
+        inner: Tensor = self.inner(x)
+        if self.gated:
+            gate, value = inner.chunk(2, dim=-1)
+            inner = F.silu(gate) * value
+        else:
+            inner = F.relu(inner) if self.activation == "relu" else F.gelu(inner)
+        if self.dropout and self.training:
+            inner = F.dropout(inner, self.dropout)
+        out: Tensor = self.outer(inner)
+        return out

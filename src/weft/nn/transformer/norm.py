@@ -1,0 +1,80 @@
+"""How a part f of a block joins the stream x that it reads.
+
+post     LN(x + f(x))        the original; deep stacks need a rate that rises slowly
+pre      x + f(LN(x))        a straight way for the gradient; a last LN ends the stack
+rezero   x + α f(x)          α starts at 0, so a new block is the identity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from weft.nn.transformer.fused_norm import add_norm, norm, serves
+
+Part = Callable[[Tensor], Tensor]
+
+
+class LayerNorm(nn.LayerNorm):
+    """In the type of its input: under autocast torch's own hands on float32, twice what the next part has to read."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, width) -> (…, width)."""
+        if serves(x):
+            return norm(x, self.weight, self.bias, epsilon=self.eps)
+        return super().forward(x).to(x.dtype)
+
+    def of_sum(self, x: Tensor, f: Tensor, *, dropout: float) -> Tensor:
+        """LN(x + dropout(f))."""
+        if serves(x) and f.dtype == x.dtype:
+            return add_norm(x, f, self.weight, self.bias, dropout=dropout, epsilon=self.eps)
+        return super().forward(x + F.dropout(f, dropout)).to(x.dtype)
+
+
+class PostNorm(nn.Module):
+    """LN(x + f(x))."""
+
+    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.norm = LayerNorm(width)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, part: Part) -> Tensor:
+        """x (…, width) -> (…, width)."""
+        return self.norm.of_sum(x, part(x), dropout=self.dropout if self.training else 0.0)
+
+
+class PreNorm(nn.Module):
+    """x + f(LN(x))."""
+
+    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.norm = LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, part: Part) -> Tensor:
+        """x (…, width) -> (…, width)."""
+        joined: Tensor = x + self.dropout(part(self.norm(x)))
+        return joined
+
+
+class ReZero(nn.Module):
+    """x + α f(x) (Bachlechner et al., 2020)."""
+
+    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.zeros(()))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, part: Part) -> Tensor:
+        """x (…, width) -> (…, width)."""
+        joined: Tensor = x + self.alpha * self.dropout(part(x))
+        return joined
+
+
+NORMS: Final[dict[str, type[PostNorm | PreNorm | ReZero]]] = {"post": PostNorm, "pre": PreNorm, "rezero": ReZero}
+"""Name to class, built as `NORMS[name](width, dropout=…)`."""

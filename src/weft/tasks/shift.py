@@ -1,0 +1,101 @@
+"""Teacher forcing as tensors: every token of a row predicts the next, and only real ones count.
+
+    row       <s> a b </s>            tokens    <s> a b
+                                      expected      a b </s>
+
+Everything is laid out on the processor, so that no loss has to ask a GPU which positions are real.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.data import Ragged, Side, pad
+from weft.models import LanguageModel, Translator
+from weft.nn import Packing
+from weft.tasks.task import Loss, Rows
+from weft.text import PAD
+
+NOTHING: Final = -1
+"""What is expected where nothing counts."""
+
+
+class Shifted(NamedTuple):
+    """tokens (B, T) and lengths (B); expected (M), the next token of each real position, rows laid end to end; places
+    (M) of those positions among all B · T, or None where every position is real. Packed, tokens are (M), and in a room
+    that they do not fill nothing is expected of the rest."""
+
+    tokens: Tensor
+    lengths: Tensor | Packing
+    expected: Tensor
+    places: Tensor | None
+
+
+def lay(column: Ragged, rows: Rows, *, packed: bool, room: Side | None = None) -> tuple[Tensor, Tensor | Packing]:
+    """The rows as padded tokens (B, T) with lengths (B), or packed: tokens (N) and how they lie."""
+    if not packed:
+        return pad(column, rows)
+    return _pack(column.join(rows).astype(np.int64), column.lengths[np.asarray(rows, dtype=np.int64)], room)
+
+
+def _pack(flat: NDArray[np.int64], lengths: NDArray[np.int64], room: Side | None) -> tuple[Tensor, Packing]:
+    """Tokens end to end and how they lie; a room that is not full is filled with padding."""
+    if room is None:
+        return torch.from_numpy(flat), Packing.of(lengths)
+    return torch.from_numpy(_fill(flat, room.tokens, PAD)), Packing.filled(lengths, **room._asdict())
+
+
+def _fill(flat: NDArray[np.int64], size: int, value: int) -> NDArray[np.int64]:
+    return np.pad(flat, (0, size - len(flat)), constant_values=value)
+
+
+def shift(column: Ragged, rows: Rows, *, packed: bool, room: Side | None = None) -> Shifted:
+    """The rows without their last token, and without their first as what is expected."""
+    full = column.lengths[np.asarray(rows, dtype=np.int64)]
+    flat, ends = column.join(rows).astype(np.int64), np.cumsum(full)
+    first, last = np.zeros(len(flat), dtype=bool), np.zeros(len(flat), dtype=bool)
+    first[(ends - full)[full > 0]] = True
+    last[(ends - 1)[full > 0]] = True
+    expected, lengths = flat[~first], np.maximum(full - 1, 0)
+    if packed:
+        expected = expected if room is None else _fill(expected, room.tokens, NOTHING)
+        return Shifted(*_pack(flat[~last], lengths, room), torch.from_numpy(expected), None)
+    real = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    tokens = np.zeros(real.shape, dtype=np.int64)
+    tokens[real] = flat[~last]
+    places = None if real.all() else torch.from_numpy(np.flatnonzero(real))
+    return Shifted(torch.from_numpy(tokens), torch.from_numpy(lengths), torch.from_numpy(expected), places)
+
+
+def predictions(column: Ragged, rows: Rows) -> int:
+    """How many tokens of these rows are predicted: all but the first of each."""
+    return int(np.maximum(column.lengths[np.asarray(rows, dtype=np.int64)] - 1, 0).sum())
+
+
+class Expecting(Protocol):
+    """A batch that says what is expected where."""
+
+    @property
+    def expected(self) -> Tensor: ...
+
+    @property
+    def places(self) -> Tensor | None: ...
+
+    @property
+    def count(self) -> int: ...
+
+
+def token_loss(
+    model: LanguageModel | Translator, hidden: Tensor, batch: Expecting, *, label_smoothing: float = 0.0
+) -> Loss:
+    """hidden (B, T, D), or packed (M, D) -> the loss of the expected tokens."""
+    flat = hidden if hidden.dim() == 2 else hidden.flatten(0, 1)
+    if batch.places is not None:
+        flat = flat.index_select(0, batch.places)
+    total = model.output.loss(flat, batch.expected, label_smoothing=label_smoothing)
+    return Loss(total, batch.count)

@@ -1,0 +1,117 @@
+"""Loss and gradients of a batch: computed call by call, or replayed from a CUDA graph of the batch's shape."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from weft.nn import Packing
+from weft.tasks import Batch
+
+GRAPHS: Final = 12
+"""Shapes that are kept captured. Each holds gradients of its own, as large as the model."""
+
+Compute = Callable[[Batch, Tensor | float], Tensor]
+"""(batch on the device, factor) -> factor times the sum of the batch's losses; its gradients are left in the model."""
+
+
+class Gradients(Protocol):
+    """Fills the gradients of a model for a batch that may still lie in host memory; gives the mean loss."""
+
+    def __call__(self, batch: Batch) -> Tensor: ...
+
+
+class Computed:
+    """Operation by operation."""
+
+    def __init__(self, compute: Compute, device: torch.device) -> None:
+        self.compute, self.device = compute, device
+
+    def __call__(self, batch: Batch) -> Tensor:
+        return self.compute(batch.to(self.device), 1 / max(1, batch.count))
+
+
+@dataclass
+class _Graph:
+    graph: torch.cuda.CUDAGraph
+    batch: Batch
+    mean: Tensor
+    gradients: list[Tensor | None]
+
+
+class Captured:
+    """From a graph, captured when a shape of batch is first seen: the processor launches nothing but that.
+
+    Everything in it has a fixed place. The batch is copied there before each replay, with the factor that makes a mean
+    of the sum; the gradients are found there afterwards.
+    """
+
+    def __init__(self, compute: Compute, parameters: list[nn.Parameter], device: torch.device) -> None:
+        self.compute, self.parameters, self.device = compute, parameters, device
+        self.factor = torch.zeros((), device=device)
+        self.pool = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self.graphs: OrderedDict[object, _Graph] = OrderedDict()
+
+    def __call__(self, batch: Batch) -> Tensor:
+        shape = shape_of(batch)
+        if shape not in self.graphs:
+            if len(self.graphs) == GRAPHS:
+                self.graphs.popitem(last=False)
+            self.graphs[shape] = self._capture(batch.to(self.device))
+        self.graphs.move_to_end(shape)
+        graph = self.graphs[shape]
+        for place, tensor in zip(tensors_of(graph.batch), tensors_of(batch), strict=True):
+            place.copy_(tensor, non_blocking=True)
+        self.factor.fill_(1 / max(1, batch.count))
+        graph.graph.replay()
+        for parameter, gradient in zip(self.parameters, graph.gradients, strict=True):
+            parameter.grad = gradient
+        return graph.mean.clone()  # the place is written again by the next replay
+
+    def _capture(self, batch: Batch) -> _Graph:
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            for _ in range(2):  # kernels are built and libraries woken before anything is captured
+                self._clear()
+                self.compute(batch, self.factor)
+        torch.cuda.current_stream(self.device).wait_stream(self.stream)
+        self._clear()
+        graph = torch.cuda.CUDAGraph()
+        # Meanwhile another thread makes batches, and may take pinned memory for them.
+        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+            mean = self.compute(batch, self.factor)
+        return _Graph(graph, batch, mean, [parameter.grad for parameter in self.parameters])
+
+    def _clear(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+
+
+def shape_of(batch: Batch) -> object:
+    """Batches of the same shape can be computed by the same graph."""
+    parts: list[Any] = [type(batch)]
+    for item in fields(batch):
+        part = getattr(batch, item.name)
+        if isinstance(part, Packing):
+            parts += [part.longest, part.count]
+        elif part is None:
+            parts.append(item.name)
+    return (*parts, *((tuple(tensor.shape), tensor.dtype) for tensor in tensors_of(batch)))
+
+
+def tensors_of(batch: Batch) -> list[Tensor]:
+    """In the order of the fields."""
+    found: list[Tensor] = []
+    for item in fields(batch):
+        part = getattr(batch, item.name)
+        if isinstance(part, Packing):
+            found += [part.offsets, part.positions, part.rows]
+        elif isinstance(part, Tensor):
+            found.append(part)
+    return found
