@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Decoded, Encoder
-from weft.nn import State
+from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
 from weft.settings import Settings
 
@@ -50,7 +50,7 @@ class ConvolutionalDecoder(nn.Module):
     def __init__(self, config: ConvolutionalConfig, embedding: Embedding) -> None:
         super().__init__()
         self.embedding = embedding
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         same = embedding.embedding_dim == config.width
         self.widen = nn.Identity() if same else nn.Linear(embedding.embedding_dim, config.width)
         self.layers = nn.ModuleList(GatedConvolution(config.width, kernel=config.kernel) for _ in range(config.layers))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Decoded, Encoder, Memory
-from weft.nn import NORMS, POSITIONS, DecoderStack, EncoderStack, Packing, State, length_mask
+from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
 from weft.nn.positions import BOUNDED
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Settings, known
@@ -110,7 +110,7 @@ class Placed(nn.Module):
         self.positions = POSITIONS[config.positions](size, config.max_positions)
         placed = self.positions.output_size
         self.widen = nn.Linear(placed, config.width) if placed != config.width else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
         """vectors (B, T, E) and places (T), or both packed -> (B, T, D) or (N, D); `longest` bounds the places."""

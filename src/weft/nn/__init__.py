@@ -1,7 +1,7 @@
 """The parts that networks are made of."""
 
 from weft.nn.attention import SCORES, KeysValues, MultiHeadAttention, Score, attend, causal_mask, length_mask
-from weft.nn.dropout import TimeDropout
+from weft.nn.dropout import Dropout, TimeDropout
 from weft.nn.nonlocal_block import NonLocal
 from weft.nn.packing import Packing
 from weft.nn.pooling import POOLINGS, AttentionPooling, Pooling
@@ -35,6 +35,7 @@ __all__ = [
     "ChosenCell",
     "DecoderBlock",
     "DecoderStack",
+    "Dropout",
     "EncoderBlock",
     "EncoderStack",
     "FeedForward",

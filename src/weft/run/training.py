@@ -45,6 +45,9 @@ from weft.version import __version__
 EVALUATE_EVERY = 1000
 """Updates after which a model is validated even if the epoch is longer."""
 
+WARMUP = 100
+"""Updates over which the rate rises where nothing is said about it, in a run that is long enough."""
+
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
 
 
@@ -117,6 +120,7 @@ def learn(
     """The loop with the optimizer and schedule of a configuration."""
     settings = config.train
     device = next(model.parameters()).device
+    warmup = min(WARMUP, total // 4) if settings.warmup is None else settings.warmup
     optimizer = build_optimizer(
         model, kind=settings.optimizer, rate=settings.rate, weight_decay=settings.weight_decay, beta2=settings.beta2
     )
@@ -128,7 +132,7 @@ def learn(
             task,
             ready,
             optimizer=optimizer,
-            schedule=SCHEDULES[settings.schedule](min(settings.warmup, total // 4), total),
+            schedule=SCHEDULES[settings.schedule](warmup, total),
             clip=settings.clip,
             label_smoothing=settings.label_smoothing,
             precision=settings.precision,

@@ -27,8 +27,8 @@ class TrainConfig(Settings):
     """How slowly Adam forgets the size of past gradients; 0.98 suits transformers."""
     schedule: str = "cosine"
     """How the rate goes on after the warm-up: constant, cosine, linear or inverse_sqrt."""
-    warmup: int = Field(100, ge=0)
-    """Updates over which the rate rises to its peak."""
+    warmup: int | None = Field(None, ge=0)
+    """Updates over which the rate rises to its peak; by default 100, in short runs a quarter of all."""
     weight_decay: float = Field(0.01, ge=0.0)
     """Pull of the matrices towards zero."""
     clip: float = Field(1.0, ge=0.0)

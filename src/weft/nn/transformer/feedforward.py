@@ -11,6 +11,8 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from weft.nn.dropout import drop
+
 Activation = Literal["relu", "gelu", "swiglu"]
 
 
@@ -39,6 +41,6 @@ class FeedForward(nn.Module):
         else:
             inner = F.relu(inner) if self.activation == "relu" else F.gelu(inner)
         if self.dropout and self.training:
-            inner = F.dropout(inner, self.dropout)
+            inner = drop(inner, self.dropout)
         out: Tensor = self.outer(inner)
         return out

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from weft.nn.dropout import Dropout, drop
 from weft.nn.transformer.fused_norm import add_norm, norm, serves
 
 Part = Callable[[Tensor], Tensor]
@@ -32,7 +32,7 @@ class LayerNorm(nn.LayerNorm):
         """LN(x + dropout(f))."""
         if serves(x) and f.dtype == x.dtype:
             return add_norm(x, f, self.weight, self.bias, dropout=dropout, epsilon=self.eps)
-        return super().forward(x + F.dropout(f, dropout)).to(x.dtype)
+        return super().forward(x + drop(f, dropout)).to(x.dtype)
 
 
 class PostNorm(nn.Module):
@@ -54,7 +54,7 @@ class PreNorm(nn.Module):
     def __init__(self, width: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.norm = LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, part: Part) -> Tensor:
         """x (…, width) -> (…, width)."""
@@ -68,7 +68,7 @@ class ReZero(nn.Module):
     def __init__(self, width: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.alpha = nn.Parameter(torch.zeros(()))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, part: Part) -> Tensor:
         """x (…, width) -> (…, width)."""

@@ -81,7 +81,7 @@ def block_to_torch(block: EncoderBlock | DecoderBlock, twin: type[Layer]) -> Any
         inner.in_features,
         block.attention.heads,
         dim_feedforward=inner.out_features,
-        dropout=first.dropout.p if isinstance(first, PreNorm) else first.dropout,
+        dropout=first.dropout.rate if isinstance(first, PreNorm) else first.dropout,
         activation=block.feedforward.activation,
         norm_first=isinstance(first, PreNorm),
         batch_first=True,
