@@ -1,4 +1,4 @@
-"""Deep stacks learn to copy a word: post-norm with a warm-up, pre-norm and ReZero without one (docs/transformers.md)."""
+"""Deep stacks learn to copy: post-norm with a warm-up, pre-norm and ReZero without one (docs/transformers.md)."""
 
 from __future__ import annotations
 
