@@ -24,7 +24,7 @@ $(CORE): pyproject.toml constraints.txt
 	@touch $@
 
 $(DEV): $(CORE)
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev,plot,track,tune]'
 	@touch $@
 
 install: $(CORE)        ## weft in .venv

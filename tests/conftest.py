@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no mistake.
+settings.register_profile("weft", deadline=None)
+settings.load_profile("weft")
 
 # Two workers on two cores: threads that wait for each other at every barrier would take a hundred times as long.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -8,7 +8,7 @@ from typing import Any
 from weft.models import CLASSIFIERS, CONTEXTS, DECODERS, ENCODERS, LANGUAGE_MODELS, TAGGERS
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
 from weft.tasks import TASKS
-from weft.training.optimizer import OPTIMIZERS, SCHEDULES
+from weft.training import OPTIMIZERS, SCHEDULES
 
 CATALOG: dict[str, Mapping[str, Any]] = {
     "tasks": TASKS,

@@ -18,7 +18,7 @@ from weft.bench.training import TrainingFigures, measure_training, tabulate_trai
 from weft.bench.training_case import SIZES, plan_training
 from weft.data import Batches, PackedBatches
 from weft.errors import ConfigError
-from weft.run.training import count_parameters
+from weft.run.report import count_parameters
 from weft.text import EOS, PAD, SOS
 from weft.training.compilation import Compilation
 

@@ -42,6 +42,8 @@ COMMANDS = [
     "train",
     "evaluate",
     "predict",
+    "compare",
+    "sweep",
     "config check",
     "config fill",
     "config diff",

@@ -1,5 +1,6 @@
 """Batches: every row once, within the budget, little padding, new company in every epoch."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.data import Batches
+from weft.data import Batches, PackedBatches
 from weft.errors import ConfigError
 
 some_length = st.integers(0, 40) | st.integers(0, 3000)
@@ -129,3 +130,24 @@ def test_seeds_differ() -> None:
 def test_a_budget_without_room_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 leaves no room"):
         Batches([1], batch_tokens=0)
+
+
+@pytest.mark.parametrize("kind", [Batches, PackedBatches])
+def test_an_epoch_that_was_drawn_before_is_the_same_as_one_drawn_anew(
+    kind: type[Batches] | type[PackedBatches],
+) -> None:
+    lengths = np.random.default_rng(0).integers(1, 60, size=2000)
+    batches = kind(lengths, batch_tokens=300)
+    for number in (0, 0, 1, 0):
+        found = batches.epoch(number)
+        anew = kind(lengths, batch_tokens=300).epoch(number)
+        assert [rows.tolist() for rows in found] == [rows.tolist() for rows in anew]
+        found.clear()
+
+
+def test_an_epoch_of_millions_of_rows_is_drawn_in_seconds() -> None:
+    """Measured in processor time, so that a busy machine fails nothing; it takes about 0.2 s."""
+    lengths = np.random.default_rng(0).integers(1, 60, size=2_000_000)
+    began = time.process_time()
+    assert sum(map(len, Batches(lengths, batch_tokens=4096).epoch(7))) == len(lengths)
+    assert time.process_time() - began < 2

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "weft"
 ORDER = [
     "version",
     "errors",
+    "cache",
     "settings",
     "text",
     "data",
@@ -27,6 +28,8 @@ ORDER = [
     "catalog",
     "config",
     "run",
+    "compare",
+    "sweep",
     "inspect",
     "bench",
     "cli",

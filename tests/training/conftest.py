@@ -55,12 +55,12 @@ def points():
 def run_steps():
     """A model and the loop over it."""
 
-    def run(batches, *, device="cpu", optimizer=None, **settings):
+    def run(batches, *, objective=None, device="cpu", optimizer=None, **settings):
         torch.manual_seed(0)
         model = nn.Linear(2, 1).to(device)
         chosen = torch.optim.SGD(model.parameters(), lr=0.1) if optimizer is None else optimizer(model)
         options = {"optimizer": chosen, "schedule": SCHEDULES["constant"](0, 9)} | settings
-        return model, steps(model, Regression(), batches, **options)
+        return model, steps(model, objective or Regression(), batches, **options)
 
     return run
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import signal
 
@@ -10,7 +12,7 @@ import torch
 from torch import nn
 
 from weft.errors import ConfigError
-from weft.training import OPTIMIZERS, SCHEDULES, Best, Interrupt, TrainConfig, build_optimizer, choose_device
+from weft.training import OPTIMIZERS, SCHEDULES, Best, Interrupt, Plateau, TrainConfig, build_optimizer, choose_device
 
 
 def test_schedules_by_hand():
@@ -25,6 +27,42 @@ def test_schedules_by_hand():
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_without_warmup_starts_at_its_peak(name):
     assert SCHEDULES[name](0, 100)(1) == pytest.approx(1, abs=0.02)
+
+
+def test_a_plateau_cuts_the_rate_when_scores_stand_still():
+    plateau = Plateau(4, 100, factor=0.5, patience=2)
+    shares = []
+    for score in (3.0, 2.0, 2.0, 2.5, 1.9, math.nan, 1.9, 2.0, 2.0):
+        plateau.observe(score)
+        shares.append(plateau(50))
+    assert shares == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]
+    assert plateau(2) == 0.5 * 0.125, "in the warm-up too"
+
+
+def test_a_plateau_may_look_for_a_higher_score():
+    plateau = Plateau(0, 100, patience=1, lower_is_better=False)
+    for score, share in ((0.1, 1), (0.2, 1), (0.15, 0.5), (0.3, 0.5)):
+        plateau.observe(score)
+        assert plateau(9) == share
+
+
+@pytest.mark.parametrize("scores", [(), (3.0,), (3.0, 4.0, 5.0, 2.0, 2.5)])
+def test_a_plateau_goes_on_where_it_was(scores):
+    plateau, again = Plateau(0, 100), Plateau(0, 100)
+    for score in scores:
+        plateau.observe(score)
+    again.restore(json.loads(json.dumps(plateau.state(), allow_nan=False)))
+    for score in (2.2, 2.3, 2.4, 2.5):
+        plateau.observe(score)
+        again.observe(score)
+        assert again(9) == plateau(9)
+    assert again.state() == plateau.state()
+
+
+def test_settings_of_a_plateau_belong_to_it():
+    assert TrainConfig(schedule="plateau", plateau_factor=0.1).plateau_factor == 0.1
+    with pytest.raises(ValueError, match=r'plateau_patience = 5 does nothing with schedule = "cosine"'):
+        TrainConfig(plateau_patience=5)
 
 
 def test_beta2_is_the_memory_of_adam_and_nothing_to_sgd():

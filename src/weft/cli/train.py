@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,8 @@ from weft.cli.imports import Imports, read_imports
 if TYPE_CHECKING:
     from weft.nn import CellClass
     from weft.run import Run
+    from weft.training import Ended
+    from weft.training.progress import Watch
 
 OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=")
 
@@ -30,6 +33,12 @@ def train(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the run; by default runs/TASK-N.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out from its last checkpoint, or begin it.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Train nothing: tell the memory and the time that it would take.")
+    ] = False,
     skip_bad_lines: Annotated[
         bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
     ] = False,
@@ -45,17 +54,44 @@ def train(
     weft train my.toml model.encoder.hidden=512 --out runs/wide
 
     weft train lm text.txt model.cell=Mine --import mine.py:Mine
+
+    weft train my.toml --out runs/wide --resume
+
+    weft train my.toml --dry-run
     """
     from weft.run import train_run
     from weft.training.progress import Watch
+    from weft.training.ranks import is_first
 
     cells = read_imports(imports)
     tree, watch = read(what, words or [], cells), Watch(quiet=quiet)
-    run, ended = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells)
-    if not quiet:
+    if dry_run:
+        rehearse(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)
+        return
+    run, ended = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
+    if not is_first():
+        quiet = True
+    elif not run.report:
+        again = [what, *(words or []), *(f"--import={word}" for word in imports or [])]
+        again += ["--skip-bad-lines"] if skip_bad_lines else []
+        stopped(run, ended, again)
+    elif not quiet:
         summarise(run, ended.reason, imports or [])
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
+
+
+def rehearse(
+    tree: dict[str, Any], watch: Watch, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None
+) -> None:
+    """What a training would take, from its largest batch and some others."""
+    from weft.run.dry import dry_run
+    from weft.run.preparation import prepare
+
+    with watch.waiting("reading the data and trying some batches"):
+        found = dry_run(prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells))
+    for line in found.lines():
+        typer.echo(line)
 
 
 def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = None) -> dict[str, Any]:
@@ -78,6 +114,16 @@ def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = No
         raise ConfigError("give at most three files: train, valid, test", where=files[3])
     data = dict(zip(("train", "valid", "test"), files, strict=False))
     return read_config(merge({"task": what, "data": data}, overrides), cells=cells)
+
+
+def stopped(run: Run, ended: Ended, words: list[str]) -> None:
+    """How to go on after a signal; it is said even to those who asked for quiet."""
+    from rich.markup import escape
+
+    from weft.cli.output import note
+
+    command = shlex.join(["weft", "train", *words, "--out", str(run.folder), "--resume"])
+    note(f"{ended.reason} after {ended.step:,} updates, all is saved; go on with: [bold]{escape(command)}[/]")
 
 
 def summarise(run: Run, reason: str, imports: list[str]) -> None:

@@ -2,18 +2,22 @@
 
 from weft.data.badlines import BadLines
 from weft.data.batches import Batches
+from weft.data.content import identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.packed import PackedBatches, Room, Side
 from weft.data.pairs import read_pairs
 from weft.data.ragged import Ragged, RaggedBuilder, pad
-from weft.data.records import Labelled, Pair, Record, Tagged, Text
+from weft.data.records import Labelled, Pair, Record, Tagged, Text, as_values, from_values
+from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
+from weft.data.store import VALUES, Store, key_of
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
 
 __all__ = [
+    "VALUES",
     "BadLines",
     "Batches",
     "Corpus",
@@ -23,16 +27,22 @@ __all__ = [
     "Overlong",
     "PackedBatches",
     "Pair",
+    "Paths",
     "Ragged",
     "RaggedBuilder",
     "Record",
     "Room",
     "Side",
+    "Store",
     "Survey",
     "Tagged",
     "Text",
+    "as_values",
     "fingerprints",
+    "from_values",
     "hold_out",
+    "identify",
+    "key_of",
     "overlap",
     "pad",
     "read_inputs",
@@ -41,4 +51,5 @@ __all__ = [
     "read_stream",
     "read_tagged",
     "read_texts",
+    "stamps",
 ]

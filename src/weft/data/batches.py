@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from weft.errors import ConfigError
 
 Rows: TypeAlias = NDArray[np.int64]
+Lengths: TypeAlias = NDArray[np.int32]
 
 POOL = 256
 """Batches' worth of rows that are sorted by length together: more means less padding, fewer more variety."""
@@ -32,14 +33,21 @@ class Batches:
     def __init__(self, lengths: ArrayLike, *, batch_tokens: int, seed: int = 0) -> None:
         if batch_tokens < 1:
             raise ConfigError(f"{batch_tokens} leaves no room for a token", where="train.batch_tokens", cure="raise it")
-        given = np.asarray(lengths, dtype=np.int64)
+        given = compact(lengths)
         self.sides = given[:, None] if given.ndim == 1 else given
-        self.lengths: Rows = self.sides.max(1, initial=0)
+        self.lengths = self.sides[:, 0] if self.sides.shape[1] == 1 else self.sides.max(1, initial=0)
         self.batch_tokens = batch_tokens
         self.seed = seed
+        self._drawn: tuple[int, list[Rows]] | None = None
 
     def epoch(self, number: int) -> list[Rows]:
-        """The batches of one epoch, in random order; the same for the same seed and number."""
+        """The batches of one epoch, in random order; the same for the same seed and number. The last is remembered."""
+        if self._drawn is None or self._drawn[0] != number:
+            self._drawn = None  # first, so that there are never two in memory
+            self._drawn = number, self._draw(number)
+        return list(self._drawn[1])
+
+    def _draw(self, number: int) -> list[Rows]:
         if not len(self.lengths):
             return []
         random = np.random.default_rng((self.seed, number))
@@ -47,9 +55,11 @@ class Batches:
         pools = -(-tokens // (POOL * self.batch_tokens))
         shuffled = random.permutation(len(self.lengths))
         # With two sides there are more kinds of row, and coarser ones leave each kind enough rows for a batch.
-        rounded = _round_up(self.lengths, bits=6 if self.sides.shape[1] == 1 else 5)
-        batches = [batch for pool in np.array_split(shuffled, pools) for batch in self._cut(pool, rounded)]
-        return [batches[index] for index in random.permutation(len(batches))]
+        bits = 6 if self.sides.shape[1] == 1 else 5
+        batches: list[Rows] = []
+        for pool in np.array_split(shuffled, pools):
+            batches += self._cut(pool, _round_up(self.lengths[pool], bits=bits))
+        return [batches[index] for index in random.permutation(len(batches)).tolist()]
 
     def in_order(self) -> list[Rows]:
         """The batches for evaluation, longest rows first, so that a lack of memory shows at once."""
@@ -60,26 +70,36 @@ class Batches:
         padded = sum(len(rows) * int(self.sides[rows].max(0).sum()) for rows in batches)
         return 1 - int(self.sides.sum()) / padded if padded else 0.0
 
-    def _cut(self, rows: Rows, lengths: Rows) -> Iterator[Rows]:
-        """Batches of `rows`, sorted from long to short by `lengths`, none of which is less than the true length."""
-        rows = self._sort(rows, lengths)
-        sizes = np.maximum(self.batch_tokens // np.maximum(lengths[rows], 1), 1)
+    def _cut(self, rows: Rows, lengths: Lengths) -> Iterator[Rows]:
+        """Views of `rows`, sorted in place from long to short by their `lengths`, none of them less than the true."""
+        order = self._order(rows, lengths)
+        rows[:], lengths = rows[order], lengths[order]
         start = 0
         while start < len(rows):
-            end = start + int(sizes[start])
+            end = start + max(self.batch_tokens // max(int(lengths[start]), 1), 1)
             yield rows[start:end]
             start = end
 
-    def _sort(self, rows: Rows, lengths: Rows) -> Rows:
-        """Equal rows stay as shuffled on every machine."""
-        _, place = np.unique(-lengths[rows], return_inverse=True)
+    def _order(self, rows: Rows, lengths: Lengths) -> Rows:
+        """From long to short; equal rows stay as shuffled on every machine."""
+        if self.sides.shape[1] == 1:
+            # Numbers of two bytes are sorted by their digits, many times as fast.
+            short = lengths.max(initial=0) < np.iinfo(np.int16).max
+            return np.argsort(-(lengths.astype(np.int16) if short else lengths), kind="stable")
+        _, place = np.unique(-lengths, return_inverse=True)
         # To and fro, so that the difference does not jump where one length ends and the next begins.
         lean = (self.sides[rows, 0] - self.sides[rows, -1]) * np.where(place % 2, -1, 1)
-        return rows[np.lexsort((lean, place))]
+        return np.lexsort((lean, place))
 
 
-def _round_up(lengths: Rows, *, bits: int) -> Rows:
+def compact(lengths: ArrayLike) -> Lengths:
+    """Lengths in four bytes each: a large text has tens of millions of rows. No row has 2 billion tokens."""
+    return np.asarray(lengths).astype(np.int32, copy=False)
+
+
+def _round_up(lengths: Lengths, *, bits: int) -> Lengths:
     """Lengths to so many bits, else rows of rare lengths would have the same neighbours in every epoch."""
-    _, length = np.frexp(lengths)
-    step = np.left_shift(1, np.maximum(length.astype(np.int64) - bits, 0))
-    return (lengths + step - 1) // step * step
+    _, exponents = np.frexp(lengths.astype(np.float32 if lengths.max(initial=0) < 1 << 24 else np.float64))
+    step = np.left_shift(1, np.maximum(exponents - bits, 0), dtype=lengths.dtype)
+    rounded: Lengths = (lengths + step - 1) // step * step
+    return rounded

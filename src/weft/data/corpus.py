@@ -24,6 +24,8 @@ class Survey(NamedTuple):
     examples: int
     characters: int
     keys: Fingerprints
+    content: str | None = None
+    """A name for what the file holds, where it is large enough for its tokens to be kept."""
 
 
 class Corpus:

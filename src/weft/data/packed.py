@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from weft.data.batches import Rows
+from weft.data.batches import Lengths, Rows, compact
 from weft.errors import ConfigError
 
 SHORTEST_CLASS = 16
@@ -52,11 +52,14 @@ class PackedBatches:
     def __init__(self, lengths: ArrayLike, *, batch_tokens: int, seed: int = 0) -> None:
         if batch_tokens < 1:
             raise ConfigError(f"{batch_tokens} leaves no room for a token", where="train.batch_tokens", cure="raise it")
-        given = np.asarray(lengths, dtype=np.int64)
+        given = compact(lengths)
         self.sides = given[:, None] if given.ndim == 1 else given
         self.batch_tokens, self.seed = batch_tokens, seed
+        self._drawn: tuple[int, list[Rows]] | None = None
         longest = np.maximum(self.sides.max(1, initial=0), SHORTEST_CLASS)
-        self.classes: Rows = 1 << np.ceil(np.log2(longest)).astype(np.int64)
+        # x - 1 has as many binary digits as the power of two above it has zeros.
+        _, exponents = np.frexp((longest - 1).astype(np.float64))
+        self.classes: Lengths = np.left_shift(1, exponents, dtype=longest.dtype)
         self.rooms = {int(size): self._room(int(size)) for size in np.unique(self.classes)}
 
     def room(self, rows: Rows) -> Room:
@@ -64,12 +67,18 @@ class PackedBatches:
         return self.rooms[int(self.classes[rows[0]])]
 
     def epoch(self, number: int) -> list[Rows]:
-        """The batches of one epoch, in random order; the same for the same seed and number."""
+        """The batches of one epoch, in random order; the same for the same seed and number. The last is remembered."""
+        if self._drawn is None or self._drawn[0] != number:
+            self._drawn = None  # first, so that there are never two in memory
+            self._drawn = number, self._draw(number)
+        return list(self._drawn[1])
+
+    def _draw(self, number: int) -> list[Rows]:
         random = np.random.default_rng((self.seed, number))
         batches: list[Rows] = []
         for size, room in self.rooms.items():
             batches += self._cut(random.permutation(np.flatnonzero(self.classes == size)), room)
-        return [batches[index] for index in random.permutation(len(batches))]
+        return [batches[index] for index in random.permutation(len(batches)).tolist()]
 
     def padding(self, batches: list[Rows]) -> float:
         """The share of the batches' room that stays empty, over all sides."""
@@ -79,16 +88,16 @@ class PackedBatches:
     def _room(self, size: int) -> Room:
         """Equal parts of all that the class has, so that no batch is left nearly empty."""
         mine = self.sides[self.classes == size]
-        whole = mine.sum(0)
+        whole = mine.sum(0, dtype=np.int64)
         parts = max(1, int(np.ceil(whole.max() * SLACK / self.batch_tokens)))
         slack = SLACK if parts > 1 else 1.0
         tokens = np.maximum(np.ceil(whole / parts * slack), size).astype(np.int64)
         tokens = -(-tokens // UNIT) * UNIT
         return Room(int(len(mine) / parts * slack) + 1, tuple(tokens.tolist()), size)
 
-    def _cut(self, rows: NDArray[np.int64], room: Room) -> list[Rows]:
+    def _cut(self, rows: Rows, room: Room) -> list[Rows]:
         """As many rows at a time as fit."""
-        ends = self.sides[rows].cumsum(0)
+        ends = self.sides[rows].cumsum(0, dtype=np.int64)
         batches: list[Rows] = []
         start = 0
         while start < len(rows):

@@ -1,9 +1,11 @@
 """Rows of token ids of different lengths, stored end to end.
 
-    row i = values[offsets[i] : offsets[i+1]]           values int32 (tokens), offsets int64 (N+1)
+    row i = values[start(i) : start(i) + lengths[i]]           values int32 (tokens), lengths int64 (N)
+    start(i) = sum of the lengths before i
 
-A large text has more tokens than fit in memory beside a model. Above a limit the values go to a temporary file and each
-row is read when it is asked for. The file is not mapped, because mapped pages count as memory of the process.
+A large text has more tokens than fit in memory beside a model. Above a limit the values stay in a file and each row is
+read when it is asked for. The file is not mapped, because mapped pages count as memory of the process. There, only
+every 64th start is kept: tens of millions of rows are a burden of their own.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.batches import Rows
 from weft.errors import Fault
 
 if TYPE_CHECKING:
@@ -34,14 +38,27 @@ _CHUNK = 1 << 20
 _BYTES = 4
 """Bytes per token."""
 
+_BLOCK = 64
+"""Rows to each start that is kept where the values are in a file."""
+
 
 class Ragged:
-    """N rows of ids; made by `RaggedBuilder` or `Ragged.from_lists`, never changed afterwards."""
+    """N rows of ids, `size` tokens in all; made by `RaggedBuilder`, `from_lists` or `open`, never changed."""
 
-    def __init__(self, values: NDArray[np.int32] | IO[bytes], offsets: NDArray[np.int64]) -> None:
+    def __init__(self, values: NDArray[np.int32] | IO[bytes], lengths: NDArray[np.int32]) -> None:
         self._values = values
-        self._offsets = offsets
-        self.lengths: NDArray[np.int64] = np.diff(offsets)
+        self._width = int(lengths[0]) if len(lengths) and bool((lengths == lengths[0]).all()) else None
+        if self._width is not None:
+            # Columns with one number per row, such as labels: one length stands for all.
+            self.lengths: NDArray[np.int64] = np.broadcast_to(np.int64(self._width), lengths.shape)
+            self.size = self._width * len(lengths)
+        else:
+            self._block = 1 if isinstance(values, np.ndarray) else _BLOCK
+            blocks = np.arange(0, len(lengths), self._block)
+            sums = lengths if self._block == 1 else np.add.reduceat(lengths, blocks, dtype=np.int64)
+            self._starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sums, dtype=np.int64)])
+            self.lengths = lengths.astype(np.int64)
+            self.size = int(self._starts[-1])
         if not isinstance(values, np.ndarray):
             weakref.finalize(self, values.close)
 
@@ -52,18 +69,19 @@ class Ragged:
         builder.extend(rows)
         return builder.build()
 
-    @property
-    def size(self) -> int:
-        """Tokens in all rows together."""
-        return int(self._offsets[-1])
+    @classmethod
+    def open(cls, path: Path, lengths: NDArray[np.int32], *, memory: int = MEMORY) -> Ragged:
+        """The rows of these lengths whose tokens a file holds; up to `memory` tokens they are read at once."""
+        if path.stat().st_size <= memory * _BYTES:
+            return cls(np.fromfile(path, dtype=np.int32), lengths)
+        return cls(path.open("rb"), lengths)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, row: int) -> NDArray[np.int32]:
         """A copy of one row (T,)."""
-        position = range(len(self))[row]
-        return self.flat(int(self._offsets[position]), int(self._offsets[position + 1]))
+        return self.join([range(len(self))[row]])
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self[row] for row in range(len(self)))
@@ -75,10 +93,10 @@ class Ragged:
             return self._values[start:stop].copy()
         return np.frombuffer(_read(self._values, start, max(stop - start, 0)), dtype=np.int32)
 
-    def join(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int32]:
+    def join(self, rows: Sequence[int] | Rows) -> NDArray[np.int32]:
         """The given rows laid end to end, in one go."""
         chosen = np.asarray(rows, dtype=np.int64)
-        starts, lengths = self._offsets[:-1][chosen], self.lengths[chosen]
+        starts, lengths = self.starts(chosen), self.lengths[chosen]
         if isinstance(self._values, np.ndarray):
             before = np.cumsum(lengths) - lengths
             positions = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
@@ -87,6 +105,19 @@ class Ragged:
         parts = (_read(file, start, count) for start, count in zip(starts.tolist(), lengths.tolist(), strict=True))
         return np.frombuffer(bytearray().join(parts), dtype=np.int32)
 
+    def starts(self, rows: Sequence[int] | Rows) -> NDArray[np.int64]:
+        """Where each of these rows (B) begins among all tokens."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        if self._width is not None:
+            return chosen * self._width
+        if self._block == 1 or not len(chosen):
+            return self._starts[chosen]
+        blocks = chosen // self._block
+        before = blocks[:, None] * self._block + np.arange(self._block - 1)
+        lengths = self.lengths[np.minimum(before, len(self) - 1)]
+        starts: NDArray[np.int64] = self._starts[blocks] + (lengths * (before < chosen[:, None])).sum(1)
+        return starts
+
 
 def _read(file: IO[bytes], start: int, count: int) -> bytearray:
     """`count` tokens of a file."""
@@ -94,7 +125,7 @@ def _read(file: IO[bytes], start: int, count: int) -> bytearray:
     while len(data) < count * _BYTES:
         part = _read_at(file, start * _BYTES + len(data), count * _BYTES - len(data))
         if not part:
-            raise Fault("the temporary file of tokens has been cut short", cure="train again, with more disk space")
+            raise Fault("the file of tokens has been cut short", cure="train again, with more disk space")
         data += part
     return data
 
@@ -108,12 +139,16 @@ def _read_at(file: IO[bytes], position: int, size: int) -> bytes:
 
 
 class RaggedBuilder:
-    """Collects rows one by one: `append` and `extend`, then `build` once."""
+    """Collects rows one by one: `append` and `extend`, then `build` once.
 
-    def __init__(self, *, memory: int = MEMORY) -> None:
-        self._memory = memory
+    With a `path` all values go there and the file stays; else to a file without a name, once they are too many.
+    """
+
+    def __init__(self, *, memory: int = MEMORY, path: Path | None = None) -> None:
+        self._memory = memory if path is None else _CHUNK
+        self._path = path
         self._values = array("i")
-        self._offsets = array("q", [0])
+        self._lengths = array("i")
         self._file: IO[bytes] | None = None
 
     def append(self, ids: Ids) -> None:
@@ -124,7 +159,7 @@ class RaggedBuilder:
             self._values.extend(ids)
         else:
             self._values.fromlist(list(ids))
-        self._offsets.append(self._offsets[-1] + len(ids))
+        self._lengths.append(len(ids))
         if len(self._values) > (self._memory if self._file is None else _CHUNK):
             self._spill()
 
@@ -135,28 +170,33 @@ class RaggedBuilder:
 
     def build(self) -> Ragged:
         """The rows collected so far."""
-        offsets = np.frombuffer(self._offsets, dtype=np.int64)
+        lengths = np.frombuffer(self._lengths, dtype=np.int32)
+        if self._path is not None:
+            self._spill()
+            assert self._file is not None
+            self._file.close()
+            return Ragged.open(self._path, lengths)
         if self._file is None:
-            return Ragged(np.frombuffer(self._values, dtype=np.int32), offsets)
+            return Ragged(np.frombuffer(self._values, dtype=np.int32), lengths)
         self._spill()
-        return Ragged(self._file, offsets)
+        return Ragged(self._file, lengths)
 
     def _spill(self) -> None:
         """Move the values in memory to the file."""
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="weft-")  # noqa: SIM115
+                self._file = self._path.open("wb") if self._path else tempfile.TemporaryFile(prefix="weft-")  # noqa: SIM115
             self._values.tofile(self._file)
             self._file.flush()
         except OSError as error:
-            what = f"no room for a temporary file of tokens: {error}"
-            raise Fault(
-                what, where=tempfile.gettempdir(), cure="free some space, or set TMPDIR to another disk"
-            ) from None
+            what = f"no room for a file of tokens: {error}"
+            where = str(self._path.parent) if self._path else tempfile.gettempdir()
+            setting = "WEFT_CACHE" if self._path else "TMPDIR"
+            raise Fault(what, where=where, cure=f"free some space, or set {setting} to another disk") from None
         self._values = array("i")
 
 
-def pad(column: Ragged, rows: Sequence[int] | NDArray[np.int64], value: int = 0) -> tuple[Tensor, Tensor]:
+def pad(column: Ragged, rows: Sequence[int] | Rows, value: int = 0) -> tuple[Tensor, Tensor]:
     """The given rows as ids (B, T), with `value` past each row's end, and lengths (B,); T is the longest length."""
     import torch
 

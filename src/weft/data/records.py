@@ -6,8 +6,9 @@ that decides whether two examples count as the same one when data is split.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,16 @@ class Pair:
 
 Record: TypeAlias = Text | Labelled | Tagged | Pair
 """One example of any task."""
+
+KINDS: dict[str, Callable[..., Record]] = {"Text": Text, "Labelled": Labelled, "Tagged": Tagged, "Pair": Pair}
+
+
+def as_values(record: Record) -> list[Any]:
+    """A record as plain JSON values."""
+    return [type(record).__name__, *(getattr(record, field.name) for field in fields(record))]
+
+
+def from_values(values: list[Any]) -> Record:
+    """The record that `as_values` was given."""
+    kind, *parts = values
+    return KINDS[kind](*(tuple(part) if isinstance(part, list) else part for part in parts))

@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from weft.models.convolutional import ConvolutionalConfig
 from weft.models.embedding import Output, build_embedding
+from weft.models.forcing import mix
 from weft.models.memory import Decoder, DecoderSettings
-from weft.models.recurrent import RecurrentLanguageConfig
+from weft.models.recurrent import RecurrentDecoder, RecurrentLanguageConfig
 from weft.models.stepper import Step
 from weft.models.transformer import TransformerDecoder, TransformerDecoderConfig
-from weft.nn import Packing
+from weft.nn import Packing, State
 from weft.settings import Settings
 
 LANGUAGE_MODELS: Final[dict[str, type[Settings]]] = {
@@ -42,9 +43,22 @@ class LanguageModel(nn.Module):
         """Whether it takes packed batches."""
         return isinstance(self.decoder, TransformerDecoder)
 
-    def forward(self, tokens: Tensor, lengths: Tensor | Packing | None = None) -> Tensor:
-        """tokens (B, T) -> hidden (B, T, D); or packed, tokens (N) -> (N, D)."""
-        return self.decoder(tokens, None, lengths)
+    def forward(self, tokens: Tensor, lengths: Tensor | Packing | None = None, *, truth: float = 1.0) -> Tensor:
+        """tokens (B, T) -> hidden (B, T, D); or packed, tokens (N) -> (N, D).
+
+        Each token is read as it is with probability `truth`, and else as the model would have written it.
+        """
+        return self.decoder(mix(self.decoder, self.output, tokens, None, lengths, truth=truth), None, lengths)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it goes on from the state that earlier text left behind."""
+        return isinstance(self.decoder, RecurrentDecoder)
+
+    def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
+        """tokens (B, T) that go on where a state was left -> hidden (B, T, D) and the state after them."""
+        assert isinstance(self.decoder, RecurrentDecoder)
+        return self.decoder.follow(tokens, state)
 
     def start(self, memory: None, rows: Tensor) -> Any:
         """The state before the first token, for as many hypotheses as there are rows."""

@@ -152,8 +152,12 @@ class RecurrentDecoder(nn.Module):
 
     def forward(self, tokens: Tensor, memory: None = None, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D). Causal, so padding at the end changes nothing before it."""
-        hidden, _ = self.rnn(self.dropout(self.embedding(tokens)))
-        return self.dropout(hidden)  # type: ignore[no-any-return]
+        return self.follow(tokens)[0]
+
+    def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
+        """The same after what left that state behind: tokens (B, T) -> hidden (B, T, D), the state after them."""
+        hidden, state = self.rnn(self.dropout(self.embedding(tokens)), state=state)
+        return self.dropout(hidden), state
 
     def start(self, memory: None, rows: Tensor) -> State:
         return self.rnn.initial_state(rows.numel(), next(self.rnn.parameters()))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from weft.models.decoders import RecurrentDecoderConfig
 from weft.models.embedding import Output, build_embedding
+from weft.models.forcing import mix
 from weft.models.memory import DecoderSettings, EncoderSettings, Memory
 from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.stepper import Step
@@ -72,12 +73,17 @@ class Translator(nn.Module):
         source_lengths: Tensor | Packing,
         target: Tensor,
         target_lengths: Tensor | Packing | None = None,
+        *,
+        truth: float = 1.0,
     ) -> Tensor:
         """Teacher forcing: source (B, S), target (B, T) that starts with the start token -> hidden (B, T, D).
 
-        Packed, source and target are (N) and (M), each with how it lies, and hidden is (M, D).
+        Packed, source and target are (N) and (M), each with how it lies, and hidden is (M, D). A target token is read
+        as it is with probability `truth`, and else as the model would have written it.
         """
-        return self.decoder(target, self.encode(source, source_lengths), target_lengths)
+        memory = self.encode(source, source_lengths)
+        mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
+        return self.decoder(mixed, memory, target_lengths)
 
     def start(self, memory: Memory, rows: Tensor) -> Any:
         """The state before the first token; hypothesis n translates sentence rows[n] of the memory."""

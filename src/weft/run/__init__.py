@@ -8,15 +8,19 @@ from typing import Any
 
 from weft.config import read_config
 from weft.nn import CellClass
-from weft.run.folder import claimed
+from weft.run.curves import draw_curves
+from weft.run.folder import JOURNAL, claimed
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config
 from weft.run.preparation import prepare, survey_config
+from weft.run.resuming import Resumed, resume_run
 from weft.run.run import Run
 from weft.run.training import train_events
 from weft.tasks import Tree
-from weft.training import Ended, Journal
+from weft.training import Ended, Journal, choose_device
 from weft.training.progress import Watch
+from weft.training.ranks import Ranks, join_ranks
+from weft.training.tensorboard import TensorBoard
 
 __all__ = ["Run", "import_cells", "load", "load_config", "survey_config", "train", "train_run"]
 
@@ -29,13 +33,16 @@ def train(
     quiet: bool = False,
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
+    resume: bool = False,
 ) -> Run:
     """Train from a config file or table, with overrides such as {"train.rate": 3e-4}; the run folder is `out`.
 
-    `cells` are classes of your own by the names that the config uses: cells={"mine": MyCell} for cell = "mine".
+    `resume` goes on with the run in that folder from its last checkpoint, as if it had never been interrupted; in a
+    folder that is empty or missing it begins one. `cells` are classes of your own by the names that the config uses:
+    cells={"mine": MyCell} for cell = "mine".
     """
     tree, watch = read_config(config, overrides, cells=cells), Watch(quiet=quiet)
-    run, _ = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells)
+    run, _ = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
     return run
 
 
@@ -46,14 +53,61 @@ def train_run(
     watch: Watch,
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
+    resume: bool = False,
 ) -> tuple[Run, Ended]:
-    """Train, write the journal, let `watch` show what happens; the run, and how training ended."""
-    with claimed(out, tree["task"]) as folder:
+    """Train, write the journal, let `watch` show what happens; the run, and how training ended.
+
+    Started by torchrun, several processes train together: the first writes and shows, the others follow.
+    """
+    with join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
+        if ranks.first:
+            return _lead(tree, ranks, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
+        return _follow(tree, ranks, skip_bad_lines=skip_bad_lines, cells=cells)
+
+
+def _lead(
+    tree: Tree,
+    ranks: Ranks,
+    *,
+    out: str | Path | None,
+    watch: Watch,
+    skip_bad_lines: bool,
+    cells: Mapping[str, CellClass] | None,
+    resume: bool,
+) -> tuple[Run, Ended]:
+    with claimed(out, tree["task"], resume=resume) as folder:
         with watch.waiting("reading the data"):
             prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells)
-        with Journal(folder / "metrics.jsonl") as journal, watch:
-            for event in train_events(prepared, folder):
-                journal.write(event)
-                watch.show(event)
-    assert isinstance(event, Ended)
+        resumed = resume_run(folder, prepared, cells=cells) if resume else Resumed()
+        ranks.hear([str(folder), str(resumed.checkpoint or ""), resumed.total, resumed.finished])
+        if resumed.finished:
+            run = load(folder, cells=cells)
+            return run, Ended(run.report["steps"], f"was finished before ({run.report['ended']})")
+        journal = Journal(folder / JOURNAL, length=resumed.journal, seconds=resumed.seconds)
+        with journal, TensorBoard(folder) as board, watch:
+            for event in train_events(prepared, folder, resumed, ranks=ranks):
+                for listener in (journal.write, board.write, watch.show):
+                    listener(event)
+        assert isinstance(event, Ended)
+        if not event.signal:
+            draw_curves(folder)
+        ranks.hear("the folder is complete")
     return load(folder, cells=cells), event
+
+
+def _follow(
+    tree: Tree, ranks: Ranks, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None
+) -> tuple[Run, Ended]:
+    """What the first rank does, without writing or showing anything."""
+    place, checkpoint, total, finished = ranks.hear()
+    folder = Path(place)
+    if not finished:
+        prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells)
+        resumed = Resumed(Path(checkpoint), total) if checkpoint else Resumed()
+        for event in train_events(prepared, folder, resumed, ranks=ranks):
+            ended = event
+        assert isinstance(ended, Ended)
+        ranks.hear()
+        return load(folder, cells=cells), ended
+    run = load(folder, cells=cells)
+    return run, Ended(run.report["steps"], "was finished before")

@@ -11,18 +11,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from weft.errors import Fault, RunError
 
 FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
+MANIFEST, JOURNAL, CHECKPOINTS = "manifest.json", "metrics.jsonl", "checkpoints"
 
 
 @contextmanager
-def claimed(out: str | Path | None, task: str) -> Iterator[Path]:
-    """A new or empty folder for a run; it is removed again if the block fails before anything was written."""
-    folder = claim(out, task)
+def claimed(out: str | Path | None, task: str, *, resume: bool = False) -> Iterator[Path]:
+    """A folder for a run, new or empty or, to resume it, its own; removed again if nothing was written before a fault.
+
+    While the block runs no other process can resume the same run.
+    """
+    folder = claim(out, task, resume=resume)
     try:
-        yield folder
+        with locked(folder):
+            yield folder
     except BaseException:
         with suppress(OSError):  # a folder that is not empty stays
             folder.rmdir()
@@ -31,13 +37,39 @@ def claimed(out: str | Path | None, task: str) -> Iterator[Path]:
         raise
 
 
-def claim(out: str | Path | None, task: str) -> Path:
-    """The given folder, or the next free `runs/TASK-N`, made if need be; it must be empty and writable."""
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process; the system lets go of it however the process ends. Only POSIX has this."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            cure = "wait for it, or end it"
+            raise RunError("another process is training here", where=str(folder), cure=cure) from None
+        yield
+    finally:
+        os.close(opened)
+
+
+def claim(out: str | Path | None, task: str, *, resume: bool = False) -> Path:
+    """The given folder, or the next free `runs/TASK-N`, made if need be; writable, and empty unless it is resumed."""
+    if resume and out is None:
+        raise RunError("needs the folder of the run", where="--resume", cure="add --out DIR")
     folder = Path(out) if out is not None else _next_free(Path("runs"), task)
     if folder.exists() and not folder.is_dir():
         raise RunError("is a file, not a folder", where=str(folder), cure="choose another --out")
     if folder.exists() and any(folder.iterdir()):
-        raise RunError("is not empty", where=str(folder), cure="choose another --out, or remove the folder")
+        if not resume:
+            cure = "go on with --resume, or choose another --out" if began(folder) else "choose another --out"
+            raise RunError("is not empty", where=str(folder), cure=cure)
+        if not began(folder):
+            raise RunError("is not empty and no run", where=str(folder), cure="choose another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".writable").touch()
@@ -46,6 +78,12 @@ def claim(out: str | Path | None, task: str) -> Path:
         reason = error.strerror or str(error)
         raise RunError(f"cannot be written: {reason}", where=str(folder), cure="choose another --out") from None
     return folder
+
+
+def began(folder: Path) -> bool:
+    """Whether a run began in this folder, so that what is in it may be written over."""
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    return not names or bool(names & {MANIFEST, JOURNAL, CHECKPOINTS})
 
 
 def _next_free(parent: Path, task: str) -> Path:
@@ -61,17 +99,35 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` make the file under a temporary name, bring it to the disk, and only then give it its name."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise Fault(
-            f"cannot be written: {reason}", where=str(path), cure="the file that was there is untouched"
-        ) from None
+        with writing(path, cure="the file that was there is untouched"):
+            write(temporary)
+            sync(temporary)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path, *, cure: str) -> Iterator[None]:
+    """What the system refuses inside the block, such as room on a full disk, is told in one line."""
+    try:
+        yield
+    except Fault as fault:  # of a file among those that are written here
+        raise Fault(fault.what, where=str(path), cure=cure) from None
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: ")
+        raise Fault(f"cannot be written: {reason}", where=str(path), cure=cure) from None
+
+
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk. Only POSIX can open a folder for it."""
+    if path.is_dir() and os.name != "posix":
+        return
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -96,9 +152,8 @@ def read_json(path: Path) -> Any:
 
 def write_manifest(folder: Path, names: list[str]) -> None:
     """The hash of each of these files. It is written last, so a folder that has one is complete."""
-    write_json(
-        folder / MANIFEST, {"format_version": FORMAT_VERSION, "sha256": {name: _hash(folder / name) for name in names}}
-    )
+    hashes = {name: _hash(folder / name) for name in names}
+    write_json(folder / MANIFEST, {"format_version": FORMAT_VERSION, "sha256": hashes})
 
 
 def drop_manifest(folder: Path) -> None:

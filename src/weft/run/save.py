@@ -38,5 +38,6 @@ def save_run(folder: Path, config: Config, codec: Codec, model: nn.Module) -> No
 
 
 def save_report(folder: Path, config: Config, report: dict[str, Any]) -> None:
-    write_json(folder / REPORT, report)
+    """The report comes last: a folder with one holds a finished run."""
     write_text(folder / CARD, card(config, report))
+    write_json(folder / REPORT, report)

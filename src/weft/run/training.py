@@ -2,68 +2,130 @@
 
 from __future__ import annotations
 
-import platform
 import signal
-import time
 from collections.abc import Generator, Iterator
-from contextlib import closing
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import nn
 
-from weft.config import Config
-from weft.data import Batches, Examples, PackedBatches
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate
+from weft.run.checkpoint import Checkpoints
+from weft.run.learning import Learning
 from weft.run.preparation import Prepared
+from weft.run.report import count_parameters, describe, score, versions
+from weft.run.resuming import Resumed, about, check_total, journal_size
 from weft.run.save import save_report, save_run
-from weft.tasks import Batch, Task
+from weft.run.standing import Standing
+from weft.run.stream import build_plan
+from weft.tasks import Tree
 from weft.training import (
-    SCHEDULES,
+    Average,
     Best,
     Ended,
     Event,
     Interrupt,
     Measuring,
+    Saving,
     Started,
-    Step,
     Validated,
-    ahead,
-    build_optimizer,
     choose_device,
     compile_model,
+    freeze,
     keep_memory,
     set_seed,
     set_threads,
-    steps,
 )
-from weft.version import __version__
+from weft.training.best import copy_weights
+from weft.training.compilation import Compilation
+from weft.training.ranks import ALONE, Ranks
 
 EVALUATE_EVERY = 1000
 """Updates after which a model is validated even if the epoch is longer."""
 
-WARMUP = 100
-"""Updates over which the rate rises where nothing is said about it, in a run that is long enough."""
-
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
 
 
-def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
+@dataclass(frozen=True)
+class Job:
+    """One training: its data, its folder, how far it has come, and what it is to do."""
+
+    prepared: Prepared
+    folder: Path
+    standing: Standing
+    compilation: Compilation
+    metric: str
+    total: int
+    every: int
+    about: Tree
+    """What its checkpoints say of the run they belong to."""
+    ranks: Ranks
+    """The processes that do it together; the first measures and writes."""
+
+    def measure(self) -> dict[str, float]:
+        """The validation scores of the model as it is."""
+        scores: dict[str, float] = {}
+        if self.ranks.first:
+            with self.compilation.measuring():
+                decode = self.prepared.config.decode.greedy()
+                scores = evaluate(self.prepared.task, self.standing.model, self.prepared.valid, decode=decode).metrics
+        return dict(self.ranks.hear(scores))
+
+    def save(self) -> None:
+        """The model as it is becomes the run's."""
+        if self.ranks.first:
+            save_run(self.folder, self.prepared.config, self.prepared.task.codec, self.standing.model)
+
+    def checkpoint(self) -> None:
+        """All that the rest of the training depends on, on disk."""
+        if not self.ranks.first:
+            return
+        standing, head = self.standing, self.about | {"journal": journal_size(self.folder)}
+        Checkpoints(self.folder).save(standing.learning.number, lambda path: standing.write(path, head))
+
+
+def train_events(
+    prepared: Prepared, folder: Path, resumed: Resumed | None = None, *, ranks: Ranks = ALONE
+) -> Iterator[Event]:
     """Train, keep the best model so far in the folder, score it at the end. Yields all that happens."""
     config, task, settings = prepared.config, prepared.task, prepared.config.train
+    resumed = resumed or Resumed()
     set_seed(config.seed)
     set_threads(settings.threads)
     keep_memory()
     device = choose_device(settings.device)
     model = task.build(config.model, task.codec).to(device)
-    batches = build_batches(model, prepared.train, batch_tokens=settings.batch_tokens, seed=config.seed)
-    per_epoch = len(batches.epoch(0))
+    ranks.same_weights(model)
+    freeze(model, settings.freeze)
+    plan = build_plan(model, prepared.train, settings, seed=config.seed, ranks=ranks)
+    per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
     total = settings.steps or (settings.epochs or 1) * per_epoch
     every = settings.evaluate_every or min(per_epoch, EVALUATE_EVERY)
+    notes = (*prepared.notes, *resumed.notes, *check_total(total, resumed))
     compilation = compile_model(model, settings.compile, device=device, updates=total)
+    metric = settings.metric or task.metric
+    lower = metric in LOWER_IS_BETTER
+    learning = Learning(
+        task, model, prepared.train, plan, config=config, total=total, lower_is_better=lower, ranks=ranks
+    )
+    best = Best(lower_is_better=lower, patience=settings.patience)
+    job = Job(
+        prepared=prepared,
+        folder=folder,
+        standing=Standing(model, learning, best, Average(settings.average)),
+        compilation=compilation,
+        metric=metric,
+        total=total,
+        every=every,
+        about=about(prepared, total=total),
+        ranks=ranks,
+    )
+    if resumed.checkpoint:
+        go_back(job, resumed.checkpoint)
+        notes = (*notes, f"goes on after update {learning.number:,}")
+    if not ranks.first:  # no two drop the same values
+        torch.manual_seed(config.seed + 1_000_003 * ranks.rank + learning.number)
     yield Started(
         task=task.name,
         examples=len(prepared.train),
@@ -72,119 +134,113 @@ def train_events(prepared: Prepared, folder: Path) -> Iterator[Event]:
         steps=total,
         steps_per_epoch=per_epoch,
         device=describe(device),
-        notes=(*prepared.notes, *compilation.notes),
+        notes=(*notes, *compilation.notes),
+        done=learning.number,
     )
-    metric = settings.metric or task.metric
-    best = Best(lower_is_better=metric in LOWER_IS_BETTER, patience=settings.patience)
-    began, tokens, reason = time.monotonic(), 0, "all updates done"
     with Interrupt() as interrupt:
-        for step in learn(task, model, prepared.train, batches, config=config, total=total):
-            tokens += step.tokens
-            yield step
-            if step.number % every == 0 or step.number == total or interrupt.signal:
-                yield Measuring("validating")
-                with compilation.measuring():
-                    scores = evaluate(task, model, prepared.valid, decode=config.decode.greedy()).metrics
-                if better := best.offer(pick(scores, metric), step.number, model):
-                    save_run(folder, config, task.codec, model)
-                yield Validated(step.number, scores, better)
-            if interrupt.signal:
-                reason = f"stopped by {signal.Signals(interrupt.signal).name}"
-            elif best.stale:
-                reason = f"no better {metric} for {settings.patience} validations"
-            elif step.number < total:
-                continue
+        reason = yield from learn(job, interrupt)
+        if not interrupt.signal:
+            yield from finish(job, reason)
+        elif not best.weights:  # nothing was validated yet, and what was learned should be of use
+            yield from validate(job)
+    yield Ended(learning.number, reason, interrupt.signal)
+
+
+def learn(job: Job, interrupt: Interrupt) -> Generator[Event, None, str]:
+    """Update the model until there is a reason to stop, which is given back; a checkpoint is then on disk."""
+    standing, learning = job.standing, job.standing.learning
+    every = job.prepared.config.train.checkpoint_every or job.every
+    reason = over(job, interrupt)
+    if reason:  # the checkpoint that training goes on from was its last
+        return reason
+    for step in learning.steps():
+        standing.tokens += step.tokens
+        yield step
+        if step.number % job.every == 0 or step.number == job.total:
+            yield from validate(job)
+        reason = over(job, interrupt)
+        if reason or step.number % every == 0:
+            yield Saving(step.number)
+            job.checkpoint()
+        if reason:
             break
-        seconds = time.monotonic() - began
-        yield Measuring("measuring the best model")
+    return reason
+
+
+def over(job: Job, interrupt: Interrupt) -> str:
+    """Why no further update is to be made; empty while there is no reason."""
+    best = job.standing.best
+    interrupt.signal = job.ranks.hear(interrupt.signal)  # all stop after the same update
+    if interrupt.signal:
+        return f"stopped by {signal.Signals(interrupt.signal).name}"
+    if best.stale:
+        return f"no better {job.metric} for {best.patience} validations"
+    return "all updates done" if job.standing.learning.number >= job.total else ""
+
+
+def validate(job: Job) -> Iterator[Event]:
+    """Score the model, and keep it if it is the best so far."""
+    standing, number = job.standing, job.standing.learning.number
+    yield Measuring("validating")
+    scores = job.measure()
+    value = pick(scores, job.metric)
+    better = standing.best.offer(value, number, standing.model)
+    standing.learning.observe(value)
+    standing.average.take(number, standing.model)
+    if better:
+        job.save()
+    yield Validated(number, scores, better)
+
+
+def finish(job: Job, reason: str) -> Iterator[Event]:
+    """Choose between the best model and the mean of the last ones, score what is chosen, write the report."""
+    standing, prepared = job.standing, job.prepared
+    best, model = standing.best, standing.model
+    seconds = standing.seconds
+    chosen: dict[str, object] = {"weights": "best"}
+    yield Measuring("measuring the best model")
+    if len(standing.average.kept) > 1:
+        model.load_state_dict(standing.average.mean())
+        value = pick(job.measure(), job.metric)
+        chosen["average"] = {"steps": standing.average.steps, job.metric: value}
+        if best.improves(value):
+            chosen["weights"] = "average"
+    if chosen["weights"] == "best":
         best.restore(model)
-        facts = {
-            "parameters": count_parameters(model),
-            "seconds": round(seconds, 1),
-            "tokens_per_second": round(tokens / max(seconds, 1e-9)),
-            "steps": step.number,
-            "best_step": best.step,
-            "ended": reason,
-            "seed": config.seed,
-            "versions": versions(),
-        }
-        with compilation.measuring():
-            report = score(prepared, model, complete=not interrupt.signal)
-        save_report(folder, config, report | facts)
-    yield Ended(step.number, reason, interrupt.signal)
+    else:
+        job.save()
+    if not job.ranks.first:
+        return
+    with job.compilation.measuring():
+        report = score(prepared, model)
+    facts = {
+        "parameters": count_parameters(model),
+        "seconds": round(seconds, 1),
+        "tokens_per_second": round(standing.tokens / max(seconds, 1e-9)),
+        "steps": standing.learning.number,
+        "best_step": best.step,
+        **chosen,
+        "ended": reason,
+        "seed": prepared.config.seed,
+        "versions": versions(),
+    }
+    Checkpoints(job.folder).keep(1)
+    save_report(job.folder, prepared.config, report | facts)
 
 
-def learn(
-    task: Task, model: nn.Module, examples: Examples, batches: Batches | PackedBatches, *, config: Config, total: int
-) -> Iterator[Step]:
-    """The loop with the optimizer and schedule of a configuration."""
-    settings = config.train
-    device = next(model.parameters()).device
-    warmup = min(WARMUP, total // 4) if settings.warmup is None else settings.warmup
-    optimizer = build_optimizer(
-        model, kind=settings.optimizer, rate=settings.rate, weight_decay=settings.weight_decay, beta2=settings.beta2
-    )
-    made = stream(task, examples, batches)
-    # A processor that computes has no core to spare for a thread that makes batches.
-    with closing(ahead(made, device) if device.type == "cuda" else made) as ready:
-        yield from steps(
-            model,
-            task,
-            ready,
-            optimizer=optimizer,
-            schedule=SCHEDULES[settings.schedule](warmup, total),
-            clip=settings.clip,
-            label_smoothing=settings.label_smoothing,
-            precision=settings.precision,
-            captured=isinstance(batches, PackedBatches) and settings.compile is not False,
-        )
-
-
-def build_batches(model: nn.Module, examples: Examples, *, batch_tokens: int, seed: int = 0) -> Batches | PackedBatches:
-    """Packed for a transformer on a GPU, which has kernels for rows of different lengths; elsewhere padded."""
-    on_gpu = next(model.parameters()).device.type == "cuda"
-    kind = PackedBatches if on_gpu and getattr(model, "packs", False) else Batches
-    return kind(examples.lengths, batch_tokens=batch_tokens, seed=seed)
-
-
-def stream(task: Task, examples: Examples, batches: Batches | PackedBatches) -> Generator[Batch, None, None]:
-    """Batches without end, epoch after epoch, each in its own order."""
-    for epoch in count():
-        for rows in batches.epoch(epoch):
-            if isinstance(batches, PackedBatches):
-                yield task.collate(examples, rows, packed=True, room=batches.room(rows))
-            else:
-                yield task.collate(examples, rows)
-
-
-def score(prepared: Prepared, model: nn.Module, *, complete: bool) -> dict[str, Any]:
-    """The scores of the finished model, decoded as the configuration says; the test data is looked at only here."""
-    report: dict[str, Any] = {}
-    parts = {"valid": prepared.valid, "test": prepared.test if complete else None}
-    for part, examples in parts.items():
-        if examples is not None:
-            found = evaluate(prepared.task, model, examples, decode=prepared.config.decode)
-            report[part] = found.metrics
-            report.setdefault("details", {})[part] = found.details
-    return report
+def go_back(job: Job, checkpoint: Path) -> None:
+    """Everything as it was at the checkpoint, the model files in the folder too: later ones may have been written."""
+    standing = job.standing
+    standing.read(checkpoint)
+    if standing.best.weights:
+        last = copy_weights(standing.model)
+        standing.best.restore(standing.model)
+        job.save()
+        with torch.no_grad():
+            standing.model.load_state_dict(last)
 
 
 def pick(metrics: dict[str, float], name: str) -> float:
     if name not in metrics:
         raise ConfigError("is not measured here", where=f'train.metric = "{name}"', cure=did_you_mean(name, metrics))
     return metrics[name]
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Numbers that training may change; a tied matrix counts once."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
-def describe(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{device.type}, {torch.get_num_threads()} threads"
-
-
-def versions() -> dict[str, str]:
-    return {"weft": __version__, "torch": str(torch.__version__), "python": platform.python_version()}

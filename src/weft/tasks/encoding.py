@@ -1,34 +1,76 @@
-"""From records to examples, a chunk at a time, so that a text larger than memory goes through."""
+"""From records to examples, a chunk at a time, so that a text larger than memory goes through.
+
+A chunk is encoded on all cores: the tokenizers have threads of their own.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
-from weft.data import Examples, Limit, RaggedBuilder, Record
+import numpy as np
+
+from weft.data import VALUES, Examples, Limit, Ragged, RaggedBuilder, Record
 from weft.errors import DataError
 from weft.tasks.task import Task
 
 CHUNK = 1000
 """Records that are encoded together."""
 
+EXAMPLES, LENGTHS = "examples.json", ".lengths.npy"
+
 Item = TypeVar("Item")
 
 
 def encode(task: Task, records: Iterable[Record], limit: Limit | None = None) -> Examples:
     """Without a limit there is a row for each record, and the records are kept for answers and scores."""
-    builders: dict[str, RaggedBuilder] = {}
     kept: list[Record] | None = [] if limit is None else None
+    columns = _columns(task, records, limit, kept=kept)
+    return Examples(columns, task.cost(columns), kept, limit.notes() if limit else ())
+
+
+def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:
+    """Encode into files of an empty folder, for `read_examples`."""
+    columns = _columns(task, records, limit, folder=folder)
+    for name, column in columns.items():
+        np.save(folder / f"{name}{LENGTHS}", column.lengths.astype(np.int32))
+    about = {"columns": list(columns), "notes": limit.notes()}
+    (folder / EXAMPLES).write_text(json.dumps(about), encoding="utf-8")
+
+
+def read_examples(task: Task, folder: Path) -> Examples:
+    """What `write_examples` wrote; the tokens of a large text stay in their file."""
+    about = json.loads((folder / EXAMPLES).read_text(encoding="utf-8"))
+    columns = {
+        name: Ragged.open(folder / f"{name}{VALUES}", np.load(folder / f"{name}{LENGTHS}", allow_pickle=False))
+        for name in about["columns"]
+    }
+    return Examples(columns, task.cost(columns), None, tuple(about["notes"]))
+
+
+def _columns(
+    task: Task,
+    records: Iterable[Record],
+    limit: Limit | None,
+    *,
+    kept: list[Record] | None = None,
+    folder: Path | None = None,
+) -> dict[str, Ragged]:
+    builders: dict[str, RaggedBuilder] = {}
     for chunk in chunks(records):
         for name, rows in task.encode(chunk, limit).items():
-            builders.setdefault(name, RaggedBuilder()).extend(rows)
+            if name not in builders:
+                builders[name] = RaggedBuilder(path=folder and folder / f"{name}{VALUES}")
+            builders[name].extend(rows)
         if kept is not None:
             kept += chunk
     columns = {name: builder.build() for name, builder in builders.items()}
     if not columns or not len(next(iter(columns.values()))):
         raise DataError("no example is left", where="data.max_length", cure="raise it")
-    return Examples(columns, task.cost(columns), kept, limit.notes() if limit else ())
+    return columns
 
 
 def chunks(items: Iterable[Item]) -> Iterator[list[Item]]:

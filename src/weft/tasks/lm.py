@@ -141,8 +141,12 @@ class LanguageModelling:
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 
     def loss(self, model: nn.Module, batch: TextBatch, *, label_smoothing: float = 0.0) -> Loss:
+        return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
+
+    def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
+        """The loss where tokens are read as they are only with probability `truth`, and else as the model writes."""
         assert isinstance(model, LanguageModel)
-        hidden = model(batch.tokens, batch.lengths)
+        hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> LanguageScores:

@@ -191,8 +191,12 @@ class Translate:
         return PairBatch(predictions(examples.columns["target"], rows), tokens, lengths, *target)
 
     def loss(self, model: nn.Module, batch: PairBatch, *, label_smoothing: float = 0.0) -> Loss:
+        return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
+
+    def forced_loss(self, model: nn.Module, batch: PairBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
+        """The loss where the target is read as it is only with probability `truth`, and else as the model writes it."""
         assert isinstance(model, Translator)
-        hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
+        hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> TranslationScores:

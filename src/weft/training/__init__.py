@@ -1,36 +1,52 @@
 """The loop, and what it needs: optimizer, schedule, precision, journal, the best model so far."""
 
 from weft.training.ahead import ahead
-from weft.training.best import Best
+from weft.training.best import Average, Best
 from weft.training.compilation import compile_model
 from weft.training.config import TrainConfig
 from weft.training.device import choose_device, keep_memory, precise, set_seed, set_threads
-from weft.training.events import Ended, Event, Measuring, Started, Validated
+from weft.training.events import Ended, Event, Measuring, Saving, Started, Validated
+from weft.training.forcing import FORCINGS, ScheduledSampling
 from weft.training.interrupt import Interrupt
 from weft.training.journal import Journal
 from weft.training.loop import steps
-from weft.training.optimizer import OPTIMIZERS, SCHEDULES, build_optimizer
+from weft.training.objective import build_objective
+from weft.training.optimizer import OPTIMIZERS, build_optimizer, freeze
+from weft.training.scaling import Scaling
+from weft.training.schedule import SCHEDULES, Plateau, Schedule
 from weft.training.step import Awaited, Numbers, Step
+from weft.training.streams import Carry, Streams
 
 __all__ = [
+    "FORCINGS",
     "OPTIMIZERS",
     "SCHEDULES",
+    "Average",
     "Awaited",
     "Best",
+    "Carry",
     "Ended",
     "Event",
     "Interrupt",
     "Journal",
     "Measuring",
     "Numbers",
+    "Plateau",
+    "Saving",
+    "Scaling",
+    "Schedule",
+    "ScheduledSampling",
     "Started",
     "Step",
+    "Streams",
     "TrainConfig",
     "Validated",
     "ahead",
+    "build_objective",
     "build_optimizer",
     "choose_device",
     "compile_model",
+    "freeze",
     "keep_memory",
     "precise",
     "set_seed",

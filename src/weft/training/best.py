@@ -1,8 +1,9 @@
-"""The best model so far, and when to stop looking for a better one."""
+"""The best model so far, when to stop looking for a better one, and the mean of the last few."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import torch
 from torch import Tensor, nn
@@ -36,9 +37,54 @@ class Best:
         if gain < 0 or math.isnan(gain):
             return False
         self.score, self.step = score, step
-        self.weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+        self.keep(model)
         return True
+
+    def keep(self, model: nn.Module) -> None:
+        self.weights = copy_weights(model)
+
+    def improves(self, score: float) -> bool:
+        """Whether a score is better than the best so far."""
+        return self.sign * (score - self.score) > 0
+
+    def state(self) -> dict[str, float]:
+        """All but the weights, which are kept as a file of their own."""
+        return {"score": self.score, "step": self.step, "since": self.since}
 
     def restore(self, model: nn.Module) -> None:
         with torch.no_grad():
             model.load_state_dict(self.weights)
+
+
+class Average:
+    """The mean of the weights at the last `size` validations; with 0 nothing is kept."""
+
+    def __init__(self, size: int) -> None:
+        self.kept: deque[tuple[int, dict[str, Tensor]]] = deque(maxlen=size)
+
+    @property
+    def steps(self) -> list[int]:
+        """The updates after which the weights were taken."""
+        return [step for step, _ in self.kept]
+
+    def take(self, step: int, model: nn.Module) -> None:
+        if self.kept.maxlen:
+            self.kept.append((step, copy_weights(model)))
+
+    def mean(self) -> dict[str, Tensor]:
+        """Of numbers with a fraction; whatever counts or points is that of the last model."""
+        *_, (_, last) = self.kept
+        return {
+            name: torch.stack([weights[name].double() for _, weights in self.kept]).mean(0).to(tensor.dtype)
+            if tensor.is_floating_point()
+            else tensor
+            for name, tensor in last.items()
+        }
+
+
+def copy_weights(model: nn.Module) -> dict[str, Tensor]:
+    """In memory of their own, away from the device."""
+    return {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in model.state_dict().items()
+    }

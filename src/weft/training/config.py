@@ -7,7 +7,9 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from weft.settings import Settings, known
-from weft.training.optimizer import OPTIMIZERS, SCHEDULES
+from weft.training.forcing import ForcingSetting
+from weft.training.optimizer import OPTIMIZERS
+from weft.training.schedule import SCHEDULES
 
 
 class TrainConfig(Settings):
@@ -19,6 +21,8 @@ class TrainConfig(Settings):
     """Updates in all; give this or `epochs`."""
     batch_tokens: int = Field(4096, ge=1)
     """Tokens in a batch, padding counted."""
+    accumulate: int = Field(1, ge=1)
+    """Batches that make one update, as one batch of them all would."""
     optimizer: str = "adamw"
     """adam, adamw, radam or sgd."""
     rate: float = Field(2e-3, gt=0.0)
@@ -26,23 +30,39 @@ class TrainConfig(Settings):
     beta2: float = Field(0.999, ge=0.0, lt=1.0)
     """How slowly Adam forgets the size of past gradients; 0.98 suits transformers."""
     schedule: str = "cosine"
-    """How the rate goes on after the warm-up: constant, cosine, linear or inverse_sqrt."""
+    """How the rate goes on after the warm-up: constant, cosine, linear, inverse_sqrt or plateau."""
+    plateau_factor: float = Field(0.5, gt=0.0, lt=1.0)
+    """What schedule = "plateau" multiplies the rate by when the validation score stands still."""
+    plateau_patience: int = Field(2, ge=1)
+    """Validations without a better score after which it does."""
     warmup: int | None = Field(None, ge=0)
     """Updates over which the rate rises to its peak; by default 100, in short runs a quarter of all."""
     weight_decay: float = Field(0.01, ge=0.0)
     """Pull of the matrices towards zero."""
     clip: float = Field(1.0, ge=0.0)
     """Largest norm of the gradient; 0 turns clipping off."""
+    clip_value: float = Field(0.0, ge=0.0)
+    """Largest size of any number of the gradient; 0 sets no bound."""
+    freeze: list[str] = Field(default_factory=list)
+    """Parameters that do not learn, by patterns of their names, such as "encoder.*" or "*.embedding.weight"."""
     label_smoothing: float = Field(0.0, ge=0.0, lt=1.0)
     """Share of the target's probability given to all other outcomes."""
+    teacher_forcing: ForcingSetting = 1.0
+    """How often a decoder reads the true token: a probability, or a table such as { kind = "linear", k = 1000.0 }."""
+    truncate: int | None = Field(None, ge=1)
+    """Steps of truncated backpropagation through time, for a recurrent language model of running text."""
     evaluate_every: int | None = Field(None, ge=1)
     """Updates between two validations; by default an epoch, or 1000 updates if that is less."""
     metric: str | None = None
     """The validation metric that picks the best model and stops early; by default the task's own."""
     patience: int = Field(8, ge=1)
     """Validations without a better score after which training stops."""
-    precision: Literal["auto", "float32", "bf16"] = "auto"
-    """auto is bf16 on CUDA and float32 elsewhere."""
+    average: int = Field(0, ge=0)
+    """Validations at the end whose weights are averaged; the mean is kept if better than the best. 0 keeps none."""
+    checkpoint_every: int | None = Field(None, ge=1)
+    """Updates between two checkpoints, from which a run can go on; by default there is one at every validation."""
+    precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
+    """auto is bf16 on CUDA and float32 elsewhere; fp16, with scaling of the loss, is for CUDA."""
     device: str = "auto"
     """cpu, cuda, cuda:1, mps; auto takes CUDA where there is one."""
     threads: int = Field(0, ge=0)
@@ -68,9 +88,27 @@ class TrainConfig(Settings):
         return value
 
     @model_validator(mode="after")
+    def _one_way_of_teaching(self) -> TrainConfig:
+        if self.truncate is not None and self.teacher_forcing != 1.0:
+            raise ValueError(
+                f"truncate = {self.truncate} reads the text as it is, teacher_forcing would not; remove one of the two"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _beta_of_adam(self) -> TrainConfig:
         if self.optimizer == "sgd" and self.beta2 != type(self).model_fields["beta2"].default:
             raise ValueError(f'beta2 = {self.beta2} does nothing with optimizer = "sgd"; remove one of the two')
+        return self
+
+    @model_validator(mode="after")
+    def _plateau_of_plateau(self) -> TrainConfig:
+        for name in ("plateau_factor", "plateau_patience"):
+            if self.schedule != "plateau" and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(
+                    f'{name} = {getattr(self, name)} does nothing with schedule = "{self.schedule}"; remove it, or use '
+                    'schedule = "plateau"'
+                )
         return self
 
     @model_validator(mode="after")

@@ -58,6 +58,14 @@ def set_seed(seed: int) -> None:
 
 def precise(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """The context in which a model computes."""
+    if precision == "fp16":
+        if device.type != "cuda":
+            raise ConfigError(
+                f"is for CUDA, and this is {device.type}",
+                where='train.precision = "fp16"',
+                cure='use "bf16" or "float32", or leave it at "auto"',
+            )
+        return torch.autocast(device.type, dtype=torch.float16)
     if precision == "bf16" or (precision == "auto" and device.type == "cuda"):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

@@ -20,6 +20,8 @@ class Started:
     steps_per_epoch: int
     device: str
     notes: tuple[str, ...]
+    done: int = 0
+    """Updates that were made before, in a run that goes on."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,13 @@ class Validated:
 
 
 @dataclass(frozen=True)
+class Saving:
+    """All that was learned up to this update is about to be written down; what is told of it must be on disk first."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class Ended:
     """The last event: why training stopped. `signal` is the number of the signal that asked for it, or 0."""
 
@@ -47,4 +56,4 @@ class Ended:
     signal: int = 0
 
 
-Event: TypeAlias = Started | Step | Measuring | Validated | Ended
+Event: TypeAlias = Started | Step | Measuring | Validated | Saving | Ended

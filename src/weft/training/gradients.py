@@ -21,9 +21,12 @@ Compute = Callable[[Batch, Tensor | float], Tensor]
 
 
 class Gradients(Protocol):
-    """Fills the gradients of a model for a batch that may still lie in host memory; gives the mean loss."""
+    """Adds to the gradients of a model those of a batch, which may still lie in host memory.
 
-    def __call__(self, batch: Batch) -> Tensor: ...
+    The factor makes a mean of the sum of its losses, or its share of the mean where several batches make one update.
+    """
+
+    def __call__(self, batch: Batch, factor: float) -> Tensor: ...
 
 
 class Computed:
@@ -32,8 +35,8 @@ class Computed:
     def __init__(self, compute: Compute, device: torch.device) -> None:
         self.compute, self.device = compute, device
 
-    def __call__(self, batch: Batch) -> Tensor:
-        return self.compute(batch.to(self.device), 1 / max(1, batch.count))
+    def __call__(self, batch: Batch, factor: float) -> Tensor:
+        return self.compute(batch.to(self.device), factor)
 
 
 @dataclass
@@ -48,7 +51,7 @@ class Captured:
     """From a graph, captured when a shape of batch is first seen: the processor launches nothing but that.
 
     Everything in it has a fixed place. The batch is copied there before each replay, with the factor that makes a mean
-    of the sum; the gradients are found there afterwards.
+    of the sum; the gradients are found there afterwards, and added to those of earlier batches outside the graph.
     """
 
     def __init__(self, compute: Compute, parameters: list[nn.Parameter], device: torch.device) -> None:
@@ -58,7 +61,9 @@ class Captured:
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.graphs: OrderedDict[object, _Graph] = OrderedDict()
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: Batch, factor: float) -> Tensor:
+        # They may lie in the very place that this replay writes to.
+        before = [None if parameter.grad is None else parameter.grad.clone() for parameter in self.parameters]
         shape = shape_of(batch)
         if shape not in self.graphs:
             if len(self.graphs) == GRAPHS:
@@ -68,10 +73,10 @@ class Captured:
         graph = self.graphs[shape]
         for place, tensor in zip(tensors_of(graph.batch), tensors_of(batch), strict=True):
             place.copy_(tensor, non_blocking=True)
-        self.factor.fill_(1 / max(1, batch.count))
+        self.factor.fill_(factor)
         graph.graph.replay()
-        for parameter, gradient in zip(self.parameters, graph.gradients, strict=True):
-            parameter.grad = gradient
+        for parameter, earlier, gradient in zip(self.parameters, before, graph.gradients, strict=True):
+            parameter.grad = gradient if earlier is None else earlier if gradient is None else earlier.add_(gradient)
         return graph.mean.clone()  # the place is written again by the next replay
 
     def _capture(self, batch: Batch) -> _Graph:

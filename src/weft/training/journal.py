@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from weft.errors import Fault
-from weft.training.events import Ended, Event, Validated
+from weft.training.events import Ended, Event, Saving, Validated
 from weft.training.step import Awaited, Step
 
 EVERY = 10
@@ -21,12 +22,14 @@ class Journal:
     """Writes events to a file, a JSON object per line; `seconds` counts from the start.
 
     An update whose numbers are still on the device is written when they have arrived, at the latest before the next
-    validation.
+    validation. A run that goes on keeps the first `length` bytes of its file and the `seconds` that it took so far.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, length: int = 0, seconds: float = 0.0) -> None:
         self.path = path
-        self.began = time.monotonic()
+        self.began = time.monotonic() - seconds
+        if path.exists() and path.stat().st_size > length:
+            os.truncate(path, length)
         self.file: IO[str] | None = None
         self.awaited = Awaited()
 
@@ -48,6 +51,9 @@ class Journal:
             case Validated():
                 self._steps(self.awaited.all())
                 self._line(step=event.step, valid=event.metrics, best=event.best)
+            case Saving():
+                self._steps(self.awaited.all())
+                self._sync()
             case Ended():
                 self._steps(self.awaited.all())
             case _:
@@ -65,11 +71,21 @@ class Journal:
 
     def _line(self, **values: Any) -> None:
         values["seconds"] = round(time.monotonic() - self.began, 3)
-        try:
+        with self._writing():
             if self.file is None:
                 self.file = self.path.open("a", encoding="utf-8", newline="\n")
             self.file.write(json.dumps(values) + "\n")
             self.file.flush()
+
+    def _sync(self) -> None:
+        with self._writing():
+            if self.file is not None:
+                os.fsync(self.file.fileno())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise Fault(
                 f"cannot be written: {error.strerror}", where=str(self.path), cure="is the disk full?"

@@ -1,13 +1,16 @@
-"""Optimizers and learning-rate schedules, by the names a config file uses."""
+"""Optimizers by the names a config file uses, and which parameters they leave alone."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 from torch import nn
+
+from weft.errors import ConfigError
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -35,44 +38,29 @@ def build_optimizer(
     return OPTIMIZERS[kind]([group for group in groups if group["params"]], lr=rate, **extra)
 
 
-Schedule = Callable[[int], float]
-"""From the number of the update, counted from 1, to the share of the peak rate it uses."""
+def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
+    """Keep the parameters whose names match a pattern as they are; gives how many numbers that is.
+
+    They get no gradient, and an optimizer built afterwards keeps nothing for them. A tied parameter has several names,
+    and any of them freezes it.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for pattern in patterns:
+        matched = [parameter for name, parameter in named.items() if fnmatchcase(name, pattern)]
+        if not matched:
+            raise ConfigError(
+                "no parameter has such a name", where=f'train.freeze = ["{pattern}"]', cure=_near(pattern, named)
+            )
+        for parameter in matched:
+            parameter.requires_grad_(False)
+    if patterns and not any(parameter.requires_grad for parameter in named.values()):
+        shown = ", ".join(f'"{pattern}"' for pattern in patterns)
+        raise ConfigError("nothing is left to learn", where=f"train.freeze = [{shown}]", cure="freeze less")
+    return sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
 
 
-def constant(warmup: int, total: int) -> Schedule:
-    """Rise over `warmup` updates, then stay."""
-    return lambda step: _rise(step, warmup)
-
-
-def cosine(warmup: int, total: int) -> Schedule:
-    """Rise, then fall to zero at `total` along half a cosine: (1 + cos(π p)) / 2 with p the share of the way."""
-    span = max(1, total - warmup)
-    return lambda step: _rise(step, warmup) * 0.5 * (1 + math.cos(math.pi * _clip((step - warmup) / span)))
-
-
-def linear(warmup: int, total: int) -> Schedule:
-    """Rise, then fall to zero at `total` along a straight line."""
-    span = max(1, total - warmup)
-    return lambda step: _rise(step, warmup) * (1 - _clip((step - warmup) / span))
-
-
-def inverse_sqrt(warmup: int, total: int) -> Schedule:
-    """Rise, then fall as √(warmup / step)."""
-    start = max(1, warmup)
-    return lambda step: _rise(step, warmup) * math.sqrt(start / max(step, start))
-
-
-def _rise(step: int, warmup: int) -> float:
-    return min(1.0, step / warmup) if warmup else 1.0
-
-
-def _clip(share: float) -> float:
-    return min(1.0, max(0.0, share))
-
-
-SCHEDULES: dict[str, Callable[[int, int], Schedule]] = {
-    "constant": constant,
-    "cosine": cosine,
-    "inverse_sqrt": inverse_sqrt,
-    "linear": linear,
-}
+def _near(pattern: str, named: dict[str, nn.Parameter]) -> str:
+    """The nearest names, or the parts of the model, which are few enough to be listed."""
+    near = get_close_matches(pattern.strip("*."), named, n=3, cutoff=0.5)
+    parts = sorted({f"{name.split('.')[0]}.*" if "." in name else name for name in named})
+    return f"near are {', '.join(near)}" if near else f"choose from {', '.join(parts)}"

@@ -82,7 +82,7 @@ class Watch:
                 console=self.console,
                 transient=True,
             )
-            self.job = self.bar.add_task("training", total=event.steps, state="")
+            self.job = self.bar.add_task("training", total=event.steps, completed=event.done, state="")
             self.bar.start()
 
     def _step(self, step: Step) -> None:

@@ -7,6 +7,7 @@ written under another name and renamed, so that processes that start together ca
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import platform
@@ -15,8 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
+
+from weft import cache
 
 OPTIONS: tuple[str, ...] = (
     "-O3",
@@ -37,7 +39,7 @@ class NoCompiler(Exception):
     """Why nothing can be compiled here."""
 
 
-@cache
+@functools.cache
 def compile_library(text: str) -> ctypes.CDLL:
     """The library of a C source, from the cache or from the compiler; raises NoCompiler."""
     compiler = find_compiler()
@@ -55,7 +57,7 @@ def compile_library(text: str) -> ctypes.CDLL:
     raise NoCompiler(f"{library} cannot be loaded: {problem}")
 
 
-@cache
+@functools.cache
 def find_compiler() -> tuple[str, ...]:
     """$CC with its arguments, or the first of cc, gcc and clang."""
     if os.name != "posix":
@@ -68,22 +70,13 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def cache_folder() -> Path:
-    """Where compiled libraries are kept: $WEFT_CACHE, or the user's cache; nobody else may write there."""
-    try:
-        base = os.environ.get("WEFT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft")
-        folder = Path(base) / "recurrence"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        info = folder.stat()
-        if info.st_uid == os.getuid() and not info.st_mode & 0o022 and os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):  # no such place, or no home at all
-        pass
-    return _private_folder()
+    """Where compiled libraries are kept; nobody else may write there."""
+    return cache.cache_folder("recurrence") or _private_folder()
 
 
-@cache
+@functools.cache
 def _private_folder() -> Path:
-    """For a home that cannot be written or is not ours alone: compiled again in each process, but safe."""
+    """For a cache that is off, cannot be written or is not ours alone: compiled again in each process, but safe."""
     import atexit
 
     folder = tempfile.mkdtemp(prefix="weft-")
@@ -91,7 +84,7 @@ def _private_folder() -> Path:
     return Path(folder)
 
 
-@cache
+@functools.cache
 def _surroundings(compiler: tuple[str, ...]) -> tuple[str, ...]:
     version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout
     return (version, *OPTIONS, sys.platform, platform.machine(), _processor())

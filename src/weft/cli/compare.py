@@ -1,0 +1,107 @@
+"""weft compare RUN…"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli.imports import Imports, read_imports
+
+if TYPE_CHECKING:
+    from weft.compare import Comparison
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; the others are compared with the first.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            help="Measure all runs on this file, with intervals of the differences. Twice for parallel text.",
+            metavar="FILE",
+        ),
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="Only this score.", show_default="all")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the learning curves into this file.", metavar="FILE.svg|png|html")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    imports: Imports = None,
+) -> None:
+    """Runs side by side: scores, cost, and the settings in which they differ.
+
+    Without --data the scores are those of the reports: on test data if all runs have some, else on validation data.
+
+    Examples: weft compare runs/lm-1 runs/lm-2
+
+    weft compare runs/small runs/wide --data test.tsv --metric bleu --plot curves.svg
+    """
+    from weft.cli.output import note, print_json
+    from weft.compare import compare as compare_runs
+    from weft.run.curves import check_format
+
+    if plot is not None:
+        check_format(plot)
+    files = data[0] if data and len(data) == 1 else data
+    found = compare_runs(runs, data=files, metric=metric, device=device, cells=read_imports(imports))
+    if json:
+        print_json({"measured_on": found.measured_on, "runs": [run.tree() for run in found.runs], "notes": found.notes})
+    else:
+        show(found)
+    for line in found.notes if not json else ():
+        note(f"[yellow]note[/] {line}")
+    if plot is not None:
+        overlay(runs, metric, plot)
+        note(f"learning curves: [bold]{plot}[/]")
+
+
+def show(found: Comparison) -> None:
+    """One row for each run; below it the settings, and how sure the differences are."""
+    from weft.cli.output import print_table
+    from weft.training.progress import show_metric
+
+    metrics = list(dict.fromkeys(name for run in found.runs for name in run.metrics))
+    rows = [
+        [
+            run.name,
+            *(show_metric(name, run.metrics[name]) if name in run.metrics else "—" for name in metrics),
+            *(f"{value:,.0f}" if value is not None else "—" for value in (run.parameters, run.seconds)),
+            f"{run.tokens_per_second:,.0f}" if run.tokens_per_second is not None else "—",
+        ]
+        for run in found.runs
+    ]
+    print_table(["run", *metrics, "parameters", "seconds", "tokens/s"], rows, title=f"scores on {found.measured_on}")
+    if paths := list(found.runs[0].settings):
+        body = [[path, *(show_setting(run.settings[path]) for run in found.runs)] for path in paths]
+        print_table(["setting", *(run.name for run in found.runs)], body, title="settings that differ")
+    if any(run.differences for run in found.runs):
+        body = [[name, *(show_interval(name, run.differences.get(name)) for run in found.runs[1:])] for name in metrics]
+        title = f"difference to {found.runs[0].name} [95% interval], * excludes zero"
+        print_table(["score", *(run.name for run in found.runs[1:])], body, title=title)
+
+
+def show_setting(value: object) -> str:
+    return "—" if value is None else str(value)
+
+
+def show_interval(name: str, interval: Any) -> str:
+    """+1.20 [+0.40, +2.10] *, in points of a hundred for shares."""
+    from weft.training.progress import PERCENT
+
+    if interval is None:
+        return "—"
+    scale = 100 if name in PERCENT else 1
+    digits = 2 if name in PERCENT or name in ("bleu", "chrf") else 3
+    difference, low, high = (f"{scale * value:+.{digits}f}" for value in interval)
+    return f"{difference} [{low}, {high}] {'*' if interval.sure else ' '}"
+
+
+def overlay(runs: list[Path], metric: str | None, path: Path) -> None:
+    """The learning curves of all runs in one picture."""
+    from weft.run.curves import chart, draw, own_metric, read_curve
+
+    curves = {str(folder): read_curve(folder) for folder in runs}
+    draw(chart(curves, metric=metric or own_metric(runs[0], curves[str(runs[0])])), path)

@@ -1,0 +1,7 @@
+"""Runs side by side: their scores, the settings that differ, and how sure a difference is."""
+
+from weft.compare.bootstrap import SAMPLES, Interval, paired_intervals
+from weft.compare.comparison import Compared, Comparison, compare
+from weft.compare.tally import Tally, tally
+
+__all__ = ["SAMPLES", "Compared", "Comparison", "Interval", "Tally", "compare", "paired_intervals", "tally"]

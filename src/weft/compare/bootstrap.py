@@ -1,0 +1,75 @@
+"""The paired bootstrap: how far a difference between two runs would move with other examples of the same kind.
+
+Examples are drawn anew with replacement, the same ones for every run, and each draw is scored; the middle 95% of the
+differences are the interval. What a draw cannot tell is chance in training: for that, train with other seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from weft.compare.tally import Numbers, Tally
+from weft.errors import DataError
+
+SAMPLES = 1000
+COVERAGE = 95
+FEW = 30
+"""Records below which rows are drawn instead, where all runs cut the text alike."""
+
+
+class Interval(NamedTuple):
+    """A difference and where 95% of the draws lie."""
+
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def sure(self) -> bool:
+        """Zero lies outside."""
+        return self.low > 0 or self.high < 0
+
+
+def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int = 0) -> list[dict[str, Interval]]:
+    """For each tally after the first: the difference of each score to that of the first. All are of the same file."""
+    units = _units(tallies)
+    size = len(units[0].numbers)
+    random = np.random.default_rng(seed)
+    draws: list[list[dict[str, float]]] = [[] for _ in units]
+    for _ in range(samples):
+        weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
+        for found, unit in zip(draws, units, strict=True):
+            found.append(unit.score(weights @ unit.numbers))
+    first = units[0].metrics()
+    return [
+        {
+            name: _interval(value - first[name], [b[name] - a[name] for a, b in zip(draws[0], drawn, strict=True)])
+            for name, value in unit.metrics().items()
+            if name in first
+        }
+        for unit, drawn in zip(units[1:], draws[1:], strict=True)
+    ]
+
+
+def _interval(difference: float, draws: Sequence[float]) -> Interval:
+    tail = (100 - COVERAGE) / 2
+    low, high = np.percentile(draws, [tail, 100 - tail])
+    return Interval(difference, float(low), float(high))
+
+
+def _units(tallies: Sequence[Tally]) -> list[Tally]:
+    """The same examples in every tally: records, or the rows of a text that is too few records to draw from."""
+    records = [tally.by_record() for tally in tallies]
+    sizes = [len(unit.numbers) for unit in records]
+    if len(set(sizes)) > 1:
+        raise DataError(
+            f"the runs read {', '.join(map(str, sizes))} examples from the same file",
+            cure="compare runs that read the file alike: data.unit, data.text, …",
+        )
+    rows = {len(tally.numbers) for tally in tallies}
+    if sizes[0] < FEW and len(rows) == 1 and rows.pop() > sizes[0]:
+        return list(tallies)
+    return records

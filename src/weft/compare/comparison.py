@@ -1,0 +1,127 @@
+"""The table of several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.compare.bootstrap import Interval, paired_intervals
+from weft.compare.tally import tally
+from weft.config import Config, difference
+from weft.config.tree import flatten
+from weft.errors import ConfigError, RunError, did_you_mean
+from weft.nn import CellClass
+from weft.run import load, load_config
+from weft.run.folder import read_json
+from weft.run.save import REPORT
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One run: its scores, what it cost, its value of every setting in which the runs differ, and its differences to
+    the first run where they were drawn."""
+
+    name: str
+    metrics: dict[str, float]
+    parameters: int | None
+    seconds: float | None
+    tokens_per_second: float | None
+    settings: dict[str, Any]
+    differences: dict[str, Interval] = field(default_factory=dict)
+
+    def tree(self) -> dict[str, Any]:
+        """As plain values."""
+        differences = {name: interval._asdict() for name, interval in self.differences.items()}
+        return {**vars(self), "differences": differences}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs in the order they were given, what their scores were measured on, and what a reader should know."""
+
+    measured_on: str
+    runs: list[Compared]
+    notes: list[str]
+
+
+def compare(
+    folders: Sequence[Path],
+    *,
+    data: str | list[str] | None = None,
+    metric: str | None = None,
+    device: str = "auto",
+    cells: Mapping[str, CellClass] | None = None,
+) -> Comparison:
+    """Scores from the reports, or with `data` measured now, with intervals of the differences to the first run.
+
+    `metric` keeps one score.
+    """
+    names = [str(folder) for folder in folders]
+    if len(set(names)) < len(names):
+        raise ConfigError("a run is named twice", where=" ".join(names))
+    configs = [load_config(folder, cells=cells) for folder in folders]
+    if len({config.task for config in configs}) > 1:
+        tasks = ", ".join(f"{name}: {config.task}" for name, config in zip(names, configs, strict=True))
+        raise RunError("runs of different tasks have no score in common", where=tasks)
+    reports = [read_json(folder / REPORT) if (folder / REPORT).exists() else {} for folder in folders]
+    notes = _notes(configs, reports, data)
+    differences: list[dict[str, Interval]] = [{} for _ in folders]
+    if data is None:
+        part = "test" if all("test" in report for report in reports) else "valid"
+        scores = [_scores(name, report, part) for name, report in zip(names, reports, strict=True)]
+    else:
+        part = data if isinstance(data, str) else " ".join(data)
+        tallies = [tally(load(folder, device=device, cells=cells), data) for folder in folders]
+        scores = [found.metrics() for found in tallies]
+        differences[1:] = paired_intervals(tallies)
+    if metric is not None:
+        scores = [{metric: _pick(found, metric)} for found in scores]
+        differences = [{metric: found[metric]} if found else {} for found in differences]
+    settings = differing_settings(configs)
+    runs = [
+        Compared(
+            name,
+            metrics,
+            report.get("parameters"),
+            report.get("seconds"),
+            report.get("tokens_per_second"),
+            {path: values[number] for path, values in settings.items()},
+            differences[number],
+        )
+        for number, (name, metrics, report) in enumerate(zip(names, scores, reports, strict=True))
+    ]
+    return Comparison(part, runs, notes)
+
+
+def differing_settings(configs: Sequence[Config]) -> dict[str, list[Any]]:
+    """Every setting that is not the same in all runs, with its value in each; None where a run has no such setting."""
+    paths = dict.fromkeys(path for other in configs[1:] for path, *_ in difference(configs[0], other))
+    trees = [dict(flatten(config.tree())) for config in configs]
+    return {path: [tree.get(path) for tree in trees] for path in paths}
+
+
+def _notes(configs: Sequence[Config], reports: Sequence[Mapping[str, Any]], data: object) -> list[str]:
+    notes = []
+    if data is None:
+        notes.append("intervals of the differences need examples: --data FILE measures all runs on it")
+        tested = [(config.data.test or config.data.valid or config.data.train) for config in configs]
+        if any(files != tested[0] for files in tested):
+            notes.append("the runs were measured on different files, so their scores do not compare; use --data FILE")
+    units = [report.get("details", {}).get("valid", {}).get("perplexity_unit") for report in reports]
+    if any(unit != units[0] for unit in units):
+        notes.append("the tokens differ, and with them loss and perplexity; compare bits_per_character")
+    return notes
+
+
+def _scores(name: str, report: Mapping[str, Any], part: str) -> dict[str, float]:
+    if part not in report:
+        raise RunError("has no scores in its report", where=name, cure="its training did not end; --data FILE measures")
+    return dict(report[part])
+
+
+def _pick(scores: Mapping[str, float], metric: str) -> float:
+    if metric not in scores:
+        raise ConfigError(f'"{metric}" is not measured here', where="--metric", cure=did_you_mean(metric, scores))
+    return scores[metric]

@@ -1,0 +1,76 @@
+"""What files hold, as a short name for it.
+
+Reading two gigabytes to name them takes seconds, so the name is remembered beside the path, size, inode and time of the
+last change, and a file in which all of these are the same is not read again. A program that changes a file and sets its
+time back deceives this; WEFT_CACHE=off reads everything anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from weft.data.sources import STDIN, Paths, each_path
+from weft.data.store import write_whole
+
+SETTLED = 2.0
+"""Seconds since the last change after which the next one surely has another time, on every file system."""
+
+
+class Stamp(NamedTuple):
+    """What can be known of a file without reading it."""
+
+    path: str
+    name: str
+    """What of the name matters to readers: the endings, or in a folder all of it."""
+    size: int
+    inode: int
+    changed: int
+
+
+def stamps(path: Paths) -> list[Stamp] | None:
+    """Of every file that `path` means, those of a folder included; None where one cannot be looked at."""
+    found: list[Stamp] = []
+    try:
+        for name in each_path(path):
+            if name == STDIN:
+                return None
+            top = Path(name).absolute()
+            for file in sorted(top.iterdir()) if top.is_dir() else [top]:
+                info = file.stat()
+                matters = file.name if top.is_dir() else "".join(file.suffixes[-2:]).lower()
+                found.append(Stamp(str(file), matters, info.st_size, info.st_ino, info.st_mtime_ns))
+    except OSError:
+        return None
+    return found
+
+
+def identify(files: list[Stamp], memory: Path) -> str | None:
+    """A name for the bytes of these files, and for the endings by which they are read; None if they cannot be read.
+
+    `memory` is the folder where names of single files are remembered.
+    """
+    try:
+        parts = [(file.name, _identify(file, memory)) for file in files]
+    except OSError:
+        return None
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _identify(file: Stamp, memory: Path) -> str:
+    note = memory / f"{hashlib.sha256(file.path.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+    try:
+        known = json.loads(note.read_text(encoding="utf-8"))
+        if known["stamp"] == list(file):
+            return str(known["content"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not remembered, or damaged
+    settled = time.time() - file.changed / 1e9 > SETTLED
+    with Path(file.path).open("rb") as stream:
+        content = hashlib.file_digest(stream, "sha256").hexdigest()
+    if settled:
+        write_whole(note, json.dumps({"stamp": file, "content": content}))
+    return content

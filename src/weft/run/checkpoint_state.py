@@ -1,0 +1,117 @@
+"""What a checkpoint holds besides weights: a tree of plain values and tensors, in a JSON file and a safetensors file.
+
+In the JSON a tensor is `{"$tensor": its name in the other file}` and a tuple is `{"$tuple": [...]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from weft.run.folder import read_json
+from weft.tasks import Tree
+
+PLAIN, TENSORS = "state.json", "state.safetensors"
+TENSOR, TUPLE = "$tensor", "$tuple"
+
+
+class Stateful(Protocol):
+    """A part of a training that remembers something from update to update."""
+
+    def state(self) -> Tree:
+        """What it remembers: tables, lists, tuples, tensors, plain values."""
+        ...
+
+    def restore(self, state: Tree) -> None:
+        """Go on from there."""
+        ...
+
+
+def write_state(folder: Path, state: Tree) -> None:
+    tensors: dict[str, Tensor] = {}
+    text = json.dumps(_pack(state, "", tensors), ensure_ascii=False, indent=2)
+    (folder / PLAIN).write_text(text + "\n", encoding="utf-8")
+    save_file(tensors, folder / TENSORS)
+
+
+def read_state(folder: Path) -> Tree:
+    found: Tree = _unpack(read_json(folder / PLAIN), load_file(folder / TENSORS))
+    return found
+
+
+def _pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        # A file has each memory once, so no two tensors in it may share theirs.
+        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {TENSOR: path}
+    if isinstance(value, Mapping):
+        return {str(key): _pack(item, f"{path}/{key}" if path else str(key), tensors) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_pack(item, f"{path}/{number}", tensors) for number, item in enumerate(value)]
+        return items if isinstance(value, list) else {TUPLE: items}
+    return value
+
+
+def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(value, dict):
+        if TENSOR in value:
+            return tensors[value[TENSOR]].clone()  # the file is mapped, and may be gone before the tensor
+        if TUPLE in value:
+            return tuple(_unpack(item, tensors) for item in value[TUPLE])
+        return {key: _unpack(item, tensors) for key, item in value.items()}
+    return [_unpack(item, tensors) for item in value] if isinstance(value, list) else value
+
+
+class Chance:
+    """The random numbers of python, numpy, torch and every CUDA device."""
+
+    def state(self) -> Tree:
+        version, numbers, gauss = random.getstate()
+        kind, keys, *rest = np.random.get_state()
+        return {
+            "python": (version, torch.tensor(numbers), gauss),
+            "numpy": (kind, torch.from_numpy(np.asarray(keys, dtype=np.int64)), *rest),
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        }
+
+    def restore(self, state: Tree) -> None:
+        version, numbers, gauss = state["python"]
+        random.setstate((version, tuple(numbers.tolist()), gauss))
+        kind, keys, *rest = state["numpy"]
+        np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))
+        torch.set_rng_state(state["torch"])
+        if len(state["cuda"]) == torch.cuda.device_count():
+            torch.cuda.set_rng_state_all(state["cuda"])
+
+
+class Moments:
+    """What an optimizer keeps for each parameter, by the parameter's name.
+
+    Its settings are not part of it: they are those of the configuration, and the rate is the schedule's.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        self.parameters = {
+            names[parameter]: parameter for group in optimizer.param_groups for parameter in group["params"]
+        }
+
+    def state(self) -> Tree:
+        state = self.optimizer.state
+        return {name: dict(state[parameter]) for name, parameter in self.parameters.items() if parameter in state}
+
+    def restore(self, state: Tree) -> None:
+        numbers = {name: number for number, name in enumerate(self.parameters)}
+        groups = self.optimizer.state_dict()["param_groups"]
+        moments = {numbers[name]: values for name, values in state.items()}
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})

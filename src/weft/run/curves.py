@@ -1,0 +1,200 @@
+"""Learning curves: one chart specification from the journals of runs, drawn as SVG, PNG or an offline page.
+
+The picture has two parts side by side: the loss of training and validation, and the validation metric of the task.
+With several runs each has its colour; the loss of training is then the faint line of the same colour.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.catalog import TASKS
+from weft.errors import ConfigError, RunError, WeftError, did_you_mean
+from weft.run.folder import JOURNAL, read_json, write_file
+from weft.run.save import CONFIG
+
+if TYPE_CHECKING:
+    import altair
+
+CURVES = "curves.svg"
+
+FORMATS = (".svg", ".png", ".html")
+
+MOST_POINTS = 400
+"""Points of one line; of more, neighbours are averaged, which a screen could not tell apart."""
+
+PALETTE = ["#1f6fb4", "#d9622b", "#2c8c57", "#8d5bb0", "#b8487f", "#7a6a1e", "#3a9ea5", "#5b6770"]
+"""Colours that stay apart for most kinds of colour vision and on grey paper."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a journal says over time: the loss of training, and the scores of each validation."""
+
+    train: list[tuple[int, float]]
+    valid: list[tuple[int, dict[str, float]]]
+
+    @property
+    def metrics(self) -> list[str]:
+        return list(self.valid[0][1]) if self.valid else []
+
+
+def read_curve(folder: Path) -> Curve:
+    """The journal of a run; a last line that was cut off is left out."""
+    path = folder / JOURNAL
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"cannot be read: {error.strerror}", where=str(path), cure="is it a run of weft?") from None
+    train: list[tuple[int, float]] = []
+    valid: list[tuple[int, dict[str, float]]] = []
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            raise RunError("is not a line of a journal", where=f"{path}:{number}") from None
+        if "valid" in event:
+            valid.append((event["step"], event["valid"]))
+        elif "loss" in event:
+            train.append((event["step"], event["loss"]))
+    return Curve(_thin(train), valid)
+
+
+def _thin(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most `MOST_POINTS`, each the mean of its neighbours."""
+    if len(points) <= MOST_POINTS:
+        return points
+    parts = np.array_split(np.asarray(points), MOST_POINTS)
+    return [(round(float(step)), float(loss)) for step, loss in (part.mean(0) for part in parts)]
+
+
+def can_draw() -> bool:
+    """Whether the extra for pictures is installed."""
+    return find_spec("altair") is not None and find_spec("vl_convert") is not None
+
+
+def draw_curves(folder: Path) -> Path | None:
+    """`curves.svg` of the run in the folder; None where the extra is not installed or nothing was validated yet."""
+    if not can_draw() or not (folder / JOURNAL).exists():
+        return None
+    curve = read_curve(folder)
+    if not curve.valid:
+        return None
+    return draw(chart({"": curve}, metric=own_metric(folder, curve)), folder / CURVES)
+
+
+def own_metric(folder: Path, curve: Curve) -> str:
+    """The metric that picked the best model, as far as the folder tells."""
+    if not curve.metrics:
+        raise RunError("was never validated, so there is nothing to draw", where=str(folder), cure="train it longer")
+    tree = read_json(folder / CONFIG)
+    wanted = tree.get("train", {}).get("metric")
+    # A tagger measures spans where its tags mark them, which only the data could tell.
+    names = [wanted] if wanted else ["span_f1", TASKS[tree["task"]].metric]
+    return next((name for name in names if name in curve.metrics), curve.metrics[0])
+
+
+def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
+    """The specification for runs by their names; a single one may have the name ""."""
+    import altair
+
+    for name, curve in curves.items():
+        if metric not in curve.metrics:
+            known = did_you_mean(metric, curve.metrics) if curve.metrics else "train it longer"
+            raise ConfigError(f'"{metric}" was not measured in validation', where=name or "the run", cure=known)
+    several = len(curves) > 1
+    panels = [_panel(curves, "loss", several=several)]
+    if metric != "loss":
+        panels.append(_panel(curves, metric, several=several))
+    whole: altair.HConcatChart = (
+        altair.hconcat(*panels, spacing=28)
+        .resolve_scale(color="shared" if several else "independent")
+        .configure_view(stroke=None)
+        .configure_axis(gridColor="#e4e6ea", domain=False, tickColor="#c9ccd2", labelColor="#4a4f57", grid=True)
+        .configure_axisX(grid=False, domain=True, domainColor="#c9ccd2")
+        .configure_legend(orient="top", title=None, labelLimit=320, symbolType="stroke", symbolOpacity=1)
+        .configure_title(anchor="start", fontSize=13, fontWeight="bold", color="#24272c")
+    )
+    return whole
+
+
+def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair.LayerChart:
+    """One measure over the updates: dots and a line for validation, and for the loss a fainter line of training."""
+    import altair
+
+    points: list[dict[str, Any]] = []
+    for name, curve in curves.items():
+        valid = [(step, scores[metric]) for step, scores in curve.valid if metric in scores]
+        parts = {"validation": valid, "training": curve.train if metric == "loss" else []}
+        points += [
+            {"step": step, "value": value, "part": part, "run": name}
+            for part, line in parts.items()
+            for step, value in line
+            if math.isfinite(value)  # a perplexity may be too large to hold
+        ]
+    names = list(curves) if several else ["training", "validation"]
+    colours = [PALETTE[number % len(PALETTE)] for number in range(len(names))] if several else ["#9aa3ad", PALETTE[0]]
+    legend = altair.Legend() if several or metric == "loss" else None
+    title = "loss" if metric == "loss" else f"validation {metric.replace('_', ' ')}"
+    last = max(step for curve in curves.values() for step, _ in [*curve.train, *curve.valid])
+    base = altair.Chart(altair.InlineData(values=points), title=title).encode(
+        x=altair.X(
+            "step:Q",
+            title="update",
+            scale=altair.Scale(domain=[0, last]),
+            axis=altair.Axis(tickCount=6, format="~s", titleFontWeight="normal"),
+        ),
+        y=altair.Y("value:Q", title=None, scale=altair.Scale(zero=False, nice=True)),
+        color=altair.Color(
+            "run:N" if several else "part:N", scale=altair.Scale(domain=names, range=colours), legend=legend
+        ),
+        tooltip=["run:N", "part:N", "step:Q", altair.Tooltip("value:Q", format=".4f")],
+    )
+    training = base.transform_filter("datum.part == 'training'").mark_line(
+        strokeWidth=1.2, opacity=0.4 if several else 1.0
+    )
+    validation = base.transform_filter("datum.part == 'validation'").mark_line(
+        strokeWidth=2, point=altair.OverlayMarkDef(size=22)
+    )
+    layers = [training, validation] if metric == "loss" else [validation]
+    return altair.LayerChart(layer=layers).properties(width=340, height=240)
+
+
+def draw(picture: altair.HConcatChart, path: Path) -> Path:
+    """Write the picture in the format that the name of the file asks for."""
+    check_format(path)
+    import vl_convert
+
+    specification = picture.to_dict()
+
+    def write(temporary: Path) -> None:
+        match path.suffix:
+            case ".svg":
+                temporary.write_text(vl_convert.vegalite_to_svg(specification), encoding="utf-8")
+            case ".png":
+                temporary.write_bytes(vl_convert.vegalite_to_png(specification, scale=2.0))
+            case _:
+                temporary.write_text(vl_convert.vegalite_to_html(specification, bundle=True), encoding="utf-8")
+
+    write_file(path, write)
+    return path
+
+
+def check_format(path: Path) -> None:
+    """Before any work: the ending is one that can be drawn, and the extra is there."""
+    if path.suffix not in FORMATS:
+        raise ConfigError(
+            f"cannot draw {path.suffix or 'a file without an ending'}",
+            where=str(path),
+            cure=f"name it {', '.join(f'*{ending}' for ending in FORMATS)}",
+        )
+    if not can_draw():
+        raise WeftError("pictures need altair and vl-convert", where=str(path), cure="pip install 'weft[plot]'")

@@ -1,0 +1,190 @@
+"""A rehearsal of a training: everything is built and a few updates are made, nothing is written.
+
+The first update has the largest batch, so a lack of memory shows in seconds and not in the middle of the night.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from weft.data import Batches, PackedBatches
+from weft.errors import Fault
+from weft.evaluate import BATCH_TOKENS
+from weft.run.learning import Learning
+from weft.run.preparation import Prepared
+from weft.run.report import count_parameters, describe
+from weft.run.stream import Place, Plan, build_plan
+from weft.run.training import EVALUATE_EVERY
+from weft.training import Streams, choose_device, compile_model, freeze, keep_memory, set_seed, set_threads
+from weft.training.compilation import Compilation
+
+WARM, TYPICAL = 2, 8
+"""Updates after the largest one: those that are not timed, and those that are."""
+
+SECONDS = 20.0
+"""Time after which no further update is made, as long as one was timed."""
+
+
+class Largest(NamedTuple):
+    """The largest batch of an epoch: its number, its rows, and the tokens of the longest of them."""
+
+    place: int
+    rows: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a training will take. Times are guesses from a few updates; the pace of later ones differs a little."""
+
+    parameters: int
+    device: str
+    updates: int
+    rows: int
+    """Examples in the largest batch."""
+    longest: int
+    """Tokens of its longest example."""
+    memory: int
+    """Bytes at the peak: of the process, or of the GPU."""
+    update_seconds: float
+    validations: int
+    validation_seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """All updates and validations, if nothing stops the training early."""
+        return self.updates * self.update_seconds + self.validations * self.validation_seconds
+
+    def lines(self) -> list[str]:
+        """As a person reads it."""
+        return [
+            *(f"note {note}" for note in self.notes),
+            f"{self.parameters:,} parameters on {self.device}",
+            f"largest batch: {self.rows:,} examples, the longest of {self.longest:,} tokens; it fits",
+            f"memory at the peak: {self.memory / 2**30:.2f} GiB",
+            f"an update: {show_seconds(self.update_seconds)}; a validation: {show_seconds(self.validation_seconds)}",
+            f"in all: {self.updates:,} updates and {self.validations:,} validations, about "
+            f"{show_seconds(self.seconds)} unless it stops early",
+        ]
+
+
+def dry_run(prepared: Prepared) -> DryRun:
+    """Build model and optimizer, make the largest update and some typical ones, score a batch of validation data."""
+    config, task, settings = prepared.config, prepared.task, prepared.config.train
+    set_seed(config.seed)
+    set_threads(settings.threads)
+    keep_memory()
+    device = choose_device(settings.device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    model = task.build(config.model, task.codec).to(device)
+    freeze(model, settings.freeze)
+    plan = build_plan(model, prepared.train, settings, seed=config.seed)
+    per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
+    total = settings.steps or (settings.epochs or 1) * per_epoch
+    every = settings.evaluate_every or min(per_epoch, EVALUATE_EVERY)
+    compilation = compile_model(model, settings.compile, device=device, updates=total)
+    learning = Learning(task, model, prepared.train, plan, config=config, total=total)
+    largest = find_largest(plan, prepared.train.lengths)
+    learning.stream.start = Place(0, largest.place)
+    try:
+        update_seconds = time_updates(learning, device)
+        validation_seconds = time_validation(prepared, model, compilation, device)
+    except torch.OutOfMemoryError:
+        size = f"{largest.rows:,} examples of up to {largest.longest:,} tokens"
+        raise Fault(
+            f"{size} do not fit into the memory of {describe(device)}",
+            where=f"train.batch_tokens = {settings.batch_tokens}",
+            cure="lower it, and raise train.accumulate by the same factor",
+        ) from None
+    return DryRun(
+        parameters=count_parameters(model),
+        device=describe(device),
+        updates=total,
+        rows=largest.rows,
+        longest=largest.longest,
+        memory=peak_memory(device),
+        update_seconds=update_seconds,
+        validations=-(-total // every),
+        validation_seconds=validation_seconds,
+        notes=(*prepared.notes, *compilation.notes),
+    )
+
+
+def find_largest(plan: Plan, lengths: NDArray[np.integer[Any]]) -> Largest:
+    """The batch of the first epoch with the most positions, padding counted where there is some.
+
+    `lengths` of all examples (N,), or of both sides of each (N, 2).
+    """
+    if isinstance(plan, Streams):
+        return Largest(0, plan.count, min(plan.truncate, plan.length))
+    epoch = plan.epoch(0)
+    sides = lengths[:, None] if lengths.ndim == 1 else lengths
+    packed = isinstance(plan, PackedBatches)
+    sizes = [int(sides[rows].sum() if packed else len(rows) * sides[rows].max(0).sum()) for rows in epoch]
+    place = int(np.argmax(sizes))
+    return Largest(place, len(epoch[place]), int(sides[epoch[place]].max()))
+
+
+def time_updates(learning: Learning, device: torch.device) -> float:
+    """Seconds of a typical update, its batch included."""
+    began = start = time.perf_counter()
+    timed = 0
+    for made, _ in enumerate(learning.steps(), 1):
+        if made == 1 + WARM:
+            synchronize(device)
+            start = time.perf_counter()
+        timed = made - 1 - WARM
+        if timed == TYPICAL or (timed > 0 and time.perf_counter() - began > SECONDS):
+            break
+    synchronize(device)
+    return (time.perf_counter() - start) / timed
+
+
+def time_validation(prepared: Prepared, model: nn.Module, compilation: Compilation, device: torch.device) -> float:
+    """Seconds of a validation: the first batch, which has the longest rows, warms up; then one from the middle."""
+    task, examples = prepared.task, prepared.valid
+    batches = Batches(examples.lengths, batch_tokens=BATCH_TOKENS).in_order()
+    scores, seconds = task.scores(), 0.0
+    model.eval()
+    with compilation.measuring(), torch.inference_mode():
+        for rows in (batches[0], batches[len(batches) // 2]):
+            synchronize(device)
+            began = time.perf_counter()
+            batch = task.collate(examples, rows).to(device)
+            decode = prepared.config.decode.greedy()
+            task.measure(model, batch, scores, records=examples.pick(rows), decode=decode)
+            synchronize(device)
+            seconds = time.perf_counter() - began
+    return seconds * len(batches)
+
+
+def synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes that the GPU's allocator took at most; elsewhere those that the process did."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def show_seconds(seconds: float) -> str:
+    """In the unit that leaves a number of two or three digits."""
+    for unit, size in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{1000 * seconds:.0f} ms"

@@ -1,0 +1,156 @@
+"""A sweep: one run folder for each trial, a journal of all trials beside them, weak trials ended early.
+
+    DIR/  sweep.json (what is searched)   trials.log (Optuna's journal, JSON lines)   trials/N/ (run folders)
+
+Trials never see the test data: whoever picks the best of many by it would measure luck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.config import read_config
+from weft.errors import ConfigError, DataError, Fault, RunError, WeftError
+from weft.nn import CellClass
+from weft.run import train_run
+from weft.run.folder import read_json, write_json
+from weft.sweep.space import Choice, Dimension, Value
+from weft.sweep.trial import Goal, Outcome, Trial, TrialWatch, ended_trials, rank, read_trial
+from weft.tasks import Tree
+
+if TYPE_CHECKING:
+    import optuna
+
+ABOUT, JOURNAL, TRIALS = "sweep.json", "trials.log", "trials"
+PATIENCE = 2
+"""Validations that every trial gets before it may be ended early."""
+
+
+def sweep(
+    tree: Tree,
+    space: Sequence[Dimension],
+    *,
+    trials: int,
+    out: Path,
+    resume: bool = False,
+    say: Callable[[Trial], None] = lambda trial: None,
+    skip_bad_lines: bool = False,
+    cells: Mapping[str, CellClass] | None = None,
+) -> Outcome:
+    """Train `trials` runs of the configuration, each with other values from the space; `say` hears of each that ends.
+
+    With `resume` the trials of the folder count, and those that were cut off are run again.
+    """
+    if find_spec("optuna") is None:
+        raise WeftError("needs optuna", where="weft sweep", cure="pip install 'weft[tune]'")
+    if not space:
+        raise ConfigError("there is nothing to search", cure="give a range or a list: train.rate=1e-4..1e-2")
+    for dimension in space:
+        for value in dimension.ends:
+            read_config(tree, {dimension.path: value}, cells=cells)
+    tree = tree | {"data": {name: value for name, value in tree["data"].items() if name != "test"}}
+    goal = Goal.of(tree)
+    _claim(out, {"settings": tree, "space": [dimension.tree() for dimension in space]}, resume=resume)
+    study = _open_study(out, tree, goal)
+    settled = _settle(study, space, trials)
+    while len(ended_trials(study)) < settled:
+        trial = study.ask()
+        values = {dimension.path: dimension.suggest(trial) for dimension in space}
+        folder = out / TRIALS / str(trial.number)
+        signal = _run(study, trial, tree, values, folder, goal, skip_bad_lines=skip_bad_lines, cells=cells)
+        if signal:
+            return Outcome(rank(study, goal), signal)
+        say(read_trial(study.trials[trial.number], goal))
+    return Outcome(rank(study, goal))
+
+
+def _claim(out: Path, about: Tree, *, resume: bool) -> None:
+    """A folder of its own, or with `resume` one in which the same was searched."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not resume:
+            raise RunError("is not empty", where=str(out), cure="choose another --out, or go on with --resume")
+        if read_json(out / ABOUT) != about:
+            cure = "go on with the settings and ranges it began with, or choose another --out"
+            raise ConfigError("another sweep was begun here", where=str(out / ABOUT), cure=cure)
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot be written: {error.strerror}", where=str(out), cure="choose another --out") from None
+    write_json(out / ABOUT, about)
+
+
+def _open_study(out: Path, tree: Tree, goal: Goal) -> optuna.Study:
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        storage=optuna.storages.JournalStorage(JournalFileBackend(str(out / JOURNAL))),
+        study_name="sweep",
+        direction="minimize" if goal.lower_is_better else "maximize",
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=PATIENCE),
+        load_if_exists=True,
+    )
+    # What was drawn before must not be drawn again when a sweep goes on.
+    study.sampler = optuna.samplers.TPESampler(seed=tree.get("seed", 0) + len(study.trials))
+    return study
+
+
+def _settle(study: optuna.Study, space: Sequence[Dimension], trials: int) -> int:
+    """Put what was cut off back into the queue; where all combinations fit, queue each once. How many will run."""
+    from optuna.trial import TrialState
+
+    for trial in study.get_trials(states=(TrialState.RUNNING,)):
+        study.tell(trial.number, state=TrialState.FAIL)
+        if trial.params:
+            study.enqueue_trial(trial.params)
+    choices = [dimension for dimension in space if isinstance(dimension, Choice)]
+    if len(choices) < len(space) or (size := math.prod(len(choice.values) for choice in choices)) > trials:
+        return trials
+    if not study.trials:
+        for values in product(*(choice.values for choice in choices)):
+            study.enqueue_trial({choice.path: value for choice, value in zip(choices, values, strict=True)})
+    return size
+
+
+def _run(
+    study: optuna.Study,
+    trial: optuna.Trial,
+    tree: Tree,
+    values: Mapping[str, Value],
+    folder: Path,
+    goal: Goal,
+    *,
+    skip_bad_lines: bool,
+    cells: Mapping[str, CellClass] | None,
+) -> int:
+    """Train one trial and tell the study how it went; the signal that stopped it, or 0."""
+    from optuna import TrialPruned
+    from optuna.trial import TrialState
+
+    try:
+        settings = read_config(tree, values, cells=cells)
+        watch = TrialWatch(trial, goal)
+        run, ended = train_run(settings, out=folder, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells)
+        if ended.signal:
+            return ended.signal  # the trial stays open, so that --resume runs it again
+        scores = run.report["valid"]
+        found = goal.score(scores)
+        if not math.isfinite(found):
+            raise Fault(f"{goal.name(scores)} is {found}")
+        trial.set_user_attr("metric", goal.name(scores))
+        study.tell(trial, found)
+    except TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED)
+    except DataError:
+        raise  # the files are the same for all trials; this one stays open too
+    except Exception as error:
+        trial.set_user_attr("error", str(error) or type(error).__name__)
+        study.tell(trial, state=TrialState.FAIL)
+    return 0

@@ -1,0 +1,113 @@
+"""One run of a sweep: what it is scored by, how it is watched while it learns, and what is told of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from weft.catalog import TASKS
+from weft.run.training import LOWER_IS_BETTER
+from weft.sweep.space import Value
+from weft.tasks import Tree
+from weft.training import Event, Validated
+from weft.training.progress import Watch
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
+
+
+class Goal(NamedTuple):
+    """The validation metric that trials are ranked by: the one that was asked for, or the task's own."""
+
+    metric: str
+    asked: bool
+
+    @classmethod
+    def of(cls, tree: Tree) -> Goal:
+        wanted = tree.get("train", {}).get("metric")
+        return cls(wanted or TASKS[tree["task"]].metric, wanted is not None)
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.metric in LOWER_IS_BETTER
+
+    def name(self, metrics: Mapping[str, float]) -> str:
+        """A tagger goes by spans where its tags mark them, which only the data can tell."""
+        return "span_f1" if not self.asked and "span_f1" in metrics else self.metric
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        return metrics[self.name(metrics)]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a sweep. `ended` is complete, pruned or failed; only a complete one has a score."""
+
+    number: int
+    metric: str
+    ended: str
+    settings: dict[str, Value]
+    score: float | None = None
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The trials, the best first, then those without a score; `signal` is the one that stopped the sweep, or 0."""
+
+    trials: list[Trial]
+    signal: int = 0
+
+    @property
+    def best(self) -> Trial | None:
+        return self.trials[0] if self.trials and self.trials[0].score is not None else None
+
+
+class TrialWatch(Watch):
+    """Shows nothing; tells the study each validation score, and leaves the training where the study gives it up."""
+
+    def __init__(self, trial: optuna.Trial, goal: Goal) -> None:
+        super().__init__(quiet=True)
+        self.trial, self.goal, self.validations = trial, goal, 0
+
+    def show(self, event: Event) -> None:
+        from optuna import TrialPruned
+
+        super().show(event)
+        if isinstance(event, Validated):
+            self.validations += 1
+            self.trial.report(self.goal.score(event.metrics), self.validations)
+            if self.trial.should_prune():
+                raise TrialPruned
+
+
+def read_trial(frozen: FrozenTrial, goal: Goal) -> Trial:
+    """A trial as Optuna keeps it."""
+    names = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+    return Trial(
+        number=frozen.number,
+        metric=frozen.user_attrs.get("metric", goal.metric),
+        ended=names[frozen.state.name],
+        settings=dict(frozen.params),
+        score=frozen.value if frozen.state.name == "COMPLETE" else None,
+        seconds=frozen.duration.total_seconds() if frozen.duration else 0.0,
+        error=frozen.user_attrs.get("error"),
+    )
+
+
+def ended_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials that count: one that was cut off and is run again has failed without an error."""
+    from optuna.trial import TrialState
+
+    done = study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL))
+    return [trial for trial in done if trial.state is not TrialState.FAIL or "error" in trial.user_attrs]
+
+
+def rank(study: optuna.Study, goal: Goal) -> list[Trial]:
+    """The best first; those without a score last, in their order."""
+    sign = 1 if goal.lower_is_better else -1
+    found = [read_trial(frozen, goal) for frozen in ended_trials(study)]
+    return sorted(found, key=lambda trial: (trial.score is None, sign * (trial.score or 0.0), trial.number))

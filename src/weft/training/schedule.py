@@ -1,0 +1,124 @@
+"""Learning-rate schedules: from the number of an update, counted from 1, to the share of the peak rate it uses.
+
+Each begins with a rise over `warmup` updates, w(i) = min(1, i / warmup); p is the share of the way on to `total`.
+
+    constant        w(i)
+    cosine          w(i) · (1 + cos π p) / 2
+    linear          w(i) · (1 - p)
+    inverse_sqrt    w(i) · √(warmup / i)
+    plateau         w(i) · factor^n         n cuts so far, each after `patience` validations without a better score
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+
+class Schedule(Protocol):
+    """The share of the peak rate that an update uses."""
+
+    def __call__(self, step: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Rise over `warmup` updates, then stay."""
+
+    warmup: int
+    total: int
+
+    def __call__(self, step: int) -> float:
+        return _rise(step, self.warmup)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Rise, then fall to zero at `total` along half a cosine."""
+
+    warmup: int
+    total: int
+
+    def __call__(self, step: int) -> float:
+        return _rise(step, self.warmup) * 0.5 * (1 + math.cos(math.pi * _way(step, self.warmup, self.total)))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Rise, then fall to zero at `total` along a straight line."""
+
+    warmup: int
+    total: int
+
+    def __call__(self, step: int) -> float:
+        return _rise(step, self.warmup) * (1 - _way(step, self.warmup, self.total))
+
+
+@dataclass(frozen=True)
+class InverseSqrt:
+    """Rise, then fall as √(warmup / step)."""
+
+    warmup: int
+    total: int
+
+    def __call__(self, step: int) -> float:
+        start = max(1, self.warmup)
+        return _rise(step, self.warmup) * math.sqrt(start / max(step, start))
+
+
+@dataclass
+class Plateau:
+    """Rise, then stay, and be cut by `factor` whenever `patience` validations in a row brought no better score.
+
+    The count starts anew after a cut. It has to be told of every validation by `observe`.
+    """
+
+    warmup: int
+    total: int
+    factor: float = 0.5
+    patience: int = 2
+    lower_is_better: bool = True
+    best: float = field(default=math.nan, init=False)
+    since: int = field(default=0, init=False)
+    cuts: int = field(default=0, init=False)
+
+    def __call__(self, step: int) -> float:
+        return _rise(step, self.warmup) * math.pow(self.factor, self.cuts)
+
+    def observe(self, score: float) -> None:
+        """The score of a validation; one that is not a number is no better than any other."""
+        better = score < self.best if self.lower_is_better else score > self.best
+        if better or (math.isnan(self.best) and not math.isnan(score)):
+            self.best, self.since = score, 0
+            return
+        self.since += 1
+        if self.since >= self.patience:
+            self.since, self.cuts = 0, self.cuts + 1
+
+    def state(self) -> dict[str, float]:
+        """What a checkpoint keeps; `best` only once there is one, since JSON has no number for none."""
+        seen = {} if math.isnan(self.best) else {"best": self.best}
+        return seen | {"since": float(self.since), "cuts": float(self.cuts)}
+
+    def restore(self, state: dict[str, float]) -> None:
+        self.best, self.since, self.cuts = state.get("best", math.nan), int(state["since"]), int(state["cuts"])
+
+
+def _rise(step: int, warmup: int) -> float:
+    return min(1.0, step / warmup) if warmup else 1.0
+
+
+def _way(step: int, warmup: int, total: int) -> float:
+    """The share of the way from the end of the warm-up to `total`, between 0 and 1."""
+    return min(1.0, max(0.0, (step - warmup) / max(1, total - warmup)))
+
+
+SCHEDULES: Final[dict[str, type[Constant | Cosine | InverseSqrt | Linear | Plateau]]] = {
+    "constant": Constant,
+    "cosine": Cosine,
+    "inverse_sqrt": InverseSqrt,
+    "linear": Linear,
+    "plateau": Plateau,
+}
+"""By the names a config file uses; each is made from (warmup, total), and a plateau may be told more."""

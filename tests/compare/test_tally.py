@@ -1,0 +1,90 @@
+"""What each example adds: all of them together score as an evaluation does, any choice as a file of it would."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import weft
+from weft.compare import tally
+from weft.compare.tally import class_part, span_part, text_part
+
+SMALL = {"embedding": 8, "hidden": 8}
+MODELS = {
+    "classify": SMALL,
+    "lm": SMALL,
+    "tag": SMALL | {"characters": 4},
+    "translate": {"encoder": SMALL, "decoder": SMALL},
+}
+
+
+@pytest.fixture
+def files(labelled, texts, tagged, pairs):
+    return {"classify": labelled, "lm": texts, "tag": tagged, "translate": pairs}
+
+
+def train(task, path, out, **data):
+    config = {"task": task, "data": {"train": path, **data}, "model": MODELS[task], "train": {"steps": 3}}
+    return weft.train(config, out=out, quiet=True)
+
+
+@pytest.mark.parametrize("task", MODELS)
+def test_all_examples_together_score_as_an_evaluation_does(task, files, tmp_path):
+    run = train(task, files[task], tmp_path / "run")
+    found = tally(run, files[task]).metrics()
+    expected = run.evaluate(files[task]).metrics
+    assert list(found) == list(expected)
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_spans_are_scored_where_tags_mark_them(tmp_path):
+    draw = random.Random(0)
+    lines = []
+    for _ in range(60):
+        lines += [f"{draw.choice(['Ann', 'Bob'])} B-PER", f"{draw.choice(['Lee', 'Ray'])} I-PER", "runs O", ""]
+    (tmp_path / "names.txt").write_text("\n".join(lines), encoding="utf-8")
+    run = train("tag", str(tmp_path / "names.txt"), tmp_path / "run", column=1)
+    found = tally(run, str(tmp_path / "names.txt")).metrics()
+    assert found == pytest.approx(run.evaluate(str(tmp_path / "names.txt")).metrics, rel=1e-5)
+    assert "span_f1" in found
+
+
+def test_pieces_of_a_line_are_one_example(texts, tmp_path):
+    run = train("lm", texts, tmp_path / "run", max_length=3)
+    rows = tally(run, texts)
+    records = rows.by_record()
+    assert len(records.numbers) == 150 < len(rows.numbers)
+    assert records.metrics() == pytest.approx(rows.metrics())
+
+
+def test_classes_by_hand():
+    part = class_part([(("a",), ("a",)), (("b",), ("a",)), (("new",), ("b",))], ["a", "b", "c"])
+    assert part.score(part.numbers.sum(0)) == pytest.approx({"accuracy": 1 / 3, "f1": (2 / 3 + 0) / 2})
+    assert part.score(part.numbers[0]) == {"accuracy": 1.0, "f1": 1.0}
+
+
+def test_spans_by_hand():
+    part = span_part([(["B-X", "I-X", "O"], ["B-X", "O", "O"]), (["B-X", "O", "B-Y"], ["B-X", "O", "B-Y"])])
+    assert part.numbers.tolist() == [[0, 1, 1], [2, 2, 2]]
+    assert part.score(part.numbers.sum(0)) == pytest.approx({"span_f1": 2 / 3})
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_drawn_sentences_score_as_a_corpus_of_them(name):
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    draw = random.Random(1)
+    words = ["the", "old", "cat", "sat", "on", "a", "red", "mat", "and", "saw", "two", "small", "dogs"]
+    references = [" ".join(draw.choices(words, k=draw.randint(5, 12))) for _ in range(40)]
+    hypotheses = [
+        " ".join(word if draw.random() < 0.9 else draw.choice(words) for word in text.split()) for text in references
+    ]
+    metric = {"bleu": lambda: BLEU(force=True), "chrf": CHRF}[name]
+    part = text_part(name, metric(), hypotheses, references)
+    chosen = np.random.default_rng(0).integers(40, size=40)
+    weights = np.bincount(chosen, minlength=40).astype(float)
+    corpus = metric().corpus_score([hypotheses[row] for row in chosen], [[references[row] for row in chosen]])
+    assert part.score(weights @ part.numbers)[name] == pytest.approx(corpus.score)

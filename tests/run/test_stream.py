@@ -1,0 +1,47 @@
+"""The stream of batches can begin anywhere, and says where it is."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from weft.data import Batches
+from weft.run.stream import Place, Stream
+
+
+class Rows:
+    """A task whose batches are the numbers of their rows; it counts those it made."""
+
+    def __init__(self):
+        self.made = 0
+
+    def collate(self, examples, rows, *, packed, room):
+        assert not packed
+        self.made += 1
+        return rows.tolist()
+
+
+def stream(start=None):
+    lengths = np.random.default_rng(0).integers(1, 30, size=60)
+    return Stream(Rows(), None, Batches(lengths, batch_tokens=100, seed=3), start=start)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 7, 12, 13, 14, 26, 40])
+def test_it_goes_on_with_the_next_batch_and_makes_none_before_it(taken):
+    whole = stream()
+    batches = list(islice(whole, 60))
+    assert len({whole.after(count).epoch for count in range(60)}) > 3
+    rest = stream(whole.after(taken))
+    assert list(islice(rest, 60 - taken)) == batches[taken:]
+    assert rest.task.made == 60 - taken
+    assert rest.after(60 - taken) == whole.after(60)
+
+
+def test_the_end_of_an_epoch_is_the_beginning_of_the_next():
+    whole = stream()
+    size = len(whole.batches.epoch(0))
+    list(islice(whole, size))
+    assert whole.after(size) == Place(1, 0)
+    assert whole.after(size - 1) == Place(0, size - 1)
