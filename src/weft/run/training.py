@@ -44,6 +44,9 @@ from weft.training.ranks import ALONE, Ranks
 EVALUATE_EVERY = 1000
 """Updates after which a model is validated even if the epoch is longer."""
 
+AGREE = 20
+"""Updates after which several processes ask the first whether a signal has come; asking makes a GPU wait."""
+
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
 
 
@@ -169,13 +172,16 @@ def learn(job: Job, interrupt: Interrupt) -> Generator[Event, None, str]:
 
 def over(job: Job, interrupt: Interrupt) -> str:
     """Why no further update is to be made; empty while there is no reason."""
-    best = job.standing.best
-    interrupt.signal = job.ranks.hear(interrupt.signal)  # all stop after the same update
-    if interrupt.signal:
+    best, number = job.standing.best, job.standing.learning.number
+    done = best.stale or number >= job.total
+    alone = job.ranks.size == 1
+    if not alone and (done or number % AGREE == 0):  # all stop after the same update
+        interrupt.signal = job.ranks.hear(interrupt.signal)
+    if interrupt.signal and (alone or done or number % AGREE == 0):
         return f"stopped by {signal.Signals(interrupt.signal).name}"
     if best.stale:
         return f"no better {job.metric} for {best.patience} validations"
-    return "all updates done" if job.standing.learning.number >= job.total else ""
+    return "all updates done" if done else ""
 
 
 def validate(job: Job) -> Iterator[Event]:
