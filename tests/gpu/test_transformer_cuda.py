@@ -14,7 +14,8 @@ from torch.testing import assert_close
 from weft.models import Translator, TranslatorConfig
 from weft.nn import NORMS, MultiHeadAttention, Packing
 from weft.nn.attention import attend_packed
-from weft.nn.attention.short import HAS_TRITON, SIZES, attend_short, is_short
+from weft.nn.attention.short import SIZES, attend_short, is_short
+from weft.nn.kernels import HAS_TRITON
 from weft.nn.transformer.fused_norm import serves
 from weft.nn.transformer.norm import LayerNorm, PostNorm
 

@@ -15,6 +15,7 @@ ORDER = [
     "version",
     "errors",
     "cache",
+    "disk",
     "settings",
     "text",
     "data",

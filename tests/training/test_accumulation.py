@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from weft.data import chunks
 from weft.tasks import Batch
 from weft.training import SCHEDULES
-from weft.training.loop import grouped
 
 SIZES = (8, 3, 5, 1, 7, 6)
 
@@ -22,7 +22,7 @@ def union(group: list[Batch]) -> Batch:
 def test_batches_of_different_sizes_make_the_update_of_one_large_batch(points, run_steps, accumulate):
     batches = [points(rows, seed=rows) for rows in SIZES]
     model, loop = run_steps(batches, accumulate=accumulate)
-    whole, other = run_steps([union(group) for group in grouped(batches, accumulate)])
+    whole, other = run_steps([union(group) for group in chunks(batches, accumulate)])
     for step, large in zip(loop, other, strict=True):
         assert (step.number, step.tokens) == (large.number, large.tokens)
         assert step.loss == pytest.approx(large.loss, rel=1e-6)
@@ -56,8 +56,8 @@ def test_a_training_that_goes_on_is_the_one_that_never_stopped(points, run_steps
 
 
 def test_groups_are_full_but_for_the_last():
-    assert list(grouped(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
-    assert list(grouped([], 3)) == []
+    assert list(chunks(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert list(chunks([], 3)) == []
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")

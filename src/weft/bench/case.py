@@ -92,7 +92,7 @@ def plan_cases(
     for name in cells:
         if name not in known:
             raise UnknownCell(name, known, where="--cell")
-    place = _place(device)
+    place = choose_place(device)
     if dtype == "auto":
         dtype = "bf16" if place.type == "cuda" else "float32"
     elif dtype not in DTYPES:
@@ -105,7 +105,8 @@ def plan_cases(
     ]
 
 
-def _place(name: str) -> torch.device:
+def choose_place(name: str) -> torch.device:
+    """The device of that name, or the one that `auto` means."""
     kinds = ("auto", *SIZES)
     if name not in kinds:
         raise ConfigError(f'"{name}" is not a device to measure on', where="--device", cure=did_you_mean(name, kinds))

@@ -21,9 +21,9 @@ import torch
 
 from weft.bench.case import Case, Size
 from weft.bench.contenders import Pass, Workload
-from weft.bench.timing import synchronize
 from weft.errors import Fault
 from weft.nn import CELLS, CellClass
+from weft.training.device import synchronize
 
 PROGRAM: Final = "from weft.bench.memory import report; report()"
 

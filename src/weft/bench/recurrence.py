@@ -12,10 +12,11 @@ from weft.bench.case import DTYPES, Case
 from weft.bench.contenders import Workload
 from weft.bench.limit import Limit, products_of
 from weft.bench.memory import first_call, peak_in_process
-from weft.bench.timing import Contender, synchronize, time_in_turn
+from weft.bench.timing import Contender, time_in_turn
 from weft.errors import ConfigError
 from weft.nn import CELLS, CellClass
 from weft.nn.recurrent.engine.trace import Untraceable
+from weft.training.device import synchronize
 
 EAGER_EVERY: Final = 5
 """The plain loop is slow and its time steady: it takes part in every fifth round."""

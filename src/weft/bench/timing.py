@@ -44,12 +44,6 @@ def time_in_turn(contenders: Mapping[str, Contender], *, rounds: int, device: to
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all that it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def _seconds(run: Callable[[], object], calls: int) -> float:
     began = time.perf_counter()
     for _ in range(calls):

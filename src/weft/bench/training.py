@@ -12,11 +12,11 @@ import torch
 
 from weft.bench.sentences import Sentences
 from weft.bench.table import NOTHING
-from weft.bench.timing import synchronize
 from weft.bench.trainers import Trainer, build_trainer
 from weft.bench.training_case import TrainingCase
 from weft.errors import ConfigError
 from weft.training import precise
+from weft.training.device import synchronize
 
 NEARLY: Final = 0.02
 """The share by which two models may differ in size and still be called the same."""

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import torch
 
+from weft.bench.case import choose_place
 from weft.errors import ConfigError, did_you_mean
 from weft.text import SPECIALS
-from weft.training import choose_device
 
 CONTENDERS: Final = ("weft", "huggingface", "huggingface-compiled")
 
@@ -82,7 +82,7 @@ def plan_training(
     repeats: int = 15,
 ) -> TrainingCase:
     """What was asked for, and for the rest what suits the device. All mistakes but those in files are found here."""
-    place = _choose_place(device)
+    place = choose_place(device)
     asked = {name: size for name, size in (sizes or {}).items() if size is not None}
     chosen = SIZES[place.type] | asked
     _check_sizes(chosen)
@@ -101,15 +101,6 @@ def plan_training(
 def transformers_version(case: TrainingCase) -> str | None:
     """Where it takes part."""
     return version("transformers") if case.contenders != ("weft",) else None
-
-
-def _choose_place(name: str) -> torch.device:
-    if name not in (kinds := ("auto", *SIZES)):
-        raise ConfigError(f'"{name}" is not a device to measure on', where="--device", cure=did_you_mean(name, kinds))
-    try:
-        return choose_device(name)
-    except ConfigError as error:
-        raise ConfigError(error.what, where="--device", cure="use cpu") from None
 
 
 def _check_sizes(sizes: dict[str, int]) -> None:

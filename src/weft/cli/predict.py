@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +55,7 @@ def predict(
     }
     options = {name: value for name, value in settings.items() if value is not None}
     from weft.cli.output import print_json
-    from weft.data import read_inputs
+    from weft.data import chunks, read_inputs
     from weft.run import load
     from weft.tasks import Generation
 
@@ -76,8 +74,3 @@ def predict(
             else:
                 print("" if answer is None else answer)
         sys.stdout.flush()
-
-
-def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    while chunk := list(islice(lines, size)):
-        yield chunk

@@ -69,13 +69,11 @@ def train(
         rehearse(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)
         return
     run, ended = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
-    if not is_first():
-        quiet = True
-    elif not run.report:
+    if is_first() and not run.report:
         again = [what, *(words or []), *(f"--import={word}" for word in imports or [])]
         again += ["--skip-bad-lines"] if skip_bad_lines else []
         stopped(run, ended, again)
-    elif not quiet:
+    elif is_first() and not quiet:
         summarise(run, ended.reason, imports or [])
     if ended.signal:
         raise typer.Exit(128 + ended.signal)

@@ -2,6 +2,7 @@
 
 from weft.data.badlines import BadLines
 from weft.data.batches import Batches
+from weft.data.chunks import chunks
 from weft.data.content import identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.labelled import read_labelled
@@ -38,6 +39,7 @@ __all__ = [
     "Tagged",
     "Text",
     "as_values",
+    "chunks",
     "fingerprints",
     "from_values",
     "hold_out",

@@ -23,11 +23,10 @@ POOL = 256
 """Batches' worth of rows that are sorted by length together: more means less padding, fewer more variety."""
 
 
-class Batches:
-    """Rows 0 … N-1 of the given lengths (N,), or (N, 2) with two sides, cut into batches of rows × longest ≤
-    `batch_tokens` on either side.
+class Epochs:
+    """Rows 0 … N-1 of the given lengths (N,), or (N, 2) with two sides, in batches that are drawn anew in every epoch.
 
-    A row longer than the budget is a batch of its own. Every row is in exactly one batch.
+    `draw` says which rows go together; the order of the batches is random too.
     """
 
     def __init__(self, lengths: ArrayLike, *, batch_tokens: int, seed: int = 0) -> None:
@@ -35,22 +34,36 @@ class Batches:
             raise ConfigError(f"{batch_tokens} leaves no room for a token", where="train.batch_tokens", cure="raise it")
         given = compact(lengths)
         self.sides = given[:, None] if given.ndim == 1 else given
-        self.lengths = self.sides[:, 0] if self.sides.shape[1] == 1 else self.sides.max(1, initial=0)
-        self.batch_tokens = batch_tokens
-        self.seed = seed
+        self.batch_tokens, self.seed = batch_tokens, seed
         self._drawn: tuple[int, list[Rows]] | None = None
+
+    def draw(self, random: np.random.Generator) -> list[Rows]:
+        """The batches of an epoch, in any order."""
+        raise NotImplementedError
 
     def epoch(self, number: int) -> list[Rows]:
         """The batches of one epoch, in random order; the same for the same seed and number. The last is remembered."""
         if self._drawn is None or self._drawn[0] != number:
             self._drawn = None  # first, so that there are never two in memory
-            self._drawn = number, self._draw(number)
+            random = np.random.default_rng((self.seed, number))
+            batches = self.draw(random)
+            self._drawn = number, [batches[index] for index in random.permutation(len(batches)).tolist()]
         return list(self._drawn[1])
 
-    def _draw(self, number: int) -> list[Rows]:
+
+class Batches(Epochs):
+    """Batches of rows × longest ≤ `batch_tokens` on either side.
+
+    A row longer than the budget is a batch of its own. Every row is in exactly one batch.
+    """
+
+    def __init__(self, lengths: ArrayLike, *, batch_tokens: int, seed: int = 0) -> None:
+        super().__init__(lengths, batch_tokens=batch_tokens, seed=seed)
+        self.lengths = self.sides[:, 0] if self.sides.shape[1] == 1 else self.sides.max(1, initial=0)
+
+    def draw(self, random: np.random.Generator) -> list[Rows]:
         if not len(self.lengths):
             return []
-        random = np.random.default_rng((self.seed, number))
         tokens = max(int(self.lengths.sum()), 1)
         pools = -(-tokens // (POOL * self.batch_tokens))
         shuffled = random.permutation(len(self.lengths))
@@ -59,7 +72,7 @@ class Batches:
         batches: list[Rows] = []
         for pool in np.array_split(shuffled, pools):
             batches += self._cut(pool, _round_up(self.lengths[pool], bits=bits))
-        return [batches[index] for index in random.permutation(len(batches)).tolist()]
+        return batches
 
     def in_order(self) -> list[Rows]:
         """The batches for evaluation, longest rows first, so that a lack of memory shows at once."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from weft.data.sources import STDIN, Paths, each_path
-from weft.data.store import write_whole
+from weft.disk import write_whole
 
 SETTLED = 2.0
 """Seconds since the last change after which the next one surely has another time, on every file system."""

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from weft.data.batches import Lengths, Rows, compact
-from weft.errors import ConfigError
+from weft.data.batches import Epochs, Lengths, Rows
 
 SHORTEST_CLASS = 16
 """Rows below this length are not told apart."""
@@ -45,17 +44,11 @@ class Room(NamedTuple):
         return Side(self.rows + max(self.tokens) // self.longest + 1, self.tokens[number], self.longest)
 
 
-class PackedBatches:
-    """Rows 0 … N-1 of the given lengths (N,), or (N, 2) with two sides, in batches of at most `batch_tokens` on either
-    side, none of which is padding. Every row is in exactly one batch."""
+class PackedBatches(Epochs):
+    """Batches of at most `batch_tokens` on either side, none of which is padding. Every row is in exactly one batch."""
 
     def __init__(self, lengths: ArrayLike, *, batch_tokens: int, seed: int = 0) -> None:
-        if batch_tokens < 1:
-            raise ConfigError(f"{batch_tokens} leaves no room for a token", where="train.batch_tokens", cure="raise it")
-        given = compact(lengths)
-        self.sides = given[:, None] if given.ndim == 1 else given
-        self.batch_tokens, self.seed = batch_tokens, seed
-        self._drawn: tuple[int, list[Rows]] | None = None
+        super().__init__(lengths, batch_tokens=batch_tokens, seed=seed)
         longest = np.maximum(self.sides.max(1, initial=0), SHORTEST_CLASS)
         # x - 1 has as many binary digits as the power of two above it has zeros.
         _, exponents = np.frexp((longest - 1).astype(np.float64))
@@ -66,19 +59,11 @@ class PackedBatches:
         """The room of the batch of these rows."""
         return self.rooms[int(self.classes[rows[0]])]
 
-    def epoch(self, number: int) -> list[Rows]:
-        """The batches of one epoch, in random order; the same for the same seed and number. The last is remembered."""
-        if self._drawn is None or self._drawn[0] != number:
-            self._drawn = None  # first, so that there are never two in memory
-            self._drawn = number, self._draw(number)
-        return list(self._drawn[1])
-
-    def _draw(self, number: int) -> list[Rows]:
-        random = np.random.default_rng((self.seed, number))
+    def draw(self, random: np.random.Generator) -> list[Rows]:
         batches: list[Rows] = []
         for size, room in self.rooms.items():
             batches += self._cut(random.permutation(np.flatnonzero(self.classes == size)), room)
-        return [batches[index] for index in random.permutation(len(batches)).tolist()]
+        return batches
 
     def padding(self, batches: list[Rows]) -> float:
         """The share of the batches' room that stays empty, over all sides."""

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from weft.disk import sync, write_whole
+
 FORMAT = 1
 """Rises when what is in an entry, or how it is made, changes: what older versions kept is then never found."""
 
@@ -99,29 +101,6 @@ class Store:
             with suppress(OSError):
                 if max(file.stat().st_mtime for file in (folder, *folder.iterdir())) < time.time() - ABANDONED:
                     shutil.rmtree(folder, ignore_errors=True)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name, sync it and rename it."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".write-", delete=False, encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
-
-
-def sync(path: Path) -> None:
-    """Have the system write a file or folder to the disk; some systems cannot do that for folders."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except PermissionError:
-        if path.is_dir():
-            return
-        raise
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _describe(file: Path) -> list[Any]:

@@ -159,9 +159,6 @@ class TransformerEncoder(nn.Module):
         """The form of `Memory.final`, for one row."""
         return (torch.empty(1, self.output_size),)
 
-    def compile_blocks(self) -> None:
-        self.stack.compile_blocks()
-
 
 class Written(NamedTuple):
     """The state of a decoder: how far each hypothesis is (N,), and what its layers have seen."""
@@ -214,6 +211,3 @@ class TransformerDecoder(nn.Module):
         else:
             hidden, layers, attention = self.stack.step(x, state.layers)
         return Decoded(hidden, Written(state.length + 1, layers), attention)
-
-    def compile_blocks(self) -> None:
-        self.stack.compile_blocks()

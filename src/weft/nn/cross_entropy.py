@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-HALF = (torch.bfloat16, torch.float16)
+from weft.nn.kernels import HALF
 
 CUDA_BYTES = 512 << 20
 """Scores held at once on a GPU: so many that products run at full speed, few beside the activations of a model."""

@@ -61,6 +61,11 @@ class Packing:
         """(B,)."""
         return self.offsets.diff().long()
 
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What of it lies on the device."""
+        return self.offsets, self.positions, self.rows
+
     def to(self, device: torch.device) -> Packing:
         return self._with(lambda tensor: tensor.to(device, non_blocking=True))
 
@@ -68,7 +73,8 @@ class Packing:
         return self._with(torch.Tensor.pin_memory)
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Packing:
-        return Packing(change(self.offsets), change(self.positions), change(self.rows), self.longest, self.count)
+        offsets, positions, rows = (change(tensor) for tensor in self.tensors)
+        return Packing(offsets, positions, rows, self.longest, self.count)
 
     def pad(self, x: Tensor) -> Tensor:
         """x (N, …) -> (B, T, …), zero past each row's end."""

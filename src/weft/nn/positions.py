@@ -9,6 +9,7 @@ s_t holds sin and cos of t / 10000^(2i/D) for i = 0 … D/2 - 1, side by side. R
 
 from __future__ import annotations
 
+import math
 from typing import Final, Protocol
 
 import torch
@@ -27,7 +28,7 @@ class Positions(Protocol):
 def sinusoids(places: Tensor, size: int) -> Tensor:
     """places (…) -> (…, size) in float32: columns 2i and 2i + 1 are sin and cos of t / 10000^(2i/size)."""
     steps = torch.arange(0, size, 2, device=places.device, dtype=torch.float32)
-    angles = places.float()[..., None] * torch.exp(steps * (-torch.log(torch.tensor(10_000.0)).item() / size))
+    angles = places.float()[..., None] * torch.exp(steps * (-math.log(10_000.0) / size))
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :size]
 
 

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from weft.disk import sync
 from weft.errors import RunError
-from weft.run.folder import CHECKPOINTS, sync, verify, write_manifest, writing
+from weft.run.folder import CHECKPOINTS, verify, write_manifest, writing
 
 KEPT = 2
 """Checkpoints that stay while training goes on."""

@@ -21,10 +21,11 @@ from weft.evaluate import BATCH_TOKENS
 from weft.run.learning import Learning
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe
-from weft.run.stream import Place, Plan, build_plan
-from weft.run.training import EVALUATE_EVERY
-from weft.training import Streams, choose_device, compile_model, freeze, keep_memory, set_seed, set_threads
+from weft.run.setup import set_up
+from weft.run.stream import Place, Plan
+from weft.training import Streams, choose_device
 from weft.training.compilation import Compilation
+from weft.training.device import synchronize
 
 WARM, TYPICAL = 2, 8
 """Updates after the largest one: those that are not timed, and those that are."""
@@ -79,22 +80,11 @@ class DryRun:
 
 def dry_run(prepared: Prepared) -> DryRun:
     """Build model and optimizer, make the largest update and some typical ones, score a batch of validation data."""
-    config, task, settings = prepared.config, prepared.task, prepared.config.train
-    set_seed(config.seed)
-    set_threads(settings.threads)
-    keep_memory()
-    device = choose_device(settings.device)
-    if device.type == "cuda":
+    if (device := choose_device(prepared.config.train.device)).type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    model = task.build(config.model, task.codec).to(device)
-    freeze(model, settings.freeze)
-    plan = build_plan(model, prepared.train, settings, seed=config.seed)
-    per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
-    total = settings.steps or (settings.epochs or 1) * per_epoch
-    every = settings.evaluate_every or min(per_epoch, EVALUATE_EVERY)
-    compilation = compile_model(model, settings.compile, device=device, updates=total)
-    learning = Learning(task, model, prepared.train, plan, config=config, total=total)
-    largest = find_largest(plan, prepared.train.lengths)
+    setup = set_up(prepared)
+    model, learning, compilation = setup.model, setup.learning, setup.compilation
+    largest = find_largest(setup.plan, prepared.train.lengths)
     learning.stream.start = Place(0, largest.place)
     try:
         update_seconds = time_updates(learning, device)
@@ -103,18 +93,18 @@ def dry_run(prepared: Prepared) -> DryRun:
         size = f"{largest.rows:,} examples of up to {largest.longest:,} tokens"
         raise Fault(
             f"{size} do not fit into the memory of {describe(device)}",
-            where=f"train.batch_tokens = {settings.batch_tokens}",
+            where=f"train.batch_tokens = {prepared.config.train.batch_tokens}",
             cure="lower it, and raise train.accumulate by the same factor",
         ) from None
     return DryRun(
         parameters=count_parameters(model),
         device=describe(device),
-        updates=total,
+        updates=setup.total,
         rows=largest.rows,
         longest=largest.longest,
         memory=peak_memory(device),
         update_seconds=update_seconds,
-        validations=-(-total // every),
+        validations=-(-setup.total // setup.every),
         validation_seconds=validation_seconds,
         notes=(*prepared.notes, *compilation.notes),
     )
@@ -166,11 +156,6 @@ def time_validation(prepared: Prepared, model: nn.Module, compilation: Compilati
             synchronize(device)
             seconds = time.perf_counter() - began
     return seconds * len(batches)
-
-
-def synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def peak_memory(device: torch.device) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from weft.disk import sync
 from weft.errors import Fault, RunError
 
 FORMAT_VERSION = 1
@@ -117,17 +118,6 @@ def writing(path: Path, *, cure: str) -> Iterator[None]:
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: ")
         raise Fault(f"cannot be written: {reason}", where=str(path), cure=cure) from None
-
-
-def sync(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk. Only POSIX can open a folder for it."""
-    if path.is_dir() and os.name != "posix":
-        return
-    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def write_text(path: Path, text: str) -> None:

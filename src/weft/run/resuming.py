@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from weft.config import Config, difference, validate
 from weft.errors import ConfigError, RunError
@@ -20,9 +19,9 @@ from weft.run.checkpoint_state import read_state
 from weft.run.folder import JOURNAL, drop_manifest
 from weft.run.loading import load_config
 from weft.run.preparation import Prepared
+from weft.run.report import versions
 from weft.run.save import REPORT
 from weft.tasks import Tree
-from weft.version import __version__
 
 LENGTH = ("train.epochs", "train.steps", "train.patience")
 """Settings that say when a training is over; in a run that goes on they may ask for more."""
@@ -138,7 +137,7 @@ def _versions_differ(before: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _versions() -> dict[str, str]:
-    return {"weft": __version__, "torch": str(torch.__version__)}
+    return {name: version for name, version in versions().items() if name in ("weft", "torch")}
 
 
 def _show(value: Any) -> str:

@@ -12,13 +12,12 @@ import torch
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate
 from weft.run.checkpoint import Checkpoints
-from weft.run.learning import Learning
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe, score, versions
 from weft.run.resuming import Resumed, about, check_total, journal_size
 from weft.run.save import save_report, save_run
+from weft.run.setup import set_up
 from weft.run.standing import Standing
-from weft.run.stream import build_plan
 from weft.tasks import Tree
 from weft.training import (
     Average,
@@ -30,24 +29,13 @@ from weft.training import (
     Saving,
     Started,
     Validated,
-    choose_device,
-    compile_model,
-    freeze,
-    keep_memory,
-    set_seed,
-    set_threads,
 )
 from weft.training.best import copy_weights
 from weft.training.compilation import Compilation
 from weft.training.ranks import ALONE, Ranks
 
-EVALUATE_EVERY = 1000
-"""Updates after which a model is validated even if the epoch is longer."""
-
 AGREE = 20
 """Updates after which several processes ask the first whether a signal has come; asking makes a GPU wait."""
-
-LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
 
 
 @dataclass(frozen=True)
@@ -92,35 +80,20 @@ def train_events(
     prepared: Prepared, folder: Path, resumed: Resumed | None = None, *, ranks: Ranks = ALONE
 ) -> Iterator[Event]:
     """Train, keep the best model so far in the folder, score it at the end. Yields all that happens."""
-    config, task, settings = prepared.config, prepared.task, prepared.config.train
+    config, settings = prepared.config, prepared.config.train
     resumed = resumed or Resumed()
-    set_seed(config.seed)
-    set_threads(settings.threads)
-    keep_memory()
-    device = choose_device(settings.device)
-    model = task.build(config.model, task.codec).to(device)
-    ranks.same_weights(model)
-    freeze(model, settings.freeze)
-    plan = build_plan(model, prepared.train, settings, seed=config.seed, ranks=ranks)
-    per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
-    total = settings.steps or (settings.epochs or 1) * per_epoch
-    every = settings.evaluate_every or min(per_epoch, EVALUATE_EVERY)
+    setup = set_up(prepared, ranks=ranks)
+    model, learning, total = setup.model, setup.learning, setup.total
     notes = (*prepared.notes, *resumed.notes, *check_total(total, resumed))
-    compilation = compile_model(model, settings.compile, device=device, updates=total)
-    metric = settings.metric or task.metric
-    lower = metric in LOWER_IS_BETTER
-    learning = Learning(
-        task, model, prepared.train, plan, config=config, total=total, lower_is_better=lower, ranks=ranks
-    )
-    best = Best(lower_is_better=lower, patience=settings.patience)
+    best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience)
     job = Job(
         prepared=prepared,
         folder=folder,
         standing=Standing(model, learning, best, Average(settings.average)),
-        compilation=compilation,
-        metric=metric,
+        compilation=setup.compilation,
+        metric=setup.metric,
         total=total,
-        every=every,
+        every=setup.every,
         about=about(prepared, total=total),
         ranks=ranks,
     )
@@ -130,14 +103,14 @@ def train_events(
     if not ranks.first:  # no two drop the same values
         torch.manual_seed(config.seed + 1_000_003 * ranks.rank + learning.number)
     yield Started(
-        task=task.name,
+        task=prepared.task.name,
         examples=len(prepared.train),
         valid=len(prepared.valid),
         parameters=count_parameters(model),
         steps=total,
-        steps_per_epoch=per_epoch,
-        device=describe(device),
-        notes=(*notes, *compilation.notes),
+        steps_per_epoch=setup.per_epoch,
+        device=describe(setup.device),
+        notes=(*notes, *setup.compilation.notes),
         done=learning.number,
     )
     with Interrupt() as interrupt:
@@ -174,11 +147,10 @@ def over(job: Job, interrupt: Interrupt) -> str:
     """Why no further update is to be made; empty while there is no reason."""
     best, number = job.standing.best, job.standing.learning.number
     done = best.stale or number >= job.total
-    alone = job.ranks.size == 1
-    if not alone and (done or number % AGREE == 0):  # all stop after the same update
+    if done or job.ranks.size == 1 or number % AGREE == 0:  # all stop after the same update
         interrupt.signal = job.ranks.hear(interrupt.signal)
-    if interrupt.signal and (alone or done or number % AGREE == 0):
-        return f"stopped by {signal.Signals(interrupt.signal).name}"
+        if interrupt.signal:
+            return f"stopped by {signal.Signals(interrupt.signal).name}"
     if best.stale:
         return f"no better {job.metric} for {best.patience} validations"
     return "all updates done" if done else ""

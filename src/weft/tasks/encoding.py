@@ -6,14 +6,12 @@ A chunk is encoded on all cores: the tokenizers have threads of their own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from weft.data import VALUES, Examples, Limit, Ragged, RaggedBuilder, Record
+from weft.data import VALUES, Examples, Limit, Ragged, RaggedBuilder, Record, chunks
 from weft.errors import DataError
 from weft.tasks.task import Task
 
@@ -21,8 +19,6 @@ CHUNK = 1000
 """Records that are encoded together."""
 
 EXAMPLES, LENGTHS = "examples.json", ".lengths.npy"
-
-Item = TypeVar("Item")
 
 
 def encode(task: Task, records: Iterable[Record], limit: Limit | None = None) -> Examples:
@@ -60,7 +56,7 @@ def _columns(
     folder: Path | None = None,
 ) -> dict[str, Ragged]:
     builders: dict[str, RaggedBuilder] = {}
-    for chunk in chunks(records):
+    for chunk in chunks(records, CHUNK):
         for name, rows in task.encode(chunk, limit).items():
             if name not in builders:
                 builders[name] = RaggedBuilder(path=folder and folder / f"{name}{VALUES}")
@@ -71,9 +67,3 @@ def _columns(
     if not columns or not len(next(iter(columns.values()))):
         raise DataError("no example is left", where="data.max_length", cure="raise it")
     return columns
-
-
-def chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk

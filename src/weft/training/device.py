@@ -34,6 +34,12 @@ def set_threads(threads: int) -> None:
     torch.set_num_threads(threads or (int(asked) if asked.isdigit() and asked != "0" else cores))
 
 
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def keep_memory() -> None:
     """Have glibc keep freed memory for the next step instead of giving it back to the system.
 

@@ -116,7 +116,7 @@ def tensors_of(batch: Batch) -> list[Tensor]:
     for item in fields(batch):
         part = getattr(batch, item.name)
         if isinstance(part, Packing):
-            found += [part.offsets, part.positions, part.rows]
+            found += part.tensors
         elif isinstance(part, Tensor):
             found.append(part)
     return found

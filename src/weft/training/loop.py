@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from weft.data import chunks
 from weft.errors import Fault
 from weft.tasks import Batch, Loss
 from weft.training.device import precise
@@ -26,8 +26,6 @@ from weft.training.step import Awaited, Numbers, Step
 
 SKIPPED: Final = 50
 """Updates in a row that loss scaling may leave out; it starts with one too large and halves it until all is finite."""
-
-Item = TypeVar("Item")
 
 
 class Objective(Protocol):
@@ -89,7 +87,7 @@ def steps(
     unchecked = Awaited()
     model.train()
     began = time.perf_counter()
-    for number, group in enumerate(grouped(batches, accumulate), start + 1):
+    for number, group in enumerate(chunks(batches, accumulate), start + 1):
         share = schedule(number)
         for settings, peak in zip(optimizer.param_groups, peaks, strict=True):
             settings["lr"] = peak * share
@@ -123,13 +121,6 @@ def steps(
         began = time.perf_counter()
     for earlier in unchecked.all():
         finite.check(earlier.number, earlier.numbers)
-
-
-def grouped(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """`size` items at a time; fewer only at the very end."""
-    iterator = iter(items)
-    while group := list(islice(iterator, size)):
-        yield group
 
 
 def can_skip(optimizer: torch.optim.Optimizer) -> bool:

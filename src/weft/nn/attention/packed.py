@@ -7,6 +7,7 @@ from torch import Tensor
 
 from weft.nn.attention.attend import attend
 from weft.nn.attention.masks import length_mask
+from weft.nn.kernels import in_half_on_gpu
 from weft.nn.packing import Packing
 
 LARGEST_HEAD = 256
@@ -45,4 +46,4 @@ def has_kernel(query: Tensor, value: Tensor) -> bool:
     """Whether torch has a fused kernel for rows of different lengths here."""
     size = query.size(-1)
     fits = size == value.size(-1) and size % 8 == 0 and size <= LARGEST_HEAD
-    return query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and fits
+    return in_half_on_gpu(query) and fits

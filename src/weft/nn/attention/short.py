@@ -6,18 +6,16 @@ in self-attention; that of the query's map and that of the memory's in cross att
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
+from weft.nn.kernels import HAS_TRITON, in_half_on_gpu
 from weft.nn.packing import Packing
 
 LONGEST: Final = 128
 """Positions of a row that fit on the chip together with their keys and values."""
-
-HAS_TRITON: Final = importlib.util.find_spec("triton") is not None
 
 SIZES: Final = (16, 32, 64, 128)
 """Features of a head that the kernels are made for."""
@@ -26,7 +24,7 @@ SIZES: Final = (16, 32, 64, 128)
 def is_short(x: Tensor, queries: Packing, keys: Packing, size: int) -> bool:
     """Whether the kernels serve these rows: on CUDA, in half precision, short enough, and Triton there."""
     short = max(queries.longest, keys.longest) <= LONGEST and size in SIZES
-    return short and x.is_cuda and x.dtype in (torch.float16, torch.bfloat16) and HAS_TRITON
+    return short and HAS_TRITON and in_half_on_gpu(x)
 
 
 def attend_short(

@@ -5,11 +5,12 @@ x and f are (…, D); what is kept for the backward pass is the sum, in the type
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any, Final
 
 import torch
 from torch import Tensor
+
+from weft.nn.kernels import HAS_TRITON, in_half_on_gpu
 
 WIDEST: Final = 4096
 """Features of a position that a program can hold."""
@@ -17,15 +18,13 @@ WIDEST: Final = 4096
 LEVELS: Final = 1 << 24
 """Shares of dropout that are told apart."""
 
-HAS_TRITON: Final = importlib.util.find_spec("triton") is not None
-
 PROGRAMS: Final = 1024
 """About as many as a large GPU runs at once, in the backward pass; each leaves a row of sums to add up."""
 
 
 def serves(x: Tensor) -> bool:
     """Whether the kernels are made for it: on CUDA, in half precision, not too wide, and Triton there."""
-    return x.is_cuda and x.dtype in (torch.float16, torch.bfloat16) and x.size(-1) <= WIDEST and HAS_TRITON
+    return HAS_TRITON and in_half_on_gpu(x) and x.size(-1) <= WIDEST
 
 
 def add_norm(x: Tensor, f: Tensor, weight: Tensor, bias: Tensor, *, dropout: float, epsilon: float) -> Tensor:

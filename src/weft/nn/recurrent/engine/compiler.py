@@ -100,13 +100,6 @@ def _processor() -> str:
     return "".join(sorted({line for line in lines if line.startswith(wanted)}))
 
 
-def write_safely(path: Path, text: str) -> None:
-    """Write a file under another name and rename it."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".write-", delete=False, encoding="utf-8") as file:
-        file.write(text)
-    Path(file.name).replace(path)
-
-
 def _compile(compiler: tuple[str, ...], text: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as folder:
         source, made = Path(folder, "recurrence.c"), Path(folder, "recurrence.so")

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from weft.nn.recurrent.engine.compiler import cache_folder, write_safely
+from weft.disk import write_whole
+from weft.nn.recurrent.engine.compiler import cache_folder
 from weft.nn.recurrent.engine.triton_kernel import HEADER, SINGLE
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -309,7 +310,7 @@ def _load(text: str) -> ModuleType:
     name = f"kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
     path = cache_folder() / f"{name}.py"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_safely(path, text)
+        write_whole(path, text)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

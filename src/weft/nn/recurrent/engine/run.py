@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import warnings
 from functools import cache
@@ -12,6 +11,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from weft.nn.kernels import HAS_TRITON
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
 from weft.nn.recurrent.engine.compiler import NoCompiler
@@ -126,13 +126,8 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     return _compiled(plan.kernels.number)
 
 
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
 def _cuda_refusal(cell: Cell) -> str:
-    if not _has_triton():
+    if not HAS_TRITON:
         return "Triton is not installed (pip install triton)"
     if dtype_of(cell) not in (torch.float32, torch.bfloat16, torch.float16):
         return f"the kernels do not compute in {str(dtype_of(cell)).removeprefix('torch.')}"

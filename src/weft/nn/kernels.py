@@ -1,0 +1,18 @@
+"""Where kernels of our own can run."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+import torch
+from torch import Tensor
+
+HALF: Final = (torch.bfloat16, torch.float16)
+
+HAS_TRITON: Final = importlib.util.find_spec("triton") is not None
+
+
+def in_half_on_gpu(x: Tensor) -> bool:
+    """What fused kernels for transformers are made for."""
+    return x.is_cuda and x.dtype in HALF

@@ -1,0 +1,67 @@
+"""What the journal and TensorBoard share: which events they keep, and when the numbers of an update are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from weft.training.events import Ended, Event, Saving, Started, Validated
+from weft.training.step import Awaited, Step
+
+EVERY: Final = 10
+"""Updates between two that are recorded."""
+
+
+class Recorder:
+    """Consumes events. An update whose numbers are still on the device is recorded when they have arrived, at the
+    latest before the next validation.
+    """
+
+    def __init__(self) -> None:
+        self.awaited = Awaited()
+
+    def write(self, event: Event) -> None:
+        match event:
+            case Started():
+                self.start(event)
+            case Step():
+                if event.number % EVERY == 0 or event.number == 1:
+                    self.awaited.add(event)
+                self._updates(self.awaited.arrived())
+            case Validated():
+                self._updates(self.awaited.all())
+                self.validation(event)
+            case Saving():
+                self._updates(self.awaited.all())
+                self.save()
+            case Ended():
+                self._updates(self.awaited.all())
+            case _:
+                pass
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(RuntimeError):  # what ended the training may have been the device
+            self._updates(self.awaited.arrived())
+        self.close()
+
+    def _updates(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            speed = step.tokens / max(step.seconds, 1e-9)
+            values = {"loss": step.loss, "rate": step.rate, "gradient": step.gradient, "tokens_per_second": speed}
+            self.update(step.number, values)
+
+    def start(self, event: Started) -> None:
+        """Training begins, or goes on."""
+
+    def update(self, step: int, values: dict[str, float]) -> None:
+        raise NotImplementedError
+
+    def validation(self, event: Validated) -> None:
+        raise NotImplementedError
+
+    def save(self) -> None:
+        """A checkpoint is about to be written: what was recorded must outlive a crash."""
+
+    def close(self) -> None:
+        raise NotImplementedError
