@@ -1,7 +1,9 @@
-"""Cells as a person would write theirs, and one network run twice: by the engine and step by step."""
+"""Cells as a person would write theirs, one network run twice (by the engine and step by step), and the plain twin of a
+fast search."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from weft.decoding import Hypothesis, Step
 from weft.nn import CELLS, RNN, Cell, CellChoice, State, map_state
 from weft.nn.state import leaves_of
 
@@ -293,3 +296,40 @@ def own() -> dict[str, type[Cell]]:
 @pytest.fixture
 def twins() -> type[Twins]:
     return Twins
+
+
+class Plain:
+    """A model that only knows states that grow."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model: Any = model
+        self.longest = self.model.longest
+
+    def start(self, memory: Any, rows: Tensor) -> Any:
+        return self.model.start(memory, rows)
+
+    def step(self, tokens: Tensor, state: Any) -> Step:
+        found: Step = self.model.step(tokens, state)
+        return found
+
+
+@pytest.fixture
+def plain() -> Callable[[nn.Module], Plain]:
+    return Plain
+
+
+@pytest.fixture
+def same_hypotheses() -> Callable[[list[list[Hypothesis]], list[list[Hypothesis]]], None]:
+    """The same texts, and the same numbers up to rounding."""
+
+    def compare(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+        texts = [
+            [[(one.tokens, one.finished, one.path) for one in own] for own in every] for every in (found, expected)
+        ]
+        assert texts[0] == texts[1]
+        for one, other in zip(sum(found, []), sum(expected, []), strict=True):
+            assert one.score == pytest.approx(other.score)
+            assert one.log_probabilities == pytest.approx(other.log_probabilities)
+            assert_close(one.attention, other.attention)
+
+    return compare

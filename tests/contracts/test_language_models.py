@@ -7,6 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from weft.catalog import CELLS, LANGUAGE_MODELS, POSITIONS
+from weft.decoding import DecodeConfig, search
+from weft.decoding.rows import MOST_ROWS
 from weft.models import ConvolutionalConfig, RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 from weft.nn import Packing, select_rows
 
@@ -122,3 +124,20 @@ def test_a_gated_convolution_by_hand():
 def test_the_toy_look_ahead_model_has_748_parameters():
     config = RecurrentLanguageConfig(cell="elman", embedding="onehot", hidden=20, tie=False)
     assert sum(weight.numel() for weight in build_language_model(config, 8).parameters()) == 748
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [DecodeConfig(beam=3, n_best=2), DecodeConfig(sample=True, n_best=2, min_p=0.05)],
+    ids=["beam", "sample"],
+)
+@pytest.mark.parametrize("config", list(configs()))
+def test_search_in_lanes_finds_what_plain_search_finds(config, decode, monkeypatch, plain, same_hypotheses):
+    """Prompts that take turns in two lanes of fixed shape, against states that grow, everything at once."""
+    model = build_language_model(config, VOCABULARY).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    wanted = {"limits": [9, 4, 6, 7, 2], "prefixes": [[7], [], [6, 8, 9], [5], []], "keys": [3, 1, 4, 2, 0]}
+    monkeypatch.setitem(MOST_ROWS, "cpu", 6)
+    found = search(model, None, 5, decode, **wanted)
+    same_hypotheses(found, search(plain(model), None, 5, decode, **wanted))

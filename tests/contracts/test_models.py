@@ -7,6 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
+from weft.decoding import DecodeConfig, search
+from weft.decoding.rows import MOST_ROWS
 from weft.errors import ConfigError
 from weft.models import RecurrentDecoderConfig as DecoderConfig
 from weft.models import RecurrentSourceConfig as SourceConfig
@@ -174,6 +176,20 @@ def test_hypotheses_share_the_source_and_can_be_reordered(encoder, decoder):
     order = torch.tensor([2, 0, 0])
     moved = model.step(tokens[order], select_rows(state, order)).logits
     assert_close(moved, model.step(tokens, state).logits[order])
+
+
+@pytest.mark.parametrize("config", [DecodeConfig(beam=1), DecodeConfig(beam=3, n_best=2)], ids=["greedy", "beam"])
+@pytest.mark.parametrize(("encoder", "decoder"), translators())
+def test_search_in_lanes_finds_what_plain_search_finds(encoder, decoder, config, monkeypatch, plain, same_hypotheses):
+    """Sentences that take turns in two lanes of fixed shape, against states that grow, everything at once."""
+    model = build_translator(encoder, decoder).double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    memory = model.encode(torch.randint(5, VOCABULARY, (5, 6)), torch.tensor([6, 3, 5, 1, 2]))
+    wanted = {"limits": [9, 4, 6, 7, 2], "prefixes": [[7], [], [6, 8], [], []]}
+    monkeypatch.setitem(MOST_ROWS, "cpu", 2 * config.beam)
+    found = search(model, memory, 5, config, **wanted)
+    same_hypotheses(found, search(plain(model), memory, 5, config, **wanted))
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), list(transformers()))

@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weft.decoding import DecodeConfig, search, search_exhaustive
-from weft.decoding.beam import search_beam
-from weft.decoding.greedy import search_greedy
-from weft.decoding.request import prepare
 from weft.errors import ConfigError
 from weft.text import EOS, MASK, PAD, SOS, UNK
 
@@ -60,14 +58,17 @@ def test_greedy_is_a_beam_of_one(random_model: Any, seed: int, penalty: float, d
     model = random_model(seed=seed, sentences=4)
     config = DecodeConfig(beam=1, length_penalty=penalty, max_length=8, min_length=data.draw(st.integers(0, 2)))
     prefixes = data.draw(st.lists(st.lists(st.integers(5, 7), max_size=2), min_size=4, max_size=4))
-    request = prepare(model, 4, config, prefixes=prefixes, limits=None, forbid=(PAD, SOS, MASK))
-    texts = []
-    for find in (search_greedy, search_beam):
-        trail, ends = find(model, model.memory, request)
-        read = {end.sentence: (trail.read(end.step, end.candidate, first=0).tokens, end.finished) for end in ends}
-        texts.append(read)
-    assert texts[0] == texts[1]
-    assert len(texts[0]) == 4
+    for row, (found,) in enumerate(search(model, model.memory, 4, config, prefixes=prefixes)):
+        state, said, read = model.start(model.memory, torch.tensor([row])), [], [SOS, *prefixes[row]]
+        for token in read[:-1]:
+            _, state, _ = model.step(torch.tensor([token]), state)
+        token = read[-1]
+        while token != EOS and len(said) < 8:
+            logits, state, _ = model.step(torch.tensor([token]), state)
+            logits[:, [PAD, SOS, MASK, *[EOS] * (len(said) < config.min_length)]] = -torch.inf
+            token = int(logits.argmax())
+            said.append(token)
+        assert (*found.tokens, *[EOS] * found.finished) == tuple(said)
 
 
 @given(seed=st.integers(0, 10_000), penalty=PENALTIES, n_best=st.integers(1, 6), data=st.data())

@@ -131,7 +131,7 @@ def test_forbidden_tokens_never_come(random_model: Any, config: DecodeConfig) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "rows"), [("greedy", [3, 2, 1, 1]), ("beam", [3, 2 * 3, 3, 3]), ("sample", [3 * 2, 2 * 2, 2, 2])]
+    ("kind", "rows"), [("greedy", [3, 2, 1, 1]), ("beam", [3 * 3, 2 * 3, 3, 3]), ("sample", [3 * 2, 2 * 2, 2, 2])]
 )
 def test_finished_sentences_leave_the_batch(table_model: Any, kind: str, rows: list[int]) -> None:
     texts = [text for length in range(4) for text in itertools.product((5, 6), repeat=length)]

@@ -30,6 +30,8 @@ class DecodeConfig(Settings):
     """Sampling: draw from the k likeliest tokens only; 0 is all."""
     top_p: float = Field(default=1.0, gt=0.0, le=1.0)
     """Sampling: draw from the fewest likeliest tokens that together have this probability."""
+    min_p: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Sampling: leave out tokens with less than this share of the likeliest one's probability."""
     seed: int = Field(default=0, ge=0)
     """Sampling: the same seed gives the same text."""
 
@@ -39,8 +41,8 @@ class DecodeConfig(Settings):
             raise ValueError(f"n_best = {self.n_best} is more than beam = {self.beam}; raise beam")
         if self.min_length > self.max_length:
             raise ValueError(f"min_length = {self.min_length} is more than max_length = {self.max_length}")
-        if not self.sample and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
-            raise ValueError("temperature, top_k and top_p only act on sampling; set sample = true")
+        if not self.sample and (self.temperature, self.top_k, self.top_p, self.min_p) != (1.0, 0, 1.0, 0.0):
+            raise ValueError("temperature, top_k, top_p and min_p only act on sampling; set sample = true")
         return self
 
     def greedy(self) -> Self:

@@ -13,7 +13,8 @@ class Hypothesis(NamedTuple):
 
     tokens hold neither sos nor eos nor the prefix; log_probabilities are the model's own for each of them and for the
     end token; score = sum(log_probabilities) / len(log_probabilities)^α. finished says whether the model ended it or
-    the length limit did. attention (steps, S) has a row for each log-probability.
+    the length limit did. attention (steps, S) has a row for each log-probability; path says which place of the beam,
+    0 the likeliest, it held at each of these steps.
     """
 
     tokens: tuple[int, ...]
@@ -21,6 +22,7 @@ class Hypothesis(NamedTuple):
     log_probabilities: tuple[float, ...]
     finished: bool
     attention: Tensor | None = None
+    path: tuple[int, ...] = ()
 
 
 def best_first(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:

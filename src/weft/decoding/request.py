@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from weft.decoding.config import DecodeConfig
-from weft.errors import ConfigError
+from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
 from weft.text import EOS, PAD
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """C sentences. A prefix is forced inside the first steps, so that all rows stay at the same step of the model:
-    sentence i generates from step prefix_lengths[i] on, for at most limits[i] steps."""
+    """C sentences. A prefix is forced inside the first steps: sentence i generates from step prefix_lengths[i] on, for
+    at most limits[i] steps."""
 
     config: DecodeConfig
     prefixes: Tensor
@@ -28,6 +29,8 @@ class Request:
     """(C,)"""
     forbidden: Tensor
     """(F,)"""
+    uniforms: Tensor | None
+    """(C, n_best, longest limit) when tokens are drawn: numbers of each text's own, in [0, 1)."""
 
     @property
     def count(self) -> int:
@@ -39,15 +42,10 @@ class Request:
         """Where tokens and scores live: beside the model."""
         return self.limits.device
 
-    def forced(self, step: int, sentences: Tensor) -> tuple[Tensor, Tensor]:
-        """The prefix at this step: which sentences (A,) are still in theirs (A,), and their tokens (A,)."""
-        inside = step < self.prefix_lengths[sentences]
-        column = min(step, self.prefixes.size(1) - 1)
-        return inside, self.prefixes[sentences, column]
-
-    def lengths(self, step: int, sentences: Tensor) -> Tensor:
-        """The length (A,) of what sentences (A,) have generated with the token of this step."""
-        return step + 1 - self.prefix_lengths[sentences]
+    @property
+    def room(self) -> int:
+        """The most tokens of any sentence, its prefix among them."""
+        return int((self.prefix_lengths + self.limits).max())
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
@@ -72,15 +70,18 @@ def prepare(
     prefixes: Sequence[Sequence[int]] | None,
     limits: Sequence[int] | Tensor | None,
     forbid: Sequence[int],
+    keys: Sequence[int] | None = None,
 ) -> Request:
     """Check what was asked and move it beside the model."""
     prefixes = [()] * count if prefixes is None else prefixes
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
-    for name, given in (("prefixes", prefixes), ("limits", ceilings)):
+    keys = range(count) if keys is None else keys
+    for name, given in (("prefixes", prefixes), ("limits", ceilings), ("keys", keys)):
         if len(given) != count:
             raise ConfigError(f"{len(given)} are given for {count} sentences", where=name, cure="one for each")
     if any(limit < 1 for limit in ceilings):
         raise ConfigError(f"a limit of {min(ceilings)} leaves no room for a token", where="limits", cure="at least 1")
+    ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
     device = device_of(model)
@@ -88,9 +89,35 @@ def prepare(
         config=config,
         prefixes=torch.tensor(padded, dtype=torch.long, device=device).view(count, width),
         prefix_lengths=torch.tensor([len(prefix) for prefix in prefixes], dtype=torch.long, device=device),
-        limits=torch.tensor(ceilings, dtype=torch.long, device=device).clamp(max=config.max_length),
+        limits=torch.tensor(ceilings, dtype=torch.long, device=device),
         forbidden=torch.tensor(list(forbid), dtype=torch.long, device=device),
+        uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
     )
+
+
+def _within(longest: int | None, prefixes: Sequence[Sequence[int]], limits: list[int]) -> list[int]:
+    """The limits, lowered to what the model can read; its last token is written and not read."""
+    if longest is None:
+        return limits
+    for prefix in prefixes:
+        if len(prefix) >= longest:
+            raise DataError(
+                f"a beginning of {len(prefix)} tokens fills model.max_positions = {longest}",
+                cure='shorten it, or train with larger max_positions or with positions = "sinusoid" or "rotary"',
+            )
+    return [min(limit, longest - len(prefix)) for prefix, limit in zip(prefixes, limits, strict=True)]
+
+
+def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int) -> Tensor:
+    """(C, n_best, longest). Each text has its own, made from the seed, the sentence's key and the number of the draw,
+    so what is drawn for a sentence does not depend on the sentences beside it. In single precision: times a total in
+    double it stays below that total."""
+    rows = [
+        np.random.default_rng([config.seed, key, number]).random(longest, dtype=np.float32)
+        for key in keys
+        for number in range(config.n_best)
+    ]
+    return torch.from_numpy(np.array(rows, dtype=np.float64)).view(len(keys), config.n_best, longest)
 
 
 def device_of(model: Stepper) -> torch.device:

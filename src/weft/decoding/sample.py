@@ -1,34 +1,40 @@
-"""Sampling: tokens drawn by their probability, which temperature, top-k and top-p reshape in this order.
+"""Sampling: tokens drawn by their probability, which temperature, top-k, top-p and min-p reshape in this order.
 
-Every text has its own row of uniform numbers, made from the seed, the sentence's key and the number of the draw, so
-what is drawn for a sentence does not depend on the sentences beside it.
+The hypotheses of a sentence are texts of their own. A lanes, K texts of each, N = A·K rows, V tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 import torch
 from torch import Tensor
 
+from weft.decoding.board import Board
 from weft.decoding.config import DecodeConfig
-from weft.decoding.follow import follow
 from weft.decoding.request import Request
-from weft.decoding.trail import End, Trail
-from weft.models.stepper import Stepper
 
 
-def search_sample(model: Stepper, memory: Any, request: Request, keys: Sequence[int]) -> tuple[Trail, list[End]]:
-    """n_best texts for each sentence; keys tell the sentences apart."""
-    config = request.config
-    uniforms = _uniforms(request, keys)
+def advance_sample(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> None:
+    """logits (N, V) -> the board is one step further; every row continues itself."""
+    width, lengths = board.shape.width, board.lengths
+    every = request.log_probabilities(logits, lengths.repeat_interleave(width))
+    column = (lengths - 1).clamp(min=0, max=board.uniforms.size(2) - 1)
+    uniforms = board.uniforms.gather(2, column[:, None, None].expand(-1, width, 1)).flatten()
+    drawn = draw(every, uniforms, request.config).view(-1, width)
+    inside = board.inside[:, None]
+    tokens = torch.where(inside, board.forced[:, None], drawn)
+    logs = every.gather(1, tokens.view(-1, 1)).view_as(tokens)
+    places = torch.arange(width, device=board.device).expand_as(tokens)
+    board.note(tokens, logs, places, attention)
 
-    def choose(log_probabilities: Tensor, texts: Tensor, lengths: Tensor) -> Tensor:
-        return draw(log_probabilities, uniforms[texts, (lengths - 1).clamp(min=0)], config)
-
-    return follow(model, memory, request, choose=choose, copies=config.n_best)
+    open_ = (board.sums > -torch.inf) & board.live[:, None]
+    # Where nothing may follow, as in an unsmoothed count model, the text leads nowhere: its sum is -inf, its place empty.
+    sums = torch.where(inside, board.sums, board.sums + logs)
+    ends = board.ends(tokens) & open_ & (sums > -torch.inf)
+    board.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), board.best))
+    board.best_step.copy_(torch.where(ends, board.step[:, None], board.best_step))
+    board.best_place.copy_(torch.where(ends, places, board.best_place))
+    sums = sums.masked_fill(ends, -torch.inf)
+    board.go_on(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= board.limit))
 
 
 def draw(log_probabilities: Tensor, uniforms: Tensor, config: DecodeConfig) -> Tensor:
@@ -36,7 +42,7 @@ def draw(log_probabilities: Tensor, uniforms: Tensor, config: DecodeConfig) -> T
     shares, tokens = reshape(log_probabilities, config)
     cumulative = shares.cumsum(-1)
     target = uniforms[:, None] * cumulative[:, -1:]
-    place = (cumulative <= target).sum(-1, keepdim=True)
+    place = (cumulative <= target).sum(-1, keepdim=True).clamp(max=shares.size(1) - 1)
     return tokens.gather(1, place).squeeze(1)
 
 
@@ -45,21 +51,13 @@ def reshape(log_probabilities: Tensor, config: DecodeConfig) -> tuple[Tensor, Te
     scaled = log_probabilities.double() / config.temperature
     if not config.top_k and config.top_p == 1.0:
         tokens = torch.arange(scaled.size(1), device=scaled.device).expand_as(scaled)
-        return scaled.softmax(-1), tokens
-    scaled, tokens = scaled.topk(min(config.top_k or scaled.size(1), scaled.size(1)))
-    shares = scaled.softmax(-1)
-    # A token stays while those before it have not yet reached top_p; the first always does.
-    before = torch.cat((torch.zeros_like(shares[:, :1]), shares.cumsum(-1)[:, :-1]), dim=-1)
-    return shares.masked_fill(before >= config.top_p, 0.0), tokens
-
-
-def _uniforms(request: Request, keys: Sequence[int]) -> Tensor:
-    """(C · n_best, longest limit). Drawn in single precision: times a total in double it stays below that total."""
-    longest = int(request.limits.max())
-    generators = (
-        np.random.default_rng([request.config.seed, key, number])
-        for key in keys
-        for number in range(request.config.n_best)
-    )
-    rows = [generator.random(longest, dtype=np.float32) for generator in generators]
-    return torch.from_numpy(np.array(rows, dtype=np.float64)).to(request.device)
+        shares = scaled.softmax(-1)
+    else:
+        scaled, tokens = scaled.topk(min(config.top_k or scaled.size(1), scaled.size(1)))
+        shares = scaled.softmax(-1)
+        # A token stays while those before it have not yet reached top_p; the first always does.
+        before = torch.cat((torch.zeros_like(shares[:, :1]), shares.cumsum(-1)[:, :-1]), dim=-1)
+        shares = shares.masked_fill(before >= config.top_p, 0.0)
+    if config.min_p:
+        shares = shares.masked_fill(shares < config.min_p * shares.amax(-1, keepdim=True), 0.0)
+    return shares, tokens

@@ -106,8 +106,8 @@ class AfterDecoder(nn.Module):
     def step(self, tokens: Tensor, state: Any) -> Decoded:
         inner, shared = state
         hidden, inner = self.rnn.step(self.embedding(tokens), inner)
-        context, weights = self.look.with_weights(hidden[:, None], shared.expand())
-        return Decoded(self.readout(context[:, 0], hidden), (inner, shared), weights[:, 0])
+        context, weights = self.look.at(hidden, shared)
+        return Decoded(self.readout(context, hidden), (inner, shared), weights)
 
 
 class InsideDecoder(nn.Module):
@@ -126,8 +126,8 @@ class InsideDecoder(nn.Module):
 
     def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D). The next query needs this step's state, so time is a loop."""
-        inner, source = self.bridge(memory.final), self.look.source(memory)
-        outputs = []
+        source = Shared(self.look.source(memory), torch.arange(tokens.size(0), device=tokens.device), 1)
+        inner, outputs = self.bridge(memory.final), []
         for vector in self.dropout(self.embedding(tokens)).unbind(1):
             hidden, inner, _ = self._step(vector, inner, source)
             outputs.append(hidden)
@@ -138,14 +138,13 @@ class InsideDecoder(nn.Module):
 
     def step(self, tokens: Tensor, state: Any) -> Decoded:
         inner, shared = state
-        hidden, inner, weights = self._step(self.embedding(tokens), inner, shared.expand())
+        hidden, inner, weights = self._step(self.embedding(tokens), inner, shared)
         return Decoded(hidden, (inner, shared), weights)
 
-    def _step(self, vector: Tensor, inner: Any, source: Source) -> tuple[Tensor, Any, Tensor]:
-        query = leaves_of(inner[-1])[0]
-        context, weights = self.look.with_weights(query[:, None], source)
-        hidden, inner = self.rnn.step(torch.cat([vector, context[:, 0]], dim=-1), inner)
-        return self.readout(context[:, 0], hidden), inner, weights[:, 0]
+    def _step(self, vector: Tensor, inner: Any, source: Shared) -> tuple[Tensor, Any, Tensor]:
+        context, weights = self.look.at(leaves_of(inner[-1])[0], source)
+        hidden, inner = self.rnn.step(torch.cat([vector, context], dim=-1), inner)
+        return self.readout(context, hidden), inner, weights
 
 
 class Source(NamedTuple):
@@ -178,11 +177,12 @@ class Look(nn.Module):
         mask = source.real[:, None]
         return attend(query, source.keys, source.values, score=self.score.compare, mask=mask, scale=self.scale)
 
-    def with_weights(self, query: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """query (B, T, D) -> context (B, T, D'), weights (B, T, S)."""
-        mask = source.real[:, None]
-        score, scale = self.score.compare, self.scale
-        return attend(query, source.keys, source.values, score=score, mask=mask, scale=scale, weights=True)
+    def at(self, query: Tensor, shared: Shared) -> tuple[Tensor, Tensor]:
+        """One query of each row, (N, D), at the `Source` of its sentence -> context (N, D'), weights (N, S)."""
+        queries, source = shared.meet(query)
+        mask, score, scale = source.real[:, None], self.score.compare, self.scale
+        found = attend(queries, source.keys, source.values, score=score, mask=mask, scale=scale, weights=True)
+        return found[0].flatten(0, 1), found[1].flatten(0, 1)
 
 
 class Readout(nn.Module):

@@ -22,10 +22,12 @@ class OneHot(nn.Module):
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.embedding_dim = vocabulary
+        self.like: Tensor
+        self.register_buffer("like", torch.empty(0), persistent=False)  # follows the model to its type
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (...) -> (..., V)."""
-        return F.one_hot(tokens, self.embedding_dim).to(torch.get_default_dtype())
+        return F.one_hot(tokens, self.embedding_dim).to(self.like.dtype)
 
 
 class Vectors(nn.Embedding):

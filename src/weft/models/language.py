@@ -11,7 +11,7 @@ from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import Decoder, DecoderSettings
 from weft.models.recurrent import RecurrentDecoder, RecurrentLanguageConfig
-from weft.models.stepper import Step
+from weft.models.stepper import Step, reserve, step
 from weft.models.transformer import TransformerDecoder, TransformerDecoderConfig
 from weft.nn import Packing, State
 from weft.settings import Settings
@@ -64,7 +64,16 @@ class LanguageModel(nn.Module):
         """The state before the first token, for as many hypotheses as there are rows."""
         return self.decoder.start(None, rows)
 
-    def step(self, tokens: Tensor, state: Any) -> Step:
+    def reserve(self, memory: None, sentences: Tensor, *, each: int, room: int) -> Any:
+        """The same with room for so many tokens: a lane of `each` hypotheses for each of the sentences (A,)."""
+        return reserve(self.decoder, None, sentences, each=each, room=room)
+
+    def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
         """tokens (N) -> logits (N, V) of the token after each."""
-        hidden, state, attention = self.decoder.step(tokens, state)
-        return Step(self.output(hidden), state, attention)
+        hidden, state, looked = step(self.decoder, tokens, state, attention=attention)
+        return Step(self.output(hidden), state, looked)
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens that it can read, if there is a limit."""
+        return getattr(self.decoder, "longest", None)

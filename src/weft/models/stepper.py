@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
-from weft.nn.state import State
+from weft.models.memory import Decoded, Decoder
+from weft.models.transformer import TransformerDecoder
+from weft.nn import State
+from weft.nn.lanes import in_lanes
 
 
 class Step(NamedTuple):
@@ -29,3 +33,35 @@ class Stepper(Protocol):
 
     def step(self, tokens: Tensor, state: State) -> Step:
         """tokens (N,), one for each row of the state -> what may follow each."""
+
+
+@runtime_checkable
+class FixedStepper(Protocol):
+    """A stepper that also knows states of fixed shape, in lanes (see weft.nn.lanes): what a fast search runs on."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens that it can read, if there is a limit."""
+
+    def start(self, memory: Any, rows: Tensor) -> State: ...
+
+    def reserve(self, memory: Any, sentences: Tensor, *, each: int, room: int) -> State:
+        """`start` for `each` hypotheses of each of the sentences (A,) of the memory, with room for so many tokens."""
+
+    def step(self, tokens: Tensor, state: State, *, attention: bool = True) -> Step:
+        """The same; without `attention` nobody asks for it."""
+
+
+def reserve(decoder: Decoder, memory: Any, sentences: Tensor, *, each: int, room: int) -> State:
+    """The state of a decoder in lanes, one for each sentence of the memory."""
+    rows = torch.arange(sentences.numel(), device=sentences.device).repeat_interleave(each)
+    if isinstance(decoder, TransformerDecoder):
+        return decoder.reserve(memory, rows.numel(), each=each, room=room)
+    return in_lanes(decoder.start(memory, rows), each)
+
+
+def step(decoder: Decoder, tokens: Tensor, state: State, *, attention: bool) -> Decoded:
+    """A step of any decoder."""
+    if isinstance(decoder, TransformerDecoder):
+        return decoder.step(tokens, state, attention=attention)
+    return decoder.step(tokens, state)

@@ -18,6 +18,7 @@ from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
+from weft.nn.attention.past import Past
 from weft.nn.positions import BOUNDED
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Settings, known
@@ -200,14 +201,31 @@ class TransformerDecoder(nn.Module):
         assert isinstance(memory.lengths, Tensor)
         return Written(length, self.stack.start(memory.states, memory.lengths, rows))
 
-    def step(self, tokens: Tensor, state: Written) -> Decoded:
+    def reserve(self, memory: Memory | None, rows: int, *, each: int, room: int) -> Written:
+        """The state before the first token with room for so many, in lanes of `each` rows (see weft.nn.lanes)."""
+        like = next(self.parameters())
+        length = torch.zeros(rows, dtype=torch.long, device=like.device)
+        if isinstance(self.stack, EncoderStack):
+            return Written(length, self.stack.reserve(rows, like, each=each, room=room))
+        assert memory is not None
+        assert isinstance(memory.lengths, Tensor)
+        return Written(length, self.stack.reserve(memory.states, memory.lengths, each=each, room=room))
+
+    def step(self, tokens: Tensor, state: Written, *, attention: bool = True) -> Decoded:
         """tokens (N) -> hidden (N, D) of the position after each."""
-        attention: Tensor | None = None
+        looked: Tensor | None = None
         layers: State
         seen = state.layers if isinstance(self.stack, EncoderStack) else state.layers.seen
-        x = self.placed(self.embedding(tokens), state.length, seen[0].keys.size(2) + 1)
+        longest = 0 if isinstance(seen, Past) else seen[0].keys.size(2) + 1  # who reserves room has looked at `longest`
+        x = self.placed(self.embedding(tokens), state.length, longest)
         if isinstance(self.stack, EncoderStack):
             hidden, layers = self.stack.step(x, state.layers)
         else:
-            hidden, layers, attention = self.stack.step(x, state.layers)
-        return Decoded(hidden, Written(state.length + 1, layers), attention)
+            hidden, layers, looked = self.stack.step(x, state.layers, attention=attention)
+        after = layers if isinstance(self.stack, EncoderStack) else layers.seen
+        return Decoded(hidden, Written(after.length if isinstance(after, Past) else state.length + 1, layers), looked)
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens that it can read, if there is a limit."""
+        return self.placed.longest

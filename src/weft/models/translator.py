@@ -12,14 +12,14 @@ from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import DecoderSettings, EncoderSettings, Memory
 from weft.models.recurrent import RecurrentSourceConfig
-from weft.models.stepper import Step
+from weft.models.stepper import Step, reserve, step
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.nn import Packing
+from weft.nn import Packing, select_rows
 from weft.settings import OneOf, Settings
 
 ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
@@ -89,7 +89,16 @@ class Translator(nn.Module):
         """The state before the first token; hypothesis n translates sentence rows[n] of the memory."""
         return self.decoder.start(memory, rows)
 
-    def step(self, tokens: Tensor, state: Any) -> Step:
-        """tokens (N) -> logits (N, V) of the token after each."""
-        hidden, state, attention = self.decoder.step(tokens, state)
-        return Step(self.output(hidden), state, attention)
+    def reserve(self, memory: Memory, sentences: Tensor, *, each: int, room: int) -> Any:
+        """The same with room for so many tokens: a lane of `each` hypotheses for each of the sentences (A,)."""
+        return reserve(self.decoder, select_rows(memory, sentences), sentences, each=each, room=room)
+
+    def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
+        """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""
+        hidden, state, looked = step(self.decoder, tokens, state, attention=attention)
+        return Step(self.output(hidden), state, looked)
+
+    @property
+    def longest(self) -> int | None:
+        """The most target tokens that it can read, if there is a limit."""
+        return getattr(self.decoder, "longest", None)

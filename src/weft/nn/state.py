@@ -19,15 +19,23 @@ State: TypeAlias = Any
 class Shared(NamedTuple):
     """What belongs to a sentence and not to a hypothesis: kept once, and looked up by row.
 
-    value has the sentences as dimension 0 and may be nested; rows (N,) says whose hypothesis each row is.
+    value has the sentences as dimension 0 and may be nested; rows (N,) says whose hypothesis each row is. Where every
+    sentence has `each` rows, one after the other, nothing needs to be looked up; 0 promises nothing.
     """
 
     value: State
     rows: Tensor
+    each: int = 0
 
     def expand(self) -> State:
         """The value of every row, with dimension 0 of size N; a copy, so take it late."""
         return select_rows(self.value, self.rows)
+
+    def meet(self, x: Tensor) -> tuple[Tensor, State]:
+        """x (N, D) -> (A, K, D) beside the value of size A: K rows of a sentence beside what they share, or 1 of N."""
+        if self.each:
+            return x.view(-1, self.each, x.size(-1)), self.value
+        return x[:, None], self.expand()
 
 
 def select_rows(state: State, rows: Tensor) -> State:
@@ -35,7 +43,7 @@ def select_rows(state: State, rows: Tensor) -> State:
     if isinstance(state, Shared):
         return Shared(state.value, state.rows.index_select(0, rows))
     if isinstance(state, tuple):
-        return _rebuild(state, [select_rows(part, rows) for part in state])
+        return rebuild(state, [select_rows(part, rows) for part in state])
     return map_state(lambda tensor: tensor.index_select(0, rows), state)
 
 
@@ -51,7 +59,7 @@ def map_state(function: Callable[..., Tensor], state: State, *others: State) -> 
     if isinstance(state, Tensor):
         return function(state, *others)
     if isinstance(state, tuple):
-        return _rebuild(state, [map_state(function, *parts) for parts in zip(state, *others, strict=True)])
+        return rebuild(state, [map_state(function, *parts) for parts in zip(state, *others, strict=True)])
     raise TypeError(f"a state is a tensor, None or a tuple of states, not {type(state).__name__}")
 
 
@@ -68,6 +76,6 @@ def with_leaves(state: State, leaves: list[Tensor]) -> State:
     return map_state(lambda _: next(remaining), state)
 
 
-def _rebuild(like: tuple[State, ...], parts: list[State]) -> State:
+def rebuild(like: tuple[State, ...], parts: list[State]) -> State:
     """Named tuples take their fields one by one, plain ones a sequence."""
     return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)

@@ -19,6 +19,7 @@ from weft.errors import ConfigError
 from weft.nn.attention import torch_weights
 from weft.nn.attention.attend import attend
 from weft.nn.attention.packed import attend_packed
+from weft.nn.attention.past import Stored, attend_past
 from weft.nn.attention.rotary import Rotary
 from weft.nn.attention.scores import Score
 from weft.nn.attention.short import attend_short, is_short
@@ -189,6 +190,19 @@ class MultiHeadAttention(nn.Module):
         """Nothing seen yet, by so many hypotheses."""
         shape = (rows, self.heads, 0)
         return KeysValues(like.new_empty(*shape, self.head_size), like.new_empty(*shape, self.value_head_size))
+
+    def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Stores for keys and values of so many positions, for `step_within`."""
+        shape = (rows, positions, self.heads)
+        return like.new_zeros(*shape, self.head_size), like.new_zeros(*shape, self.value_head_size)
+
+    def step_within(self, x: Tensor, seen: Stored) -> Tensor:
+        """Self-attention of the next token, x (N, …) -> (N, output_size); its keys and values are written to `seen`."""
+        q, k, v = self._project(x, None, None)
+        if self.rotary is not None:
+            q, k = self.rotary(q, seen.length[:, None]), self.rotary(k, seen.length[:, None])
+        out: Tensor = self.output(attend_past(q, k, v, seen, score=self.score).flatten(1))
+        return out
 
     def step(self, x: Tensor, seen: KeysValues) -> tuple[Tensor, KeysValues]:
         """Self-attention of the next token: x (N, …) and what came before -> (N, output_size), and that with x."""

@@ -9,15 +9,19 @@ B batch, T positions, S of the memory, N packed positions or hypotheses.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from torch import Tensor, nn
 
 from weft.nn.attention import KeysValues, MultiHeadAttention
+from weft.nn.attention.past import Stored
 from weft.nn.packing import Packing
 from weft.nn.transformer import torch_weights
 from weft.nn.transformer.feedforward import Activation, FeedForward
 from weft.nn.transformer.norm import NORMS
+
+Seen = TypeVar("Seen", KeysValues, Stored)
+"""What came before the next position: values that grow, or room that is written."""
 
 
 class EncoderBlock(nn.Module):
@@ -63,15 +67,9 @@ class EncoderBlock(nn.Module):
         x = self.around_attention(x, lambda x: self.attention(x, mask=mask, causal=causal, packing=packing))
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
-    def step(self, x: Tensor, seen: KeysValues) -> tuple[Tensor, KeysValues]:
+    def step(self, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
         """The next position: x (N, width) and what was seen so far -> (N, width), and that with x."""
-
-        def attend(x: Tensor) -> Tensor:
-            nonlocal seen
-            out, seen = self.attention.step(x, seen)
-            return out
-
-        x = self.around_attention(x, attend)
+        x, seen = _attend(self, x, seen)
         return self.around_feedforward(x, self.feedforward), seen
 
 
@@ -130,24 +128,37 @@ class DecoderBlock(nn.Module):
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
     def step(
-        self, x: Tensor, seen: KeysValues, source: KeysValues, *, mask: Tensor | None = None, weights: bool = False
-    ) -> tuple[Tensor, KeysValues, Tensor | None]:
-        """The next position: x (N, width) -> (N, width), what it has seen now, and where it looked (N, S) if asked."""
-        used: Tensor | None = None
+        self, x: Tensor, seen: Seen, source: KeysValues, *, each: int, mask: Tensor | None = None, weights: bool = False
+    ) -> tuple[Tensor, Seen, Tensor | None]:
+        """The next position: x (N, width) -> (N, width), what it has seen now, and where it looked (N, S) if asked.
 
-        def attend(x: Tensor) -> Tensor:
-            nonlocal seen
-            out, seen = self.attention.step(x, seen)
-            return out
+        `each` rows, one after the other, look at one sentence of the source.
+        """
+        used: Tensor | None = None
 
         def look(x: Tensor) -> Tensor:
             nonlocal used
-            out, heads = self.cross.look(x[:, None], source, mask=mask, weights=weights)
-            used = None if heads is None else heads[:, :, 0].mean(1)
-            return out[:, 0]
+            out, heads = self.cross.look(x.view(-1, each, x.size(-1)), source, mask=mask, weights=weights)
+            used = None if heads is None else heads.mean(1).flatten(0, 1)
+            return out.flatten(0, 1)
 
-        x = self.around_cross(self.around_attention(x, attend), look)
+        x, seen = _attend(self, x, seen)
+        x = self.around_cross(x, look)
         return self.around_feedforward(x, self.feedforward), seen, used
+
+
+def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
+    """Self-attention of the next position, x (N, width) -> (N, width), and what was seen with it."""
+    after = seen
+
+    def attend(x: Tensor) -> Tensor:
+        nonlocal after
+        if isinstance(seen, Stored):
+            return block.attention.step_within(x, seen)
+        out, after = block.attention.step(x, seen)
+        return out
+
+    return block.around_attention(x, attend), after
 
 
 def scale_residuals(block: EncoderBlock | DecoderBlock, share: float) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.nn.attention import KeysValues, length_mask
+from weft.nn.attention.past import Past
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock, scale_residuals
@@ -43,25 +44,33 @@ class EncoderStack(nn.Module):
 
     def start(self, rows: int, like: Tensor) -> tuple[KeysValues, ...]:
         """The state before the first position, for so many hypotheses."""
-        return tuple(block.attention.empty(rows, like) for block in self.blocks)
+        return _start(self.blocks, rows, like)
 
-    def step(self, x: Tensor, state: tuple[KeysValues, ...]) -> tuple[Tensor, tuple[KeysValues, ...]]:
+    def reserve(self, rows: int, like: Tensor, *, each: int, room: int) -> Past:
+        """The same with room for so many positions, for lanes of `each` rows (see weft.nn.lanes)."""
+        return _reserve(self.blocks, rows, like, each=each, room=room)
+
+    def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
         """The next position, read causally: x (N, D) -> (N, D)."""
         after = []
-        for block, seen in zip(self.blocks, state, strict=True):
-            x, seen = block.step(x, seen)
+        for number, block in enumerate(self.blocks):
+            x, seen = block.step(x, _of_layer(state, number))
             after.append(seen)
-        return self.final(x), tuple(after)
+        return self.final(x), _after(state, after)
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
         self.run = torch.compile(_run)
 
 
+Sight = tuple[KeysValues, ...] | Past
+"""What the layers have seen: values that grow, or room that is written."""
+
+
 class DecoderState(NamedTuple):
     """What each layer has seen of the target; and of the source, with where it is real (B, 1, S), once per sentence."""
 
-    seen: tuple[KeysValues, ...]
+    seen: Sight
     source: Shared
 
 
@@ -87,24 +96,56 @@ class DecoderStack(nn.Module):
 
     def start(self, memory: Tensor, lengths: Tensor, rows: Tensor) -> DecoderState:
         """The state before the first position; hypothesis n reads sentence rows[n] of memory (B, S, M)."""
-        real = length_mask(lengths, memory.size(1))[:, None]
-        sources = tuple(block.cross.remember(memory) for block in self.blocks)
-        seen = tuple(block.attention.empty(rows.numel(), memory) for block in self.blocks)
-        return DecoderState(seen, Shared((sources, real), rows))
+        return DecoderState(_start(self.blocks, rows.numel(), memory), Shared(self._source(memory, lengths), rows))
 
-    def step(self, x: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState, Tensor | None]:
+    def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, room: int) -> DecoderState:
+        """The same with room for so many positions: a lane of `each` hypotheses for every sentence of the memory."""
+        rows = torch.arange(memory.size(0), device=memory.device).repeat_interleave(each)
+        seen = _reserve(self.blocks, rows.numel(), memory, each=each, room=room)
+        return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
+
+    def _source(self, memory: Tensor, lengths: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
+        real = length_mask(lengths, memory.size(1))[:, None]
+        return tuple(block.cross.remember(memory) for block in self.blocks), real
+
+    def step(
+        self, x: Tensor, state: DecoderState, *, attention: bool = True
+    ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
-        sources, mask = state.source.expand()
-        after, attention = [], None
-        for number, block in enumerate(self.blocks, 1):
-            last = number == len(self.blocks)
-            x, seen, attention = block.step(x, state.seen[number - 1], sources[number - 1], mask=mask, weights=last)
+        shared = state.source
+        sources, mask = shared.value if shared.each else shared.expand()
+        after, looked = [], None
+        for number, block in enumerate(self.blocks):
+            asked = attention and number == len(self.blocks) - 1
+            seen = _of_layer(state.seen, number)
+            x, seen, looked = block.step(x, seen, sources[number], each=shared.each or 1, mask=mask, weights=asked)
             after.append(seen)
-        return self.final(x), DecoderState(tuple(after), state.source), attention
+        return self.final(x), DecoderState(_after(state.seen, after), shared), looked
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
         self.run = torch.compile(_run)
+
+
+def _start(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor) -> tuple[KeysValues, ...]:
+    return tuple(block.attention.empty(rows, like) for block in blocks)
+
+
+def _reserve(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, room: int) -> Past:
+    keys, values = zip(*(block.attention.room(rows, room, like) for block in blocks), strict=True)
+    return Past.make(keys, values, reorders=each > 1)
+
+
+def _of_layer(state: Sight, number: int) -> Any:
+    if not isinstance(state, Past):
+        return state[number]
+    if number == 0:
+        state.begin()
+    return state.layer(number)
+
+
+def _after(state: Sight, seen: list[Any]) -> Any:
+    return state.end() if isinstance(state, Past) else tuple(seen)
 
 
 def padding_mask(lengths: Lengths, x: Tensor) -> Tensor | None:

@@ -1,0 +1,78 @@
+"""Self-attention one position at a time, over keys and values in room that was made before.
+
+Row n writes position t of its text into row n of the store, whatever text it continues; origin[n, t] says in which row
+position t of its own text lies. When hypotheses change places, only these numbers move. N rows, T positions, H heads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from weft.nn.attention.attend import attend
+from weft.nn.attention.scores import ScoreFunction
+
+
+class Stored(NamedTuple):
+    """What one layer has seen: keys (N, T, H, m) and values (N, T, H, v), of which row n has length[n] positions.
+
+    origin (N, T), or None where every row continues itself.
+    """
+
+    keys: Tensor
+    values: Tensor
+    origin: Tensor | None
+    length: Tensor
+
+
+class Past(NamedTuple):
+    """What all layers have seen: the store of each, and one origin and length for all of them.
+
+    It is written in place, so it has one future: step it once, and go on from what that gives.
+    """
+
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+    origin: Tensor | None
+    length: Tensor
+
+    @classmethod
+    def make(cls, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], *, reorders: bool) -> Past:
+        """Nothing seen yet, in stores as given."""
+        rows, room = keys[0].shape[:2]
+        own = torch.arange(rows, device=keys[0].device)
+        origin = own[:, None].repeat(1, room) if reorders else None
+        return cls(keys, values, origin, torch.zeros_like(own))
+
+    def begin(self) -> None:
+        """The next position of each row will be its own."""
+        if self.origin is not None:
+            rows = torch.arange(self.length.numel(), device=self.length.device)
+            self.origin.scatter_(1, self.length[:, None], rows[:, None])
+
+    def layer(self, number: int) -> Stored:
+        return Stored(self.keys[number], self.values[number], self.origin, self.length)
+
+    def end(self) -> Past:
+        """With the position that every layer has written. A row that nobody reads any more stays where room ends."""
+        return self._replace(length=(self.length + 1).clamp(max=self.keys[0].size(1) - 1))
+
+
+def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | ScoreFunction = "scaled_dot") -> Tensor:
+    """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store."""
+    rows = torch.arange(q.size(0), device=q.device)
+    seen.keys[rows, seen.length] = k
+    seen.values[rows, seen.length] = v
+    # To ask a GPU how long the longest is would be to wait for it.
+    room = int(seen.length.max()) + 1 if q.device.type == "cpu" else seen.keys.size(1)
+    places = torch.arange(room, device=q.device)
+    if seen.origin is None:
+        keys, values = seen.keys[:, :room], seen.values[:, :room]
+    else:
+        origin = seen.origin[:, :room]
+        keys, values = seen.keys[origin, places], seen.values[origin, places]
+    mask = (places <= seen.length[:, None])[:, None, None]
+    context = attend(q[:, :, None], keys.transpose(1, 2), values.transpose(1, 2), score=score, mask=mask)
+    return context[:, :, 0]

@@ -1,0 +1,115 @@
+"""States of fixed shape: A lanes of K rows each, one sentence in a lane, row a·K + k its k-th hypothesis.
+
+A search that keeps its shape can take new sentences where old ones ended, and can be recorded once and replayed. Such a
+state is written in place, so it has one future; select_rows does not apply to it, the functions here do.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from weft.nn.attention.past import Past
+from weft.nn.state import Shared, State, rebuild, select_rows
+
+
+def in_lanes(state: State, each: int) -> State:
+    """A new state whose rows lie in lanes of `each`, told so."""
+    if isinstance(state, Shared):
+        return state._replace(each=each)
+    if isinstance(state, tuple) and not isinstance(state, Past):
+        return rebuild(state, [in_lanes(part, each) for part in state])
+    return state
+
+
+def own(state: State) -> State:
+    """The same state in memory of its own, to be written over: what a model starts with may be one row for all."""
+    if isinstance(state, Past) or state is None:
+        return state
+    if isinstance(state, Shared):
+        return state._replace(value=own(state.value))
+    if isinstance(state, tuple):
+        return rebuild(state, [own(part) for part in state])
+    return state.clone(memory_format=torch.contiguous_format)
+
+
+def reorder(state: State, rows: Tensor) -> State:
+    """Row i becomes what row rows[i] was, which lies in the same lane."""
+    if isinstance(state, Shared) or state is None:
+        return state
+    if isinstance(state, Past):
+        return state if state.origin is None else state._replace(origin=state.origin.index_select(0, rows))
+    if isinstance(state, tuple):
+        return rebuild(state, [reorder(part, rows) for part in state])
+    return state.index_select(0, rows)
+
+
+def keep(state: State, lanes: Tensor, each: int) -> State:
+    """The state of those lanes alone."""
+    rows = rows_of(lanes, each)
+    if isinstance(state, Shared):
+        owners = torch.arange(lanes.numel(), device=lanes.device).repeat_interleave(each)
+        return Shared(select_rows(state.value, lanes), owners, each)
+    if isinstance(state, Past):
+        keys, values = (tuple(store.index_select(0, rows) for store in stores) for stores in state[:2])
+        origin = state.origin
+        if origin is not None:
+            moved = rows - torch.arange(rows.numel(), device=rows.device)
+            origin = origin.index_select(0, rows) - moved[:, None]
+        return Past(keys, values, origin, state.length.index_select(0, rows))
+    if isinstance(state, tuple):
+        return rebuild(state, [keep(part, lanes, each) for part in state])
+    return None if state is None else state.index_select(0, rows)
+
+
+def put(state: State, lanes: Tensor, new: State, each: int) -> None:
+    """Write a new state of as many lanes over those lanes. What is shorter than its place is padded with zeros."""
+    rows = rows_of(lanes, each)
+    if isinstance(state, Shared):
+        _put(state.value, lanes, new.value)
+    elif isinstance(state, Past):  # what lies in the store is not read before it is written again
+        state.length.index_copy_(0, rows, new.length)
+    elif isinstance(state, tuple):
+        for part, given in zip(state, new, strict=True):
+            put(part, lanes, given, each)
+    else:
+        _put(state, rows, new)
+
+
+def write(state: State, new: State) -> None:
+    """Make a state of buffers equal to the one that a step made from it."""
+    pairs = list(_pairs(state, new))
+    if pairs:
+        torch._foreach_copy_([to for to, _ in pairs], [given for _, given in pairs])
+
+
+def rows_of(lanes: Tensor, each: int) -> Tensor:
+    """lanes (A,) -> their rows (A·K,)."""
+    if each == 1:
+        return lanes
+    return (lanes[:, None] * each + torch.arange(each, device=lanes.device)).flatten()
+
+
+def _pairs(state: State, new: State) -> list[tuple[Tensor, Tensor]]:
+    if state is None or isinstance(state, Shared):
+        return []
+    if isinstance(state, Past):
+        moved = [] if state.origin is None else [(state.origin, new.origin)]
+        return [*moved, (state.length, new.length)]
+    if isinstance(state, tuple):
+        return [pair for part, given in zip(state, new, strict=True) for pair in _pairs(part, given)]
+    return [] if state is new else [(state, new)]
+
+
+def _put(value: State, places: Tensor, new: State) -> None:
+    if value is None:
+        return
+    if isinstance(value, tuple):
+        for part, given in zip(value, new, strict=True):
+            _put(part, places, given)
+    elif value.shape[1:] == new.shape[1:]:
+        value.index_copy_(0, places, new)
+    else:
+        value.index_fill_(0, places, 0)
+        corner = tuple(slice(size) for size in new.shape[1:])
+        value[(slice(None), *corner)].index_copy_(0, places, new)
