@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.data import Batches, PackedBatches
+from weft.data import Batches, PackedBatches, batches
 from weft.errors import ConfigError
 
 some_length = st.integers(0, 40) | st.integers(0, 3000)
@@ -151,3 +151,12 @@ def test_an_epoch_of_millions_of_rows_is_drawn_in_seconds() -> None:
     began = time.process_time()
     assert sum(map(len, Batches(lengths, batch_tokens=4096).epoch(7))) == len(lengths)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("count", [16, 17, 1000])
+def test_of_very_many_rows_runs_are_shuffled_and_every_row_is_there_once(monkeypatch, count):
+    monkeypatch.setattr(batches, "MANY", 1)
+    plan = Batches(np.arange(count) % 9 + 1, batch_tokens=20)
+    first, second = (np.concatenate(plan.epoch(number)).tolist() for number in (0, 1))
+    assert sorted(first) == sorted(second) == list(range(count))
+    assert first != second

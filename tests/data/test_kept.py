@@ -11,9 +11,9 @@ import pytest
 
 from weft.catalog import TASKS
 from weft.config import read_config
-from weft.data import RaggedBuilder
+from weft.data import Corpus, RaggedBuilder
 from weft.errors import DataError, Fault
-from weft.run import kept
+from weft.run import kept, preparation
 from weft.run.preparation import Prepared, prepare
 
 FILES = {"translate": "pairs", "classify": "labelled", "tag": "tagged", "lm": "texts"}
@@ -113,6 +113,30 @@ def test_damaged_files_are_made_anew(ending: str, cache: Path, texts: str) -> No
     for path in damaged:
         path.write_bytes(path.read_bytes()[:-1])
     assert content(ready("lm", texts)) == first
+
+
+def test_fresh_makes_everything_anew_even_if_a_file_was_changed_behind_its_time(cache: Path, texts: str) -> None:
+    os.utime(texts, (1e9, 1e9))
+    ready("lm", texts)
+    with Path(texts).open("r+", encoding="utf-8") as file:
+        file.write("the cow")
+    os.utime(texts, (1e9, 1e9))
+    tree = read_config({"task": "lm", "data": {"train": texts}})
+    assert prepare(tree).notes[-1].startswith(NOTE[1]), "deceived"
+    again = prepare(tree, fresh=True)
+    assert again.notes[-1].startswith(NOTE[0])
+    assert "cow" in again.task.codec.tokenizers[""].decode(again.train.columns["tokens"].flat(0, 100_000))
+    assert prepare(tree, fresh=True).notes[-1].startswith(NOTE[0]), "also what is there and right"
+    assert prepare(tree).notes[-1].startswith(NOTE[1])
+
+
+def test_it_is_told_how_far_each_pass_has_come(cache: Path, texts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "TELL_EVERY", 100)
+    monkeypatch.setattr(Corpus.survey.__func__, "__kwdefaults__", {"keep": 0})
+    told: list[str] = []
+    prepare(read_config({"task": "lm", "data": {"train": texts}}), tell=told.append)
+    passes = ["reading", "learning the tokens of", "tokenising", "tokenising"]
+    assert told == [f"{doing} {texts}: 100 examples" for doing in passes], "the last is what was set aside"
 
 
 def test_bad_lines_are_told_of_again(cache: Path, tmp_path: Path) -> None:

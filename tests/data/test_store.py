@@ -125,6 +125,16 @@ def test_an_entry_larger_than_the_limit_stays_while_it_is_the_newest(tmp_path: P
     assert names(tmp_path) == ["b"]
 
 
+def test_what_was_there_before_is_made_anew_once(store: Store) -> None:
+    put(store, "a", small="old")
+    put(store, "b", small="old")
+    store.renew()
+    assert store.find("a") is None
+    assert (put(store, "a", small="new") / "small.json").read_text(encoding="utf-8") == "new"
+    assert store.find("a") is not None, "made since"
+    assert len(store) == 2, "what nobody asks for stays"
+
+
 def test_a_key_depends_on_every_part() -> None:
     parts = ["survey", {"unit": "line", "skip": False}, None]
     others = [["survey", {"unit": "line", "skip": True}, None], ["survey", {"unit": "line"}, None], parts[:2]]

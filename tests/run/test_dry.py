@@ -55,14 +55,14 @@ def test_the_largest_batch_comes_first(prepared, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Batches, PackedBatches])
-def test_the_largest_batch_counts_padding_unless_packed(kind):
+def test_the_largest_batch_counts_padding_and_empty_room(kind):
     lengths = np.random.default_rng(0).integers(1, 60, size=(300, 2))
     plan = kind(lengths, batch_tokens=200)
     sizes = [
-        int(lengths[rows].sum()) if kind is PackedBatches else len(rows) * int(lengths[rows].max(0).sum())
+        sum(plan.room(rows).tokens) if kind is PackedBatches else len(rows) * int(lengths[rows].max(0).sum())
         for rows in plan.epoch(0)
     ]
-    found = find_largest(plan, lengths)
+    found = find_largest(plan)
     rows = plan.epoch(0)[found.place]
     assert sizes[found.place] == max(sizes) > min(sizes)
     assert (found.rows, found.longest) == (len(rows), lengths[rows].max())

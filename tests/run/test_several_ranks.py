@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ def config(folder: Path, kind: str) -> dict[str, Any]:
     }
 
 
-def train_by_two(settings: dict[str, Any], out: Path, port: str, *options: str) -> list[tuple[int, str]]:
+def train_by_two(
+    settings: dict[str, Any], out: Path, port: str, *options: str, program: tuple[str, ...] = ("-m", "weft")
+) -> list[tuple[int, str]]:
     """Exit code and errors of both processes, started as torchrun starts them."""
     path = out.with_suffix(".json")
     path.write_text(json.dumps(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "weft", "train", str(path), "--out", str(out), "--quiet", *options]
+    command = [sys.executable, *program, "train", str(path), "--out", str(out), "--quiet", *options]
     started = []
     for rank in range(2):
         place = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
@@ -80,3 +83,61 @@ def test_what_cannot_be_shared_ends_all_with_words(tmp_path: Path, port: str) ->
     (first, said), (second, _) = train_by_two(settings, tmp_path / "run", port)
     assert first != 0 != second
     assert "use a multiple of 2" in said
+
+
+def test_the_first_process_tokenises_a_large_file_for_all(
+    tmp_path: Path, port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    program = f"""
+        import os
+        from pathlib import Path
+        from weft.cli import main
+        from weft.run import kept
+
+        def write(*arguments):
+            with Path({str(tmp_path / "wrote")!r}).open("a") as file:
+                file.write(os.environ["RANK"])
+            return write_examples(*arguments)
+
+        kept.LARGE = 1
+        write_examples, kept.write_examples = kept.write_examples, write
+        main()
+    """
+    found = train_by_two(config(tmp_path, "rnn"), tmp_path / "run", port, program=("-c", textwrap.dedent(program)))
+    assert [code for code, _ in found] == [0, 0]
+    assert (tmp_path / "wrote").read_text(encoding="utf-8") == "0"
+
+
+def test_what_the_first_process_fails_of_is_told_by_all(tmp_path: Path, port: str) -> None:
+    settings = config(tmp_path, "rnn")
+    (tmp_path / "text.txt").write_bytes(b"a line\nno \xff text\n")
+    (first, said), (second, heard) = train_by_two(settings, tmp_path / "run", port)
+    assert (first, second) == (2, 1)
+    assert "text.txt:2: not UTF-8" in said
+    assert "another process of this training has ended" in heard
+    assert "text.txt:2: not UTF-8" in " ".join(heard.split())
+
+
+def truncated(folder: Path) -> dict[str, Any]:
+    """Truncated backpropagation in the same text, as one stream."""
+    settings = config(folder, "rnn")
+    settings["data"] |= {"unit": "stream", "valid": settings["data"]["train"]}
+    settings["train"] |= {"truncate": 7, "batch_tokens": 28, "accumulate": 4, "schedule": "constant", "warmup": 2}
+    return settings
+
+
+def test_a_carried_state_is_shared_by_streams(tmp_path: Path, port: str) -> None:
+    settings = truncated(tmp_path)
+    weft.train(settings, out=tmp_path / "one", quiet=True)
+    assert [code for code, _ in train_by_two(settings, tmp_path / "two", port)] == [0, 0]
+    assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), abs=1e-5)
+
+
+def test_a_carried_state_goes_on_in_one_process_after_two(tmp_path: Path, port: str) -> None:
+    whole = truncated(tmp_path)
+    half = whole | {"train": whole["train"] | {"steps": 6}}
+    weft.train(whole, out=tmp_path / "whole", quiet=True)
+    assert [code for code, _ in train_by_two(half, tmp_path / "parts", port)] == [0, 0]
+    weft.train(whole, out=tmp_path / "parts", quiet=True, resume=True)
+    assert curve(tmp_path / "parts")[-1] == pytest.approx(curve(tmp_path / "whole")[-1], abs=1e-5)

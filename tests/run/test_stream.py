@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -9,6 +10,12 @@ import pytest
 
 from weft.data import Batches
 from weft.run.stream import Place, Stream
+from weft.tasks import Batch
+
+
+@dataclass(frozen=True)
+class Numbered(Batch):
+    rows: list[int]
 
 
 class Rows:
@@ -20,7 +27,7 @@ class Rows:
     def collate(self, examples, rows, *, packed, room):
         assert not packed
         self.made += 1
-        return rows.tolist()
+        return Numbered(len(rows), rows.tolist())
 
 
 def stream(start=None):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from weft.errors import Fault
 from weft.training import SCHEDULES
-from weft.training.loop import can_skip, step_if_finite
+from weft.training.finite import can_skip, step_if_finite
 
 
 def test_a_step_is_the_gradient_of_the_mean_loss(points, run_steps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import time
 from importlib.metadata import PackageNotFoundError, version
@@ -26,6 +27,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fals
         "python": f"{platform.python_version()} on {platform.platform()}",
         **{package: version_of(package) for package in PACKAGES},
         "compiler": shutil.which(os.environ.get("CXX", "c++")) or "none found",
+        "token cache": token_cache(),
         **devices(),
     }
     if json:
@@ -39,6 +41,19 @@ def version_of(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "missing"
+
+
+def token_cache() -> str:
+    """Where the tokens of large files are kept, how many bytes, and how to be rid of them."""
+    from weft.cache import cache_folder
+    from weft.data import Store
+
+    folder = cache_folder("tokens")
+    if folder is None:
+        return "off: WEFT_CACHE says so, or it names no folder that only you can write"
+    store = Store(folder)
+    held = f"{store.size() / 1e9:.2f} GB in {len(store):,} entries"
+    return f"{folder}, {held}; clear it with: rm -r {shlex.quote(str(folder))}"
 
 
 def devices() -> dict[str, str]:

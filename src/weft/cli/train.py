@@ -42,6 +42,9 @@ def train(
     skip_bad_lines: Annotated[
         bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Tokenise large files anew, whatever is kept of them.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     imports: Imports = None,
 ) -> None:
@@ -68,7 +71,9 @@ def train(
     if dry_run:
         rehearse(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)
         return
-    run, ended = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
+    run, ended = train_run(
+        tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume, fresh=fresh
+    )
     if is_first() and not run.report:
         again = [what, *(words or []), *(f"--import={word}" for word in imports or [])]
         again += ["--skip-bad-lines"] if skip_bad_lines else []

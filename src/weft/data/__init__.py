@@ -3,7 +3,7 @@
 from weft.data.badlines import BadLines
 from weft.data.batches import Batches
 from weft.data.chunks import chunks
-from weft.data.content import identify, stamps
+from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
@@ -41,6 +41,7 @@ __all__ = [
     "as_values",
     "chunks",
     "fingerprints",
+    "forget",
     "from_values",
     "hold_out",
     "identify",

@@ -8,7 +8,7 @@ differ; so neither side is padded much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +21,10 @@ Lengths: TypeAlias = NDArray[np.int32]
 
 POOL = 256
 """Batches' worth of rows that are sorted by length together: more means less padding, fewer more variety."""
+
+
+MANY, RUN = 4_000_000, 16
+"""Rows from which on runs of so many are shuffled, not single rows."""
 
 
 class Epochs:
@@ -41,6 +45,10 @@ class Epochs:
         """The batches of an epoch, in any order."""
         raise NotImplementedError
 
+    def places(self, rows: Rows) -> int:
+        """The positions that a batch of these rows takes, over all sides, those that hold no token included."""
+        raise NotImplementedError
+
     def epoch(self, number: int) -> list[Rows]:
         """The batches of one epoch, in random order; the same for the same seed and number. The last is remembered."""
         if self._drawn is None or self._drawn[0] != number:
@@ -49,6 +57,15 @@ class Epochs:
             batches = self.draw(random)
             self._drawn = number, [batches[index] for index in random.permutation(len(batches)).tolist()]
         return list(self._drawn[1])
+
+    def largest(self, number: int) -> int:
+        """Which batch of an epoch takes the most positions."""
+        return int(np.argmax([self.places(rows) for rows in self.epoch(number)]))
+
+    def padding(self, batches: Sequence[Rows]) -> float:
+        """The share of the batches' positions that holds no token, over all sides."""
+        places = sum(self.places(rows) for rows in batches)
+        return 1 - sum(int(self.sides[rows].sum()) for rows in batches) / places if places else 0.0
 
 
 class Batches(Epochs):
@@ -66,11 +83,13 @@ class Batches(Epochs):
             return []
         tokens = max(int(self.lengths.sum()), 1)
         pools = -(-tokens // (POOL * self.batch_tokens))
-        shuffled = random.permutation(len(self.lengths))
+        shuffled = _shuffled(len(self.lengths), random)
         # With two sides there are more kinds of row, and coarser ones leave each kind enough rows for a batch.
         bits = 6 if self.sides.shape[1] == 1 else 5
         batches: list[Rows] = []
         for pool in np.array_split(shuffled, pools):
+            if len(shuffled) >= MANY:
+                random.shuffle(pool)
             batches += self._cut(pool, _round_up(self.lengths[pool], bits=bits))
         return batches
 
@@ -78,10 +97,8 @@ class Batches(Epochs):
         """The batches for evaluation, longest rows first, so that a lack of memory shows at once."""
         return list(self._cut(np.arange(len(self.lengths)), self.lengths))
 
-    def padding(self, batches: Iterable[Rows]) -> float:
-        """The share of the batches' positions that is padding, over all sides."""
-        padded = sum(len(rows) * int(self.sides[rows].max(0).sum()) for rows in batches)
-        return 1 - int(self.sides.sum()) / padded if padded else 0.0
+    def places(self, rows: Rows) -> int:
+        return len(rows) * int(self.sides[rows].max(0).sum())
 
     def _cut(self, rows: Rows, lengths: Lengths) -> Iterator[Rows]:
         """Views of `rows`, sorted in place from long to short by their `lengths`, none of them less than the true."""
@@ -103,6 +120,18 @@ class Batches(Epochs):
         # To and fro, so that the difference does not jump where one length ends and the next begins.
         lean = (self.sides[rows, 0] - self.sides[rows, -1]) * np.where(place % 2, -1, 1)
         return np.lexsort((lean, place))
+
+
+def _shuffled(count: int, random: np.random.Generator) -> Rows:
+    """Rows 0 … N-1 in random order; of very many, short runs of neighbours, which then are shuffled in their pool.
+
+    To move tens of millions of numbers one by one through memory takes longer than everything else before training.
+    """
+    if count < MANY:
+        return random.permutation(count)
+    whole = count // RUN * RUN
+    runs = random.permutation(count // RUN)[:, None] * RUN + np.arange(RUN)
+    return np.append(runs, np.arange(whole, count)) if whole < count else runs.ravel()
 
 
 def compact(lengths: ArrayLike) -> Lengths:

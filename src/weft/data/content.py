@@ -2,7 +2,7 @@
 
 Reading two gigabytes to name them takes seconds, so the name is remembered beside the path, size, inode and time of the
 last change, and a file in which all of these are the same is not read again. A program that changes a file and sets its
-time back deceives this; WEFT_CACHE=off reads everything anew.
+time back deceives this; `forget` is the cure, and WEFT_CACHE=off reads everything anew.
 """
 
 from __future__ import annotations
@@ -60,8 +60,18 @@ def identify(files: list[Stamp], memory: Path) -> str | None:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+def forget(files: list[Stamp], memory: Path) -> None:
+    """Let `identify` read these files again, whatever can be known of them without reading."""
+    for file in files:
+        _note(file, memory).unlink(missing_ok=True)
+
+
+def _note(file: Stamp, memory: Path) -> Path:
+    return memory / f"{hashlib.sha256(file.path.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+
 def _identify(file: Stamp, memory: Path) -> str:
-    note = memory / f"{hashlib.sha256(file.path.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+    note = _note(file, memory)
     try:
         known = json.loads(note.read_text(encoding="utf-8"))
         if known["stamp"] == list(file):

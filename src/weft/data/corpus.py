@@ -74,9 +74,11 @@ class Examples:
     """Encoded rows: columns of ids, what each row costs in a padded batch, and the records where they are needed."""
 
     columns: Mapping[str, Ragged]
-    lengths: NDArray[np.int64]
+    lengths: NDArray[np.integer[Any]]
     records: Sequence[Record] | None = None
     notes: tuple[str, ...] = ()
+    running: bool = False
+    """The rows are pieces of one text in their order; a model reads them with its state carried from piece to piece."""
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -65,10 +65,8 @@ class PackedBatches(Epochs):
             batches += self._cut(random.permutation(np.flatnonzero(self.classes == size)), room)
         return batches
 
-    def padding(self, batches: list[Rows]) -> float:
-        """The share of the batches' room that stays empty, over all sides."""
-        room = sum(sum(self.room(rows).tokens) for rows in batches)
-        return 1 - int(sum(self.sides[rows].sum() for rows in batches)) / room if room else 0.0
+    def places(self, rows: Rows) -> int:
+        return sum(self.room(rows).tokens)
 
     def _room(self, size: int) -> Room:
         """Equal parts of all that the class has, so that no batch is left nearly empty."""

@@ -46,13 +46,19 @@ class Store:
 
     def __init__(self, folder: Path, *, most: int = MOST) -> None:
         self.folder, self.most = folder, most
+        self._fresh: set[str] | None = None
+
+    def renew(self) -> None:
+        """From here on only what is made from here on is found, and what was there before is made anew."""
+        self._fresh = set()
 
     def find(self, key: str) -> Path | None:
         """The folder of an entry that is complete; it counts as used now."""
         entry = self.folder / key
         if not entry.is_dir():
             return None
-        if not _agrees(entry):
+        outdated = self._fresh is not None and key not in self._fresh
+        if outdated or not _agrees(entry):
             shutil.rmtree(entry, ignore_errors=True)
             return None
         with suppress(OSError):
@@ -75,9 +81,14 @@ class Store:
             with suppress(OSError):  # it is there already
                 fresh.rename(self.folder / key)
                 sync(self.folder)
+            if self._fresh is not None:
+                self._fresh.add(key)
             self._shrink(keep=key)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
+
+    def __len__(self) -> int:
+        return len(self._entries())
 
     def size(self) -> int:
         """Bytes of all entries."""

@@ -54,14 +54,26 @@ def train_run(
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
     resume: bool = False,
+    fresh: bool = False,
 ) -> tuple[Run, Ended]:
     """Train, write the journal, let `watch` show what happens; the run, and how training ended.
+
+    `fresh` reads and tokenises large files anew, whatever earlier runs have kept of them.
 
     Started by torchrun, several processes train together: the first writes and shows, the others follow.
     """
     with join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
         if ranks.first:
-            return _lead(tree, ranks, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
+            return _lead(
+                tree,
+                ranks,
+                out=out,
+                watch=watch,
+                skip_bad_lines=skip_bad_lines,
+                cells=cells,
+                resume=resume,
+                fresh=fresh,
+            )
         return _follow(tree, ranks, skip_bad_lines=skip_bad_lines, cells=cells)
 
 
@@ -74,10 +86,11 @@ def _lead(
     skip_bad_lines: bool,
     cells: Mapping[str, CellClass] | None,
     resume: bool,
+    fresh: bool,
 ) -> tuple[Run, Ended]:
     with claimed(out, tree["task"], resume=resume) as folder:
-        with watch.waiting("reading the data"):
-            prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells)
+        with watch.waiting("reading the data") as tell:
+            prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
         resumed = resume_run(folder, prepared, cells=cells) if resume else Resumed()
         ranks.hear([str(folder), str(resumed.checkpoint or ""), resumed.total, resumed.finished])
         if resumed.finished:

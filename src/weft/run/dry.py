@@ -8,14 +8,12 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
-from weft.data import Batches, PackedBatches
+from weft.data import Batches
 from weft.errors import Fault
 from weft.evaluate import BATCH_TOKENS
 from weft.run.learning import Learning
@@ -70,7 +68,7 @@ class DryRun:
         return [
             *(f"note {note}" for note in self.notes),
             f"{self.parameters:,} parameters on {self.device}",
-            f"largest batch: {self.rows:,} examples, the longest of {self.longest:,} tokens; it fits",
+            f"largest batch: {self.rows:,} examples, the longest of {self.longest:,} tokens",
             f"memory at the peak: {self.memory / 2**30:.2f} GiB",
             f"an update: {show_seconds(self.update_seconds)}; a validation: {show_seconds(self.validation_seconds)}",
             f"in all: {self.updates:,} updates and {self.validations:,} validations, about "
@@ -84,10 +82,10 @@ def dry_run(prepared: Prepared) -> DryRun:
         torch.cuda.reset_peak_memory_stats(device)
     setup = set_up(prepared)
     model, learning, compilation = setup.model, setup.learning, setup.compilation
-    largest = find_largest(setup.plan, prepared.train.lengths)
+    largest = find_largest(setup.plan)
     learning.stream.start = Place(0, largest.place)
     try:
-        update_seconds = time_updates(learning, device)
+        updates = time_updates(learning, device)
         validation_seconds = time_validation(prepared, model, compilation, device)
     except torch.OutOfMemoryError:
         size = f"{largest.rows:,} examples of up to {largest.longest:,} tokens"
@@ -103,33 +101,34 @@ def dry_run(prepared: Prepared) -> DryRun:
         rows=largest.rows,
         longest=largest.longest,
         memory=peak_memory(device),
-        update_seconds=update_seconds,
+        update_seconds=updates.seconds,
         validations=-(-setup.total // setup.every),
         validation_seconds=validation_seconds,
-        notes=(*prepared.notes, *compilation.notes),
+        notes=(*prepared.notes, *compilation.notes, *updates.notes),
     )
 
 
-def find_largest(plan: Plan, lengths: NDArray[np.integer[Any]]) -> Largest:
-    """The batch of the first epoch with the most positions, padding counted where there is some.
-
-    `lengths` of all examples (N,), or of both sides of each (N, 2).
-    """
+def find_largest(plan: Plan) -> Largest:
+    """The batch of the first epoch that takes the most positions."""
     if isinstance(plan, Streams):
         return Largest(0, plan.count, min(plan.truncate, plan.length))
-    epoch = plan.epoch(0)
-    sides = lengths[:, None] if lengths.ndim == 1 else lengths
-    packed = isinstance(plan, PackedBatches)
-    sizes = [int(sides[rows].sum() if packed else len(rows) * sides[rows].max(0).sum()) for rows in epoch]
-    place = int(np.argmax(sizes))
-    return Largest(place, len(epoch[place]), int(sides[epoch[place]].max()))
+    place = plan.largest(0)
+    rows = plan.epoch(0)[place]
+    return Largest(place, len(rows), int(plan.sides[rows].max()))
 
 
-def time_updates(learning: Learning, device: torch.device) -> float:
-    """Seconds of a typical update, its batch included."""
+class Timed(NamedTuple):
+    """Seconds of a typical update, its batch included, and what the updates had to tell."""
+
+    seconds: float
+    notes: tuple[str, ...]
+
+
+def time_updates(learning: Learning, device: torch.device) -> Timed:
     began = start = time.perf_counter()
-    timed = 0
-    for made, _ in enumerate(learning.steps(), 1):
+    timed, notes = 0, list[str]()
+    for made, step in enumerate(learning.steps(), 1):
+        notes += step.notes
         if made == 1 + WARM:
             synchronize(device)
             start = time.perf_counter()
@@ -137,7 +136,7 @@ def time_updates(learning: Learning, device: torch.device) -> float:
         if timed == TYPICAL or (timed > 0 and time.perf_counter() - began > SECONDS):
             break
     synchronize(device)
-    return (time.perf_counter() - start) / timed
+    return Timed((time.perf_counter() - start) / timed, tuple(notes))
 
 
 def time_validation(prepared: Prepared, model: nn.Module, compilation: Compilation, device: torch.device) -> float:

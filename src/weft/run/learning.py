@@ -15,6 +15,7 @@ from weft.run.stream import Place, Plan, Stream
 from weft.tasks import Batch, Task, Tree
 from weft.training import (
     SCHEDULES,
+    Carry,
     Plateau,
     Scaling,
     Schedule,
@@ -69,6 +70,8 @@ class Learning:
     def steps(self) -> Iterator[Step]:
         """Updates without end, after those that were made before."""
         settings = self.settings
+        # A GPU runs out of memory, and should do so now; a processor only becomes slow, and --dry-run tells its memory.
+        largest = self.stream.largest() if self.device.type == "cuda" else None
         # A processor that computes has no core to spare for a thread that makes batches.
         made = ahead(self.stream, self.device) if self.device.type == "cuda" else iter(self.stream)
         with closing(made) as ready:
@@ -86,6 +89,8 @@ class Learning:
                 captured=isinstance(self.stream.batches, PackedBatches) and settings.compile is not False,
                 accumulate=settings.accumulate,
                 start=self.number,
+                largest=largest,
+                skip_bad=settings.skip_bad,
                 ranks=self.ranks,
             ):
                 self.number = step.number
@@ -95,6 +100,11 @@ class Learning:
         """The score of a validation, for a schedule that goes by it."""
         if isinstance(self.schedule, Plateau):
             self.schedule.observe(score)
+
+    def collect(self) -> None:
+        """Bring to every rank what the others carry from update to update, before a checkpoint is written."""
+        if isinstance(self.objective, Carry):
+            self.objective.collect(self.ranks, parts=self.settings.accumulate)
 
     def state(self) -> Tree:
         place = self.stream.after(self.taken)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
-from weft.data import BadLines, Corpus, Examples, Survey, hold_out, overlap
+from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
+
+TELL_EVERY = 20_000
+"""Examples after which it is told how far a pass over a file has come."""
+
+Tell = Callable[[str], None]
+"""Hears what is being done, again and again while it takes time."""
 
 
 @dataclass(frozen=True)
@@ -31,28 +37,46 @@ class Prepared:
 
 
 class Reader:
-    """Opens the files of one configuration and keeps account of lines that had to be skipped."""
+    """Opens the files of one configuration and keeps account of lines that had to be skipped.
 
-    def __init__(self, task: type[Task], data: Any, *, skip_bad_lines: bool) -> None:
+    `fresh` makes what earlier runs have kept anew; `tell` hears how far the reading has come.
+    """
+
+    def __init__(
+        self, task: type[Task], data: Any, *, skip_bad_lines: bool, fresh: bool = False, tell: Tell | None = None
+    ) -> None:
         self.task, self.data, self.skip = task, data, skip_bad_lines
         self.kept = Kept.open(task.name, data, skip_bad_lines=skip_bad_lines)
+        self.fresh, self.tell = fresh, tell
+        self.doing = "reading"
         self.notes: list[str] = []
+        if self.kept and fresh:
+            self.kept.store.renew()
 
     def survey(self, path: str | list[str]) -> tuple[Corpus, Survey]:
         """A first look at a file: how much there is, and whether it can be read."""
         bad = BadLines(skip=self.skip)
-        corpus = Corpus(lambda: self.task.read(path, self.data, BadLines(skip=self.skip)))
+        corpus = Corpus(lambda: self._read(path, BadLines(skip=self.skip)))
 
         def first_pass() -> Surveyed:
             nonlocal corpus
             accounts = chain([bad], (BadLines(skip=self.skip) for _ in count()))
-            corpus, survey = Corpus.survey(lambda: self.task.read(path, self.data, next(accounts)))
+            corpus, survey = Corpus.survey(lambda: self._read(path, next(accounts)))
             return Surveyed(survey, list(_account(bad, path)))
 
+        if self.kept and self.fresh:
+            forget(stamps(path) or [], self.kept.names)
         content = self.kept and self.kept.content(path)
         survey, notes = self.kept.survey(content, first_pass) if self.kept and content else first_pass()
         self.notes += notes
         return corpus, survey
+
+    def _read(self, path: str | list[str], bad: BadLines) -> Iterator[Record]:
+        """The records of a file; now and then it is told how many there were."""
+        for number, record in enumerate(self.task.read(path, self.data, bad)):
+            if self.tell and number and number % TELL_EVERY == 0:
+                self.tell(f"{self.doing} {path}: {number:,} examples")
+            yield record
 
     def overlap(self, train: Survey, other: Survey) -> int:
         """How many examples of the other file are also in the training data."""
@@ -65,11 +89,19 @@ class Reader:
                 self.task,
                 config,
                 survey.content,
-                lambda folder: write_training(*learn(self.task, config, corpus, survey), folder=folder),
+                lambda folder: write_training(*self._learn(config, corpus, survey), folder=folder),
             )
-        task, rest, held, notes = learn(self.task, config, corpus, survey)
+        task, rest, held, notes = self._learn(config, corpus, survey)
         examples = encode(task, rest, task.limit(training=True))
         return Training(task, examples, held, [*notes, *examples.notes])
+
+    def _learn(self, config: Config, corpus: Corpus, survey: Survey) -> tuple[Task, Corpus, Corpus | None, list[str]]:
+        """Tokenizers and labels from the training data, less what is set aside; both parts, and what should be said."""
+        rest, held, notes = set_aside(config, corpus, survey)
+        self.doing = "learning the tokens of"
+        codec = self.task.learn(rest, config.text)
+        self.doing = "tokenising"
+        return self.task(codec, config.data), rest, held, notes
 
 
 def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
@@ -77,14 +109,6 @@ def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
         yield f"skipped {bad.count:,} bad lines of {path}, the first: {bad.first}"
     if bad.empty:
         yield f"left out {bad.empty:,} pairs of {path} with an empty side"
-
-
-def learn(
-    kind: type[Task], config: Config, corpus: Corpus, survey: Survey
-) -> tuple[Task, Corpus, Corpus | None, list[str]]:
-    """Tokenizers and labels from the training data, less what is set aside; both parts, and what should be said."""
-    rest, held, notes = set_aside(config, corpus, survey)
-    return kind(kind.learn(rest, config.text), config.data), rest, held, notes
 
 
 def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
@@ -100,11 +124,16 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
 
 
 def look(
-    tree: Tree, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None
+    tree: Tree,
+    *,
+    skip_bad_lines: bool,
+    cells: Mapping[str, CellClass] | None,
+    fresh: bool = False,
+    tell: Tell | None = None,
 ) -> tuple[Config, Reader, Corpus, Survey]:
     """The filled configuration, after a look at the training data, and that data."""
     draft = validate(tree, cells=cells)
-    reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines)
+    reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
     return fill(tree, Facts(survey.examples, survey.characters), cells=cells), reader, corpus, survey
 
@@ -119,9 +148,16 @@ def survey_config(
     return config, reader, rest, survey, held
 
 
-def prepare(tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None) -> Prepared:
-    """Read everything a configuration names."""
-    config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells)
+def prepare(
+    tree: Tree,
+    *,
+    skip_bad_lines: bool = False,
+    cells: Mapping[str, CellClass] | None = None,
+    fresh: bool = False,
+    tell: Tell | None = None,
+) -> Prepared:
+    """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
+    config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them shows at once
         path = getattr(config.data, part)
@@ -137,5 +173,8 @@ def prepare(tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, Cel
     reader.notes += notes
     if held is not None:
         others["valid"] = held
-    rest = {part: encode(task, records, task.limit(training=False)) for part, records in others.items()}
+    running = config.train.truncate is not None
+    rest = {
+        part: encode(task, records, task.limit(training=False), running=running) for part, records in others.items()
+    }
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes))

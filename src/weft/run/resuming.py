@@ -26,7 +26,7 @@ from weft.tasks import Tree
 LENGTH = ("train.epochs", "train.steps", "train.patience")
 """Settings that say when a training is over; in a run that goes on they may ask for more."""
 
-FREE = ("name", "train.checkpoint_every", "train.compile", "train.device", "train.threads")
+FREE = ("name", "train.checkpoint_every", "train.compile", "train.device", "train.skip_bad", "train.threads")
 """Settings that may be others in a run that goes on: they say where and how it runs, not what is learned."""
 
 SAMPLE = 1 << 20
@@ -123,7 +123,8 @@ def mark(prepared: Prepared) -> str:
     for examples in (prepared.train, prepared.valid, prepared.test):
         for name, column in sorted(examples.columns.items()) if examples else ():
             found.update(name.encode())
-            found.update(np.ascontiguousarray(column.lengths).data)
+            for start in range(0, len(column), SAMPLE):  # in parts: one length may stand for all, and is no array
+                found.update(np.ascontiguousarray(column.lengths[start : start + SAMPLE]).data)
             found.update(column.flat(0, SAMPLE).data)
     return found.hexdigest()
 

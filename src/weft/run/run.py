@@ -9,12 +9,14 @@ from typing import Any
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines
+from weft.data import BadLines, Pair, Record, Text
 from weft.decoding import DecodeConfig
-from weft.evaluate import Evaluation, evaluate, predict
+from weft.errors import ConfigError, DataError
+from weft.evaluate import Evaluation, evaluate, predict, score
 from weft.run.folder import read_json
 from weft.run.save import REPORT
-from weft.tasks import Prediction, Task, encode
+from weft.tasks import Prediction, Task, Translate, encode
+from weft.tasks.generation import Scored, Scoring
 
 CHANCE = {"temperature", "top_k", "top_p"}
 """Settings that only act on sampling."""
@@ -39,11 +41,23 @@ class Run:
             return []
         return predict(self.task, self.model, encode(self.task, records), decode=self.decode(options))
 
+    def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
+        """The log-probability and rank of each token of given texts; a translator scores pairs of source and target.
+
+        Records as a reader of files gives them do as well.
+        """
+        if not isinstance(self.task, Scoring):
+            cure = "runs of lm and translate do"
+            raise ConfigError("gives no probability to texts", where=f'task = "{self.config.task}"', cure=cure)
+        records = [self._given(item) for item in inputs]
+        return score(self.task, self.model, encode(self.task, records)) if records else []
+
     def evaluate(self, path: str | list[str], *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
         """Scores on a file of examples in the format the model was trained on."""
         bad = BadLines(skip=skip_bad_lines)
         records = self.task.read(path, self.config.data, bad)
-        examples = encode(self.task, records, self.task.limit(training=False))
+        running = self.config.train.truncate is not None
+        examples = encode(self.task, records, self.task.limit(training=False), running=running)
         found = evaluate(self.task, self.model, examples, decode=self.decode(options))
         if bad.count:
             found.details["skipped"] = f"{bad.count:,} bad lines, the first: {bad.first}"
@@ -57,6 +71,16 @@ class Run:
         asked = dict(options) if sample is None else {"sample": sample, **options}
         # The model as it was read: its cell may be one that only the person who loaded the run has.
         return validate(tree | {"model": self.config.model, "decode": kept | asked}).decode
+
+    def _given(self, item: str | tuple[str, str] | Record) -> Record:
+        """A text, or for a translator a pair, as a record."""
+        pairs = isinstance(self.task, Translate)
+        if isinstance(item, Pair if pairs else Text):
+            return item
+        if isinstance(item, tuple if pairs else str):
+            return Pair(*item) if isinstance(item, tuple) else self.task.record(item)
+        cure = "give (source, target)" if pairs else "give the text alone"
+        raise DataError(f"{item!r} is not what a run of {self.config.task} can score", cure=cure)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"

@@ -46,7 +46,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     model = task.build(config.model, task.codec).to(device)
     ranks.same_weights(model)
     freeze(model, settings.freeze)
-    plan = build_plan(model, prepared.train, settings, seed=config.seed, ranks=ranks)
+    plan = build_plan(model, prepared.train, settings, seed=config.seed)
     per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
     total = settings.steps or (settings.epochs or 1) * per_epoch
     metric = settings.metric or task.metric

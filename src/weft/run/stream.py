@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from torch import nn
 
-from weft.data import Batches, Examples, PackedBatches
-from weft.errors import ConfigError
+from weft.data import Batches, Examples, PackedBatches, Room
+from weft.data.batches import Rows
 from weft.tasks import Batch, Task
+from weft.tasks.task import Origin
 from weft.training import Streams, TrainConfig
-from weft.training.ranks import ALONE, Ranks
 
 Plan: TypeAlias = Batches | PackedBatches | Streams
 """Which examples go together, and in which order, in every epoch."""
@@ -41,12 +42,23 @@ class Stream:
             for number in range(self.start.batch if epoch == self.start.epoch else 0, len(chosen)):
                 yield self._make(chosen[number])
 
+    def largest(self) -> Batch | None:
+        """The largest batch of the epoch to begin with; None where all are of one size."""
+        if isinstance(self.batches, Streams):
+            return None
+        epoch = self.start.epoch
+        return self._make(self.batches.epoch(epoch)[self.batches.largest(epoch)])
+
     def _make(self, rows: Any) -> Batch:
         if isinstance(self.batches, Streams):
             return self.batches.collate(rows)
-        room = self.batches.room(rows) if isinstance(self.batches, PackedBatches) else None
-        batch: Batch = self.task.collate(self.examples, rows, packed=room is not None, room=room)
-        return batch
+        return self._collate(rows, self.batches.room(rows) if isinstance(self.batches, PackedBatches) else None)
+
+    def _collate(self, rows: Rows, room: Room | None = None) -> Batch:
+        """A batch that can be made again in parts, which fill no room: they have shapes of their own."""
+        packed = isinstance(self.batches, PackedBatches)
+        batch: Batch = self.task.collate(self.examples, rows, packed=packed, room=room)
+        return replace(batch, origin=Origin(rows, self.examples, self._collate))
 
     def after(self, taken: int) -> Place:
         """The place after so many batches of this stream were taken; a thread may have made more of them by then."""
@@ -58,13 +70,11 @@ class Stream:
         return Place(epoch, batch)
 
 
-def build_plan(model: nn.Module, examples: Examples, settings: TrainConfig, *, seed: int, ranks: Ranks = ALONE) -> Plan:
+def build_plan(model: nn.Module, examples: Examples, settings: TrainConfig, *, seed: int) -> Plan:
     """Running text in its order for truncated backpropagation, else batches of rows."""
     if settings.truncate is not None:
-        if ranks.size > 1:
-            what = f"a state is carried from batch to batch, which {ranks.size} processes cannot share"
-            raise ConfigError(what, where=f"train.truncate = {settings.truncate}", cure="train in one process")
-        return Streams(examples, batch_tokens=settings.batch_tokens, truncate=settings.truncate)
+        size, parts = settings.batch_tokens, settings.accumulate
+        return Streams(examples, batch_tokens=size, truncate=settings.truncate, parts=parts)
     return build_batches(model, examples, batch_tokens=settings.batch_tokens, seed=seed)
 
 

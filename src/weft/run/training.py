@@ -70,6 +70,7 @@ class Job:
 
     def checkpoint(self) -> None:
         """All that the rest of the training depends on, on disk."""
+        self.standing.learning.collect()
         if not self.ranks.first:
             return
         standing, head = self.standing, self.about | {"journal": journal_size(self.folder)}

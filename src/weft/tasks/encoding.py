@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from weft.data import VALUES, Examples, Limit, Ragged, RaggedBuilder, Record, chunks
+from weft.data.batches import compact
 from weft.errors import DataError
 from weft.tasks.task import Task
 
@@ -21,19 +22,19 @@ CHUNK = 1000
 EXAMPLES, LENGTHS = "examples.json", ".lengths.npy"
 
 
-def encode(task: Task, records: Iterable[Record], limit: Limit | None = None) -> Examples:
+def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *, running: bool = False) -> Examples:
     """Without a limit there is a row for each record, and the records are kept for answers and scores."""
     kept: list[Record] | None = [] if limit is None else None
-    columns = _columns(task, records, limit, kept=kept)
-    return Examples(columns, task.cost(columns), kept, limit.notes() if limit else ())
+    columns = {name: builder.build() for name, builder in _collect(task, records, limit, kept=kept).items()}
+    return Examples(columns, compact(task.cost(columns)), kept, limit.notes() if limit else (), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:
     """Encode into files of an empty folder, for `read_examples`."""
-    columns = _columns(task, records, limit, folder=folder)
-    for name, column in columns.items():
-        np.save(folder / f"{name}{LENGTHS}", column.lengths.astype(np.int32))
-    about = {"columns": list(columns), "notes": limit.notes()}
+    builders = _collect(task, records, limit, folder=folder)
+    for name, builder in builders.items():
+        np.save(folder / f"{name}{LENGTHS}", builder.finish())
+    about = {"columns": list(builders), "notes": limit.notes()}
     (folder / EXAMPLES).write_text(json.dumps(about), encoding="utf-8")
 
 
@@ -44,17 +45,18 @@ def read_examples(task: Task, folder: Path) -> Examples:
         name: Ragged.open(folder / f"{name}{VALUES}", np.load(folder / f"{name}{LENGTHS}", allow_pickle=False))
         for name in about["columns"]
     }
-    return Examples(columns, task.cost(columns), None, tuple(about["notes"]))
+    return Examples(columns, compact(task.cost(columns)), None, tuple(about["notes"]))
 
 
-def _columns(
+def _collect(
     task: Task,
     records: Iterable[Record],
     limit: Limit | None,
     *,
     kept: list[Record] | None = None,
     folder: Path | None = None,
-) -> dict[str, Ragged]:
+) -> dict[str, RaggedBuilder]:
+    """The columns of all records, in memory or in files of the folder."""
     builders: dict[str, RaggedBuilder] = {}
     for chunk in chunks(records, CHUNK):
         for name, rows in task.encode(chunk, limit).items():
@@ -63,7 +65,6 @@ def _columns(
             builders[name].extend(rows)
         if kept is not None:
             kept += chunk
-    columns = {name: builder.build() for name, builder in builders.items()}
-    if not columns or not len(next(iter(columns.values()))):
+    if not builders or not len(next(iter(builders.values()))):
         raise DataError("no example is left", where="data.max_length", cure="raise it")
-    return columns
+    return builders

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -24,6 +24,9 @@ Tree = dict[str, Any]
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Numbers of examples."""
+
+NAMED = 8
+"""Examples of a batch that a message names."""
 
 UNSEEN = -1
 """The number of a label that training never saw: never right, and never learned from."""
@@ -65,11 +68,34 @@ class Codec:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The examples that a batch was made of, and how batches of some of them are made."""
+
+    rows: NDArray[np.int64]
+    examples: Examples
+    make: Callable[[NDArray[np.int64]], Batch]
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """Two batches, each of half the examples."""
+        middle = len(self.rows) // 2
+        return self.make(self.rows[:middle]), self.make(self.rows[middle:])
+
+    def __str__(self) -> str:
+        """The first of the examples, by their places in a file where these are known."""
+        some = self.rows[:NAMED]
+        places = [record.place for record in self.examples.pick(some) if record.place]
+        named = ", ".join(places) if places else f"training examples {', '.join(map(str, some.tolist()))}"
+        return named if len(self.rows) <= NAMED else f"{named} and {len(self.rows) - NAMED:,} more"
+
+
+@dataclass(frozen=True)
 class Batch:
     """What goes through the model together: tensors, packings, plain numbers, None; each task adds its own."""
 
     count: int
     """The predictions that its loss is a sum over."""
+    origin: Origin | None = field(default=None, kw_only=True, repr=False, compare=False)
+    """What it was made of, where it can be made again in smaller parts."""
 
     def to(self, device: torch.device) -> Self:
         """On the device; from pinned memory the copies run beside whatever the processor does next."""

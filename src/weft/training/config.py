@@ -43,6 +43,8 @@ class TrainConfig(Settings):
     """Largest norm of the gradient; 0 turns clipping off."""
     clip_value: float = Field(0.0, ge=0.0)
     """Largest size of any number of the gradient; 0 sets no bound."""
+    skip_bad: int = Field(10, ge=0)
+    """Updates in a row that may be left out because loss or gradient is not finite; 0 ends the run at the first."""
     freeze: list[str] = Field(default_factory=list)
     """Parameters that do not learn, by patterns of their names, such as "encoder.*" or "*.embedding.weight"."""
     label_smoothing: float = Field(0.0, ge=0.0, lt=1.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol
 
@@ -24,19 +25,27 @@ class Gradients(Protocol):
     """Adds to the gradients of a model those of a batch, which may still lie in host memory.
 
     The factor makes a mean of the sum of its losses, or its share of the mean where several batches make one update.
+    Where it fails, the gradients are as they were.
     """
 
     def __call__(self, batch: Batch, factor: float) -> Tensor: ...
+
+    def release(self) -> None:
+        """Give back what is kept on the device to be used again."""
 
 
 class Computed:
     """Operation by operation."""
 
-    def __init__(self, compute: Compute, device: torch.device) -> None:
-        self.compute, self.device = compute, device
+    def __init__(self, compute: Compute, parameters: list[nn.Parameter], device: torch.device) -> None:
+        self.compute, self.parameters, self.device = compute, parameters, device
 
     def __call__(self, batch: Batch, factor: float) -> Tensor:
-        return self.compute(batch.to(self.device), factor)
+        with added(self.parameters, [parameter.grad for parameter in self.parameters]):
+            return self.compute(batch.to(self.device), factor)
+
+    def release(self) -> None:
+        """Nothing is kept."""
 
 
 @dataclass
@@ -64,20 +73,36 @@ class Captured:
     def __call__(self, batch: Batch, factor: float) -> Tensor:
         # They may lie in the very place that this replay writes to.
         before = [None if parameter.grad is None else parameter.grad.clone() for parameter in self.parameters]
+        with added(self.parameters, before):
+            graph = self._graph(batch)
+            for place, tensor in zip(tensors_of(graph.batch), tensors_of(batch), strict=True):
+                place.copy_(tensor, non_blocking=True)
+            self.factor.fill_(factor)
+            graph.graph.replay()
+            for parameter, gradient in zip(self.parameters, graph.gradients, strict=True):
+                parameter.grad = gradient
+        return graph.mean.clone()  # the place is written again by the next replay
+
+    def release(self) -> None:
+        self.graphs.clear()
+        # A pool that a failed capture has left behind is not taken up again.
+        self.pool = torch.cuda.graph_pool_handle()
+
+    def _graph(self, batch: Batch) -> _Graph:
+        """That of the batch's shape."""
         shape = shape_of(batch)
         if shape not in self.graphs:
             if len(self.graphs) == GRAPHS:
                 self.graphs.popitem(last=False)
-            self.graphs[shape] = self._capture(batch.to(self.device))
+            try:
+                self.graphs[shape] = self._capture(batch.to(self.device))
+            except RuntimeError as error:
+                # To end a capture that was broken off fails in its own words, over those of what broke it off.
+                if isinstance(error.__context__, torch.OutOfMemoryError):
+                    raise error.__context__ from None
+                raise
         self.graphs.move_to_end(shape)
-        graph = self.graphs[shape]
-        for place, tensor in zip(tensors_of(graph.batch), tensors_of(batch), strict=True):
-            place.copy_(tensor, non_blocking=True)
-        self.factor.fill_(factor)
-        graph.graph.replay()
-        for parameter, earlier, gradient in zip(self.parameters, before, graph.gradients, strict=True):
-            parameter.grad = gradient if earlier is None else earlier if gradient is None else earlier.add_(gradient)
-        return graph.mean.clone()  # the place is written again by the next replay
+        return self.graphs[shape]
 
     def _capture(self, batch: Batch) -> _Graph:
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -88,14 +113,37 @@ class Captured:
         torch.cuda.current_stream(self.device).wait_stream(self.stream)
         self._clear()
         graph = torch.cuda.CUDAGraph()
-        # Meanwhile another thread makes batches, and may take pinned memory for them.
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+        # Meanwhile another thread makes batches, and may take pinned memory for them. The stream is named once more
+        # because a capture that cannot be ended does not go back to it.
+        with (
+            torch.cuda.stream(torch.cuda.current_stream(self.device)),
+            torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"),
+        ):
             mean = self.compute(batch, self.factor)
         return _Graph(graph, batch, mean, [parameter.grad for parameter in self.parameters])
 
     def _clear(self) -> None:
         for parameter in self.parameters:
             parameter.grad = None
+
+
+@contextmanager
+def added(parameters: list[nn.Parameter], earlier: list[Tensor | None]) -> Iterator[None]:
+    """Add the gradients that are made inside to earlier ones, or restore these where that fails.
+
+    A backward pass that breaks off has added some of its own already; so it starts from none.
+    """
+    for parameter in parameters:
+        parameter.grad = None
+    try:
+        yield
+    except BaseException:
+        for parameter, gradient in zip(parameters, earlier, strict=True):
+            parameter.grad = gradient
+        raise
+    for parameter, gradient in zip(parameters, earlier, strict=True):
+        if gradient is not None:
+            parameter.grad = gradient if parameter.grad is None else gradient.add_(parameter.grad)
 
 
 def shape_of(batch: Batch) -> object:
@@ -108,6 +156,11 @@ def shape_of(batch: Batch) -> object:
         elif part is None:
             parts.append(item.name)
     return (*parts, *((tuple(tensor.shape), tensor.dtype) for tensor in tensors_of(batch)))
+
+
+def size_of(batch: Batch) -> int:
+    """The positions of a batch, padding counted: those of the larger side where it has two."""
+    return max((tensor.numel() for tensor in tensors_of(batch)), default=0)
 
 
 def tensors_of(batch: Batch) -> list[Tensor]:

@@ -6,26 +6,25 @@ happen, an update by a gradient that is not finite, is left out by the device it
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from weft.data import chunks
-from weft.errors import Fault
 from weft.tasks import Batch, Loss
+from weft.tasks.task import Origin
 from weft.training.device import precise
+from weft.training.finite import Finite, can_skip, step_if_finite
+from weft.training.fitting import Fitting, try_largest
 from weft.training.gradients import Captured, Computed, Gradients
 from weft.training.ranks import ALONE, Ranks
 from weft.training.scaling import Scaling
 from weft.training.schedule import Schedule
 from weft.training.step import Awaited, Numbers, Step
-
-SKIPPED: Final = 50
-"""Updates in a row that loss scaling may leave out; it starts with one too large and halves it until all is finite."""
 
 
 class Objective(Protocol):
@@ -42,6 +41,29 @@ class Paced(Protocol):
         """The update of that number, counted from 1, begins."""
 
 
+class Options(TypedDict, total=False):
+    """What may be said about updates; what is left out has the default that is named here."""
+
+    clip: float
+    """Largest norm of the gradient: 1. With 0 there is no bound."""
+    clip_value: float
+    """Largest size of any number of the gradient: 0, which is no bound."""
+    label_smoothing: float
+    """Share of the target's probability given to all other outcomes: 0."""
+    precision: str
+    """The numbers that the model computes in: auto, which is bf16 on CUDA and float32 elsewhere."""
+    scaling: Scaling | None
+    """What fp16 needs; made where it is missing."""
+    captured: bool
+    """Whether batches of a shape seen before run from a CUDA graph: they do not. It suits batches of a few shapes, and
+    an objective that is the same for every update."""
+    skip_bad: int
+    """Updates in a row whose loss or gradient is not finite that are left out: 0, the first ends the training."""
+    ranks: Ranks
+    """The processes that train together, of whom each computes its share of an update's batches: this one alone. All
+    are given all batches, so that all know what they count."""
+
+
 def steps(
     model: nn.Module,
     objective: Objective,
@@ -49,90 +71,133 @@ def steps(
     *,
     optimizer: torch.optim.Optimizer,
     schedule: Schedule,
-    clip: float = 1.0,
-    clip_value: float = 0.0,
-    label_smoothing: float = 0.0,
-    precision: str = "auto",
-    scaling: Scaling | None = None,
-    captured: bool = False,
     accumulate: int = 1,
     start: int = 0,
-    ranks: Ranks = ALONE,
+    largest: Batch | None = None,
+    **options: Unpack[Options],
 ) -> Iterator[Step]:
     """Update the model once per `accumulate` batches, by the gradient of their union, and yield what happened.
 
     `start` updates have been made before: their batches are not given again, numbers and schedule go on after them.
-    `scaling` is what fp16 needs, and is made where it is missing. `captured` runs batches of a shape seen before from a
-    CUDA graph; it suits batches of a few shapes, and an objective that is the same for every update. Of the batches of
-    an update each of several `ranks` computes its share; all are given all of them, so that all know what they count.
+    The `largest` batch is computed once before all others, to see whether it fits. A batch that does not fit into the
+    memory of a GPU is computed in parts if it knows its origin, and else ends the training.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    device = parameters[0].device
-    if precision == "fp16" and scaling is None:
-        scaling = Scaling(device)
-
-    def compute(batch: Batch, factor: Tensor | float) -> Tensor:
-        with precise(precision, device):
-            loss = objective.loss(model, batch, label_smoothing=label_smoothing)
-        mean = loss.total * factor
-        (mean if scaling is None else scaling.scale(mean)).backward()  # type: ignore[no-untyped-call]
-        return mean.detach()
-
-    captured = captured and not isinstance(objective, Paced)
-    gradients: Gradients = Captured(compute, parameters, device) if captured else Computed(compute, device)
-    # With scaling it is the scaler that leaves out what is not finite.
-    deferred = device.type == "cuda" and (scaling is not None or can_skip(optimizer))
-    peaks = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
-    finite = Finite(rate=peaks[0], skipped=0 if scaling is None else SKIPPED)
+    updates = Updates(model, objective, optimizer, schedule, **options)
+    finite = updates.finite
     unchecked = Awaited()
-    model.train()
+    if largest is not None:
+        updates.begin(start + 1)
+        try_largest(updates.gradients, largest, model, optimizer)
     began = time.perf_counter()
     for number, group in enumerate(chunks(batches, accumulate), start + 1):
-        share = schedule(number)
-        for settings, peak in zip(optimizer.param_groups, peaks, strict=True):
-            settings["lr"] = peak * share
-        if not model.training:  # whoever iterates may have measured it
-            model.train()
-        if isinstance(objective, Paced):
-            objective.begin(number)
-        optimizer.zero_grad(set_to_none=True)
-        count = sum(batch.count for batch in group)
-        means = [gradients(batch, 1 / max(1, count)) for batch in ranks.share(group)]
-        ranks.sum_gradients(parameters)
-        if scaling is not None:
-            scaling.unscale(optimizer)
-        norm = clip_gradients(parameters, clip, value=clip_value)
-        mean = ranks.sum(means[0] if len(means) == 1 else torch.stack(means).sum())
-        numbers = Numbers.of(mean, norm)
-        if not deferred:
-            finite.check(number, numbers)
-        if scaling is not None:
-            scaling.step(optimizer)
-        elif deferred:
-            step_if_finite(optimizer, norm)
-        else:
-            optimizer.step()
-        step = Step(number, count, peaks[0] * share, time.perf_counter() - began, numbers)
-        if deferred:
+        rate = updates.begin(number)
+        gathered = updates.gather(group)
+        step = Step(number, gathered.predictions, rate, 0.0, gathered.numbers, gathered.origins)
+        if updates.deferred:
+            updates.apply(gathered)
             unchecked.add(step)
-            for earlier in unchecked.arrived():
-                finite.check(earlier.number, earlier.numbers)
-        yield step
+            told = [finite.check(earlier) for earlier in unchecked.arrived()]
+        else:
+            told = [finite.check(step)]
+            updates.apply(gathered)
+        notes = (*updates.gradients.take_notes(), *filter(None, told))
+        yield replace(step, seconds=time.perf_counter() - began, notes=notes)
         began = time.perf_counter()
     for earlier in unchecked.all():
-        finite.check(earlier.number, earlier.numbers)
+        finite.check(earlier)
 
 
-def can_skip(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether the optimizer leaves out an update where its `found_inf`, a number on the device, is 1: fused ones do."""
-    return all(group.get("fused") for group in optimizer.param_groups)
+class Gathered(NamedTuple):
+    """What the batches of an update give before the model changes; mean and norm are on the device."""
+
+    predictions: int
+    mean: Tensor
+    norm: Tensor
+    numbers: Numbers
+    origins: tuple[Origin, ...]
 
 
-def step_if_finite(optimizer: torch.optim.Optimizer, norm: Tensor) -> None:
-    """Update the model unless the norm is not finite, without asking the device which it is."""
-    optimizer.found_inf = norm.isfinite().logical_not().float()  # type: ignore[attr-defined]
-    optimizer.step()
-    optimizer.found_inf = None  # type: ignore[attr-defined]
+@dataclass(frozen=True)
+class Pass:
+    """Forward and backward through a model; nothing that keeps graphs of it is kept by it, so that both are let go."""
+
+    model: nn.Module
+    objective: Objective
+    label_smoothing: float
+    precision: str
+    scaling: Scaling | None
+
+    def __call__(self, batch: Batch, factor: Tensor | float) -> Tensor:
+        with precise(self.precision, next(self.model.parameters()).device):
+            loss = self.objective.loss(self.model, batch, label_smoothing=self.label_smoothing)
+        mean = loss.total * factor
+        (mean if self.scaling is None else self.scaling.scale(mean)).backward()  # type: ignore[no-untyped-call]
+        return mean.detach()
+
+
+class Updates:
+    """The parts of an update, each a few lines: its rate, its gradients, the change of the model."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        schedule: Schedule,
+        **options: Unpack[Options],
+    ) -> None:
+        self.model, self.objective, self.optimizer, self.schedule = model, objective, optimizer, schedule
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.device = self.parameters[0].device
+        self.clip, self.clip_value = options.get("clip", 1.0), options.get("clip_value", 0.0)
+        precision, self.scaling = options.get("precision", "auto"), options.get("scaling")
+        if precision == "fp16" and self.scaling is None:
+            self.scaling = Scaling(self.device)
+        self.ranks = options.get("ranks", ALONE)
+        self.peaks: list[float] = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
+        # With scaling it is the scaler that leaves out what is not finite.
+        self.deferred = self.device.type == "cuda" and (self.scaling is not None or can_skip(optimizer))
+        self.finite = Finite(rate=self.peaks[0], skip_bad=options.get("skip_bad", 0), scaled=self.scaling is not None)
+        compute = Pass(model, objective, options.get("label_smoothing", 0.0), precision, self.scaling)
+        ways: list[Gradients] = [Computed(compute, self.parameters, self.device)]
+        if options.get("captured", False) and not isinstance(objective, Paced):
+            ways.insert(0, Captured(compute, self.parameters, self.device))
+        self.gradients = Fitting(ways, self.device, splits=self.ranks.size == 1)
+
+    def begin(self, number: int) -> float:
+        """Make all ready for the update of that number; gives its rate."""
+        share = self.schedule(number)
+        for settings, peak in zip(self.optimizer.param_groups, self.peaks, strict=True):
+            settings["lr"] = peak * share
+        if not self.model.training:  # whoever iterates may have measured it
+            self.model.train()
+        if isinstance(self.objective, Paced):
+            self.objective.begin(number)
+        self.optimizer.zero_grad(set_to_none=True)
+        return self.peaks[0] * share
+
+    def gather(self, group: Sequence[Batch]) -> Gathered:
+        """Leave the gradient of the batches' union in the model, clipped."""
+        count = sum(batch.count for batch in group)
+        mine = self.ranks.share(group)
+        means = [self.gradients(batch, 1 / max(1, count)) for batch in mine]
+        self.ranks.sum_gradients(self.parameters)
+        if self.scaling is not None:
+            self.scaling.unscale(self.optimizer)
+        norm = clip_gradients(self.parameters, self.clip, value=self.clip_value)
+        parts = [] if len(group) == 1 else means
+        mean = self.ranks.sum(torch.stack(means).sum() if parts else means[0])
+        origins = tuple(batch.origin for batch in mine if batch.origin is not None)
+        return Gathered(count, mean, norm, Numbers.of(mean, norm, *parts), origins)
+
+    def apply(self, gathered: Gathered) -> None:
+        """Change the model, unless what was gathered is not finite."""
+        if self.scaling is not None:
+            self.scaling.step(self.optimizer, gathered.mean)
+        elif self.deferred:
+            step_if_finite(self.optimizer, gathered.mean + gathered.norm)
+        elif gathered.numbers.finite:
+            self.optimizer.step()
 
 
 def clip_gradients(parameters: list[nn.Parameter], clip: float, *, value: float = 0.0) -> Tensor:
@@ -147,20 +212,3 @@ def clip_gradients(parameters: list[nn.Parameter], clip: float, *, value: float 
     if value:
         nn.utils.clip_grad_value_(parameters, value)
     return norm
-
-
-class Finite:
-    """Ends a training whose gradients are not finite: at the first, or after `skipped` in a row that were left out."""
-
-    def __init__(self, *, rate: float, skipped: int = 0) -> None:
-        self.rate, self.skipped, self.row = rate, skipped, 0
-
-    def check(self, number: int, numbers: Numbers) -> None:
-        loss, gradient = numbers.read()
-        self.row = 0 if math.isfinite(gradient) else self.row + 1
-        if self.row > self.skipped or (self.row and not math.isfinite(loss)):
-            wider = ', or use train.precision = "bf16" or "float32"' if self.skipped else ""
-            raise Fault(
-                f"the gradient is not finite at update {number} (loss {loss:.4g})",
-                cure=f"lower train.rate, now {self.rate:g}, or set train.clip{wider}",
-            )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from weft.training.events import Ended, Event, Measuring, Started, Validated
@@ -37,16 +38,24 @@ class Watch:
         self._close()
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """Say what is going on before there is anything to count: a spinner on a terminal, a line in a pipe."""
+    def waiting(self, what: str) -> Iterator[Callable[[str], None]]:
+        """Say what is going on before there is anything to count: a spinner on a terminal, a line in a pipe.
+
+        Whoever does it may tell more: the spinner shows it at once, the pipe now and then.
+        """
         if self.quiet:
-            yield
+            yield lambda _: None
         elif self.console.is_terminal:
-            with self.console.status(what):
-                yield
+            with self.console.status(what) as status:
+                yield status.update
         else:
             self.console.print(what)
-            yield
+            yield self._now_and_then
+
+    def _now_and_then(self, what: str) -> None:
+        if time.monotonic() - self.shown > PLAIN_SECONDS:
+            self.shown = time.monotonic()
+            self.console.print(what, soft_wrap=True)
 
     def show(self, event: Event) -> None:
         if self.quiet:
@@ -86,8 +95,12 @@ class Watch:
             self.bar.start()
 
     def _step(self, step: Step) -> None:
+        for note in step.notes:
+            self.console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
         self.awaited.add(step)
         for arrived in self.awaited.arrived():
+            if not arrived.numbers.finite:  # left out, and told of
+                continue
             # Single batches jump about; a running mean over some twenty of them can be read.
             weight = 0.05 if self.speed else 1.0
             self.loss += weight * (arrived.loss - self.loss)

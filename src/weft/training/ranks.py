@@ -9,19 +9,32 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 
 from weft.errors import ConfigError, Fault
 
-PATIENCE: Final = timedelta(minutes=30)
-"""How long ranks wait for one another: the first may be measuring the model."""
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
+MEETING: Final = timedelta(minutes=30)
+"""How long ranks wait until all have started."""
+
+PATIENCE: Final = timedelta(hours=3)
+"""How long they wait for one another then: the first may be tokenising a large text. Who dies is noticed at once."""
+
+FAREWELL: Final = 5.0
+"""Seconds that a rank which fails stays for the others to hear why; the first is the one who carries messages."""
+
+_REASON, _GONE = "weft/reason", "weft/gone"
 
 T = TypeVar("T")
 
@@ -29,8 +42,9 @@ T = TypeVar("T")
 class Ranks:
     """This process among the others; alone, every method does nothing."""
 
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int = 0, size: int = 1, board: Store | None = None) -> None:
+        """`board` is where ranks leave word for one another without having to meet."""
+        self.rank, self.size, self._board = rank, size, board
 
     @property
     def first(self) -> bool:
@@ -92,15 +106,38 @@ class Ranks:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Another rank's end, told in words; what it died of stands in its own output."""
+        """Another rank's end, told in words: its own, where it had the time to leave them."""
         try:
             yield
         except RuntimeError as error:
+            if reason := self._reason():
+                raise Fault(f"another process of this training has ended: {reason}") from None
             reason = str(error).strip().splitlines()[0]
             raise Fault(
                 f"another process of this training has ended ({reason})",
                 cure="its own message says why; start again with --resume",
             ) from None
+
+    def _reason(self) -> str:
+        """What a rank that failed has left; nothing if none has, or if the board went with it."""
+        try:
+            return self._board.get(_REASON).decode() if self._board and self._board.check([_REASON]) else ""
+        except RuntimeError:
+            return ""
+
+    def leave(self, error: Exception) -> None:
+        """Leave word of an error for the others; who fails because of them has nothing to add."""
+        with suppress(RuntimeError):
+            if self._board is not None:
+                self._board.compare_set(_REASON, "", str(error) or type(error).__name__)
+                self._board.add(_GONE, 1)
+
+    def linger(self) -> None:
+        """Wait a little until the others have left, too: the board may end with this process."""
+        end = time.monotonic() + FAREWELL
+        with suppress(RuntimeError):
+            while self._board is not None and self._board.add(_GONE, 0) < self.size and time.monotonic() < end:
+                time.sleep(0.05)
 
 
 ALONE: Final = Ranks()
@@ -120,8 +157,18 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    board, rank, size = next(rendezvous("env://", timeout=MEETING))
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=board, rank=rank, world_size=size, timeout=PATIENCE)
+    ranks = Ranks(rank, size, board)
+    failed = False
     try:
-        yield Ranks(dist.get_rank(), size)
+        yield ranks
+    except Exception as error:
+        failed = True
+        ranks.leave(error)
+        raise
     finally:
-        dist.destroy_process_group()
+        dist.destroy_process_group()  # those who wait for this one notice
+        if failed:
+            ranks.linger()

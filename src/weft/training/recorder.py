@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
@@ -49,7 +50,8 @@ class Recorder:
         for step in steps:
             speed = step.tokens / max(step.seconds, 1e-9)
             values = {"loss": step.loss, "rate": step.rate, "gradient": step.gradient, "tokens_per_second": speed}
-            self.update(step.number, values)
+            # JSON and curves have no place for others, and an update without them was left out.
+            self.update(step.number, {name: value for name, value in values.items() if math.isfinite(value)})
 
     def start(self, event: Started) -> None:
         """Training begins, or goes on."""

@@ -29,10 +29,18 @@ class Scaling:
         """The gradients as they are without s, so that they can be clipped."""
         self._scaler.unscale_(optimizer)
 
-    def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Update the model unless a gradient is not finite, and s in either case."""
+    def step(self, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+        """Update the model unless a gradient is not finite, and s in either case; not by a loss that is not finite
+        itself, for no scale would mend it."""
+        scale, growth = self._scaler._scale, self._scaler._growth_tracker
+        assert scale is not None
+        assert growth is not None
+        before = scale.clone(), growth.clone()
         self._scaler.step(optimizer)
         self._scaler.update()
+        good = loss.isfinite()
+        for value, earlier in zip((scale, growth), before, strict=True):
+            value.copy_(torch.where(good, value, earlier))
 
     def state(self) -> dict[str, float]:
         """What a checkpoint keeps; on CUDA it waits for the device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,29 +10,32 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from weft.tasks.task import Origin
+
 
 class Numbers:
     """The mean loss of an update and the norm of its gradient before clipping.
 
-    `arrived` says whether they can be read without waiting for the device.
+    `arrived` says whether they can be read without waiting for the device. Where several batches make the update, each
+    one's share of the loss is there too.
     """
 
-    def __init__(self, loss: float, gradient: float) -> None:
-        self._values = (loss, gradient)
+    def __init__(self, loss: float, gradient: float, *parts: float) -> None:
+        self._values, self._parts = (loss, gradient), parts
         self._event: torch.cuda.Event | None = None
         self._host: Tensor | None = None
 
     @classmethod
-    def of(cls, loss: Tensor, gradient: Tensor) -> Numbers:
-        """From two numbers on a device: read at once, on CUDA sent to pinned memory and read when asked for."""
-        pair = torch.stack((loss.detach().float(), gradient.detach().float()))
-        if not pair.is_cuda:
-            return cls(*pair.tolist())
+    def of(cls, loss: Tensor, gradient: Tensor, *parts: Tensor) -> Numbers:
+        """From numbers on a device: read at once, on CUDA sent to pinned memory and read when asked for."""
+        values = torch.stack([number.detach().float() for number in (loss, gradient, *parts)])
+        if not values.is_cuda:
+            return cls(*values.tolist())
         numbers = cls(0.0, 0.0)
-        numbers._host = torch.empty(2, pin_memory=True)
-        numbers._host.copy_(pair, non_blocking=True)
+        numbers._host = torch.empty(len(values), pin_memory=True)
+        numbers._host.copy_(values, non_blocking=True)
         numbers._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        numbers._event.record(torch.cuda.current_stream(pair.device))
+        numbers._event.record(torch.cuda.current_stream(values.device))
         return numbers
 
     @property
@@ -42,9 +46,20 @@ class Numbers:
         """Loss and gradient; waits for them if need be."""
         if self._event is not None and self._host is not None:
             self._event.synchronize()
-            loss, gradient = self._host.tolist()
-            self._values, self._event, self._host = (loss, gradient), None, None
+            loss, gradient, *parts = self._host.tolist()
+            self._values, self._parts, self._event, self._host = (loss, gradient), tuple(parts), None, None
         return self._values
+
+    @property
+    def finite(self) -> bool:
+        """Whether both are; waits for them if need be."""
+        return all(map(math.isfinite, self.read()))
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """The shares of the loss, batch by batch; waits for them if need be. None where one batch made the update."""
+        self.read()
+        return self._parts
 
 
 @dataclass(frozen=True)
@@ -56,6 +71,10 @@ class Step:
     rate: float
     seconds: float
     numbers: Numbers
+    origins: tuple[Origin, ...] = ()
+    """What the batches that this process computed were made of, where that is known."""
+    notes: tuple[str, ...] = ()
+    """What a person should know by now, of this update or of one before it."""
 
     @property
     def loss(self) -> float:

@@ -4,7 +4,8 @@
     streams    a b c d e f | g h i j k l      batches   ab, gh → cd, ij → ef, kl
 
 The gradient of a batch ends at its first step; what the model remembers does not, until the epoch ends.
-B streams, T = `truncate` steps.
+B streams in a batch, T = `truncate` steps. An update of A batches takes the next T steps of A · B streams, as one batch
+A times as large would; each batch has streams of its own, so that of several processes each carries those it computes.
 """
 
 from __future__ import annotations
@@ -14,57 +15,78 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from weft.data import Examples
 from weft.errors import ConfigError
 from weft.models import LanguageModel
 from weft.nn import State, detach, leaves_of
-from weft.nn.state import with_leaves
+from weft.nn.state import map_state, with_leaves
 from weft.tasks import LanguageModelling, Loss, Task, Tree
 from weft.tasks.lm import TextBatch
 from weft.tasks.shift import token_loss
+from weft.training.ranks import Ranks
 
 
 @dataclass(frozen=True)
 class StreamBatch(TextBatch):
-    """The next T tokens of every stream, (B, T); `first` where they begin an epoch, and nothing comes before them."""
+    """The next T tokens of B streams, (B, T); `part` says of which, and `first` that nothing comes before them."""
 
+    part: int
     first: bool
 
 
 class Streams:
-    """The training text cut into streams of one length, which are read side by side, `truncate` steps at a time.
+    """A text cut into streams of one length, which are read side by side, `truncate` steps at a time.
 
-    There are as many streams as fit into `batch_tokens`. Up to B - 1 tokens at the end of the text are left out.
+    There are as many streams in a batch as fit into `batch_tokens`, and `parts` such batches side by side. Up to
+    A · B - 1 tokens at the end of the text are left out; `whole` leaves out none, and some streams are one step longer.
     """
 
-    def __init__(self, examples: Examples, *, batch_tokens: int, truncate: int) -> None:
+    def __init__(
+        self, examples: Examples, *, batch_tokens: int, truncate: int, parts: int = 1, whole: bool = False
+    ) -> None:
         if "tokens" not in examples.columns:
             raise no_running_text(truncate)
-        self.column, self.truncate = examples.columns["tokens"], truncate
+        self.column, self.truncate, self.parts = examples.columns["tokens"], truncate, parts
         # The last token of a row is only expected. Cut from one text, rows overlap by it.
         self.ends = np.cumsum(np.maximum(self.column.lengths - 1, 0), dtype=np.int64)
         total = int(self.ends[-1])
-        self.count = max(1, min(batch_tokens // truncate, total))
-        self.length = total // self.count
+        self.count = max(1, min(batch_tokens // truncate, total // parts))
+        streams = self.count * parts
+        self.bounds = np.arange(streams + 1) * (total if whole else total - total % streams) // streams
+        self.length = int(np.diff(self.bounds).max())
 
     def epoch(self, number: int) -> range:
         """The batches of an epoch: always the same ones, in the order of the text."""
-        return range(-(-self.length // self.truncate))
+        return range(-(-self.length // self.truncate) * self.parts)
 
     def collate(self, number: int) -> StreamBatch:
         """The batch of that number."""
-        begin = number * self.truncate
-        steps = np.arange(begin, min(begin + self.truncate, self.length))
-        rows = [self._read(stream * self.length + steps) for stream in range(self.count)]
-        tokens, expected = (torch.from_numpy(np.stack(side)) for side in zip(*rows, strict=True))
-        lengths = torch.full((self.count,), len(steps))
-        return StreamBatch(tokens.numel(), tokens, lengths, expected.flatten(), None, 0, first=number == 0)
+        piece, part = divmod(number, self.parts)
+        mine = np.arange(part * self.count, (part + 1) * self.count)
+        begin = self.bounds[mine] + piece * self.truncate
+        lengths = np.minimum(self.bounds[mine + 1] - begin, self.truncate)
+        real = np.arange(lengths.max()) < lengths[:, None]
+        tokens = np.zeros(real.shape, dtype=np.int64)
+        read = [self._read(np.arange(start, start + size)) for start, size in zip(begin, lengths, strict=True)]
+        tokens[real], expected = (np.concatenate(side) for side in zip(*read, strict=True))
+        return StreamBatch(
+            len(expected),
+            torch.from_numpy(tokens),
+            torch.from_numpy(lengths),
+            torch.from_numpy(expected),
+            None if real.all() else torch.from_numpy(np.flatnonzero(real)),
+            0,
+            part=part,
+            first=piece == 0,
+        )
 
     def _read(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What is read at these places (T) of the text and what is expected there."""
         at = places + np.searchsorted(self.ends, places, side="right")  # each row before has one token more
+        if not len(at):
+            return at, at
         found = self.column.flat(int(at[0]), int(at[-1]) + 2).astype(np.int64)
         return found[at - at[0]], found[at - at[0] + 1]
 
@@ -82,21 +104,43 @@ class Carry:
                 cure='use model.kind = "rnn", or remove it',
             )
         self.carried: State = None
-        self._restored: list[torch.Tensor] = []
+        self._restored: list[Tensor] = []
 
     def loss(self, model: nn.Module, batch: StreamBatch, *, label_smoothing: float = 0.0) -> Loss:
         assert isinstance(model, LanguageModel)
-        if self._restored:
-            rows = torch.arange(batch.tokens.size(0), device=batch.tokens.device)
-            leaves = [leaf.to(rows.device) for leaf in self._restored]
-            self.carried, self._restored = with_leaves(model.start(None, rows), leaves), []
-        hidden, state = model.follow(batch.tokens, None if batch.first else self.carried)
-        self.carried = detach(state)
+        carried = list(self.carried or ())
+        carried += [None] * (batch.part + 1 - len(carried))
+        before = None if batch.first else carried[batch.part]
+        if before is None and not batch.first:
+            before = self._restore(model, batch)
+        hidden, state = model.follow(batch.tokens, before)
+        carried[batch.part] = detach(state)
+        self.carried = tuple(carried)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
+    def _restore(self, model: LanguageModel, batch: StreamBatch) -> State:
+        """What a checkpoint holds of these streams; nothing without one."""
+        if not self._restored:
+            return None
+        rows = torch.arange(batch.tokens.size(0), device=batch.tokens.device)
+        leaves = [leaf.to(rows.device)[batch.part * len(rows) :][: len(rows)] for leaf in self._restored]
+        return with_leaves(model.start(None, rows), leaves)
+
+    def collect(self, ranks: Ranks, *, parts: int) -> None:
+        """Give every rank the states of all parts, of which each carries its share."""
+        if ranks.size == 1 or self.carried is None:
+            return
+        mine = ranks.share(range(parts))
+        nothing = map_state(torch.zeros_like, self.carried[mine[0]])
+        carried = [self.carried[part] if part in mine else nothing for part in range(parts)]
+        self.carried = tuple(map_state(lambda leaf: ranks.sum(leaf.clone()), state) for state in carried)
+
     def state(self) -> Tree:
-        """The tensors of the carried state; which of them is what, the model knows."""
-        return {"leaves": self._restored or leaves_of(self.carried)}
+        """The tensors of the carried states, of all streams; which of them is what, the model knows."""
+        if self.carried is None:
+            return {"leaves": self._restored}
+        parts = [leaves_of(state) for state in self.carried]
+        return {"leaves": [torch.cat(leaves) for leaves in zip(*parts, strict=True)]}
 
     def restore(self, state: Tree) -> None:
         self.carried, self._restored = None, list(state["leaves"])

@@ -1,0 +1,182 @@
+"""What the training loop adds to the work of an update: forward, backward and step, written out by hand."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from weft.bench.case import choose_place
+from weft.bench.timing import Contender, time_in_turn
+from weft.config import validate
+from weft.data import Batches, Examples, Ragged
+from weft.models import build_language_model
+from weft.run.learning import Learning
+from weft.run.report import count_parameters
+from weft.tasks import Codec, LanguageModelling
+from weft.tasks.lm import TextData
+from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer
+from weft.training import precise
+
+RATE: Final = 1e-4
+"""Small, so that random words do no harm."""
+
+MANY: Final = 1_000_000
+"""Updates that training is told to expect."""
+
+MODELS: Final[dict[str, dict[str, dict[str, Any]]]] = {
+    "cpu": {
+        "rnn": {"kind": "rnn", "cell": "lstm", "embedding": 256, "hidden": 256},
+        "transformer": {"kind": "transformer", "width": 256, "layers": 3, "heads": 4},
+    },
+    "cuda": {
+        "rnn": {"kind": "rnn", "cell": "lstm", "embedding": 512, "hidden": 512, "layers": 2},
+        "transformer": {"kind": "transformer", "width": 512, "layers": 6, "heads": 8},
+    },
+}
+"""Language models as `weft train lm` has them for texts of some size."""
+
+ROUNDS: Final = 3
+"""Rounds of a block."""
+
+SIZES: Final = {"cpu": {"rows": 32, "length": 32, "words": 4000}, "cuda": {"rows": 128, "length": 64, "words": 8000}}
+
+
+@dataclass(frozen=True)
+class LoopCase:
+    """The device, and the batch: so many rows of so many tokens of a vocabulary of so many words."""
+
+    place: str
+    rows: int
+    length: int
+    words: int
+    dropout: float = 0.1
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.place)
+
+    def tree(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """What all rows of the table have in common."""
+        precision = "bf16 by autocast" if self.device.type == "cuda" else "float32"
+        return (
+            f"language models of {self.words:,} words, {self.rows}×{self.length} tokens, {precision}, fused AdamW; "
+            "bare is forward, backward and step, clipped bounds the norm too, the loop also makes its batches"
+        )
+
+
+def plan_loop(device: str = "auto") -> LoopCase:
+    """Sizes that suit the device."""
+    place = choose_place(device)
+    return LoopCase(str(place), **SIZES[place.type])
+
+
+@dataclass(frozen=True)
+class LoopFigures:
+    """One model: the median seconds of an update by each contender, and the shares of time that the loop adds.
+
+    A share is the median over blocks of rounds, in which all contenders met the same machine.
+    """
+
+    model: str
+    parameters: int
+    seconds: dict[str, float]
+    added: dict[str, float]
+
+    def tree(self) -> dict[str, Any]:
+        """As plain values, times in milliseconds."""
+        times = {f"{who}_ms": 1000 * seconds for who, seconds in self.seconds.items()}
+        shares = {f"added_to_{who}": share for who, share in self.added.items()}
+        return {"model": self.model, "parameters": self.parameters} | times | shares
+
+
+def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
+    """One kind of model, by all contenders in turn."""
+    learning, task, examples = build_learning(MODELS[case.device.type][kind], case)
+    steps = learning.steps()
+    # One model and one optimizer for all: where in memory they happen to lie is worth more than a loop costs.
+    contenders = {
+        "bare": Contender(by_hand(learning, task, examples, clip=0.0)),
+        "clipped": Contender(by_hand(learning, task, examples, clip=learning.settings.clip)),
+        "loop": Contender(lambda: next(steps)),
+    }
+    blocks = [time_in_turn(contenders, rounds=ROUNDS, device=case.device) for _ in range(repeats)]
+    return LoopFigures(
+        kind,
+        count_parameters(learning.model),
+        {who: statistics.median(block[who] for block in blocks) for who in contenders},
+        {who: statistics.median(block["loop"] / block[who] for block in blocks) - 1 for who in ("bare", "clipped")},
+    )
+
+
+def build_learning(model: dict[str, Any], case: LoopCase) -> tuple[Learning, LanguageModelling, Examples]:
+    """The training of a model of these settings, and the one batch that it learns from."""
+    config = validate(
+        {
+            "task": "lm",
+            "data": {"train": ""},
+            "model": model | {"dropout": case.dropout},
+            "train": {"rate": RATE, "schedule": "constant", "warmup": 0, "compile": False},
+        }
+    )
+    task, examples = draw_texts(case)
+    settings: Any = config.model
+    built = build_language_model(settings, case.words).to(case.device)
+    # A budget for twice the rows: an epoch is then one batch, however the lengths are rounded.
+    plan = Batches(examples.lengths, batch_tokens=2 * case.rows * case.length)
+    return Learning(task, built, examples, plan, config=config, total=MANY), task, examples
+
+
+def by_hand(learning: Learning, task: LanguageModelling, examples: Examples, *, clip: float) -> Callable[[], None]:
+    """An update in the fewest lines, by a batch that waits in memory."""
+    model, optimizer, device = learning.model.train(), learning.optimizer, learning.device
+    batch = task.collate(examples, np.arange(len(examples)))
+    ready = batch.pin() if device.type == "cuda" else batch
+
+    def update() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with precise("auto", device):
+            loss = task.loss(model, ready.to(device))
+        torch.autograd.backward(loss.total / loss.count)
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+
+    return update
+
+
+def draw_texts(case: LoopCase) -> tuple[LanguageModelling, Examples]:
+    """One batch of random words, and the task that knows what to do with it."""
+    draw = np.random.default_rng(0)
+    words = draw.integers(len(SPECIALS), case.words, (case.rows, case.length - 1)).tolist()
+    columns = {
+        "tokens": Ragged.from_lists([SOS, *row, EOS] for row in words),
+        "characters": Ragged.from_lists([[case.length]] * case.rows),
+    }
+    # No text is read or written, so the smallest tokenizer will do.
+    codec = Codec({"": Tokenizer.learn(["a"], TextConfig(kind="char", size=len(SPECIALS) + 257))})
+    task = LanguageModelling(codec, TextData(train=""))
+    return task, Examples(columns, task.cost(columns))
+
+
+def tabulate_loop(rows: Sequence[LoopFigures]) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines; a share is the time that the loop takes beyond another's."""
+    headings = ["model", "parameters", "bare ms", "clipped ms", "loop ms", "beyond bare", "beyond clipped"]
+    return headings, [
+        [
+            row.model,
+            f"{row.parameters:,}",
+            *(f"{1000 * row.seconds[who]:.2f}" for who in ("bare", "clipped", "loop")),
+            *(f"{100 * row.added[to]:+.1f}%" for to in ("bare", "clipped")),
+        ]
+        for row in rows
+    ]

@@ -1,0 +1,44 @@
+"""weft bench loop"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def loop(
+    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
+    repeats: Annotated[int, typer.Option(help="Blocks of three rounds, of which the median is taken.", min=1)] = 15,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Time what the training loop adds to forward, backward and step written out by hand.
+
+    A small recurrent and a small transformer language model, each by both in turn.
+
+    Examples: weft bench loop
+
+    weft bench loop --device cpu --threads 2 --json
+    """
+    from weft.bench import describe, load_warning
+    from weft.bench.loop import MODELS, measure_loop, plan_loop, tabulate_loop
+    from weft.cli.bench import say_on_terminal, show
+    from weft.cli.output import note, print_json
+    from weft.training import keep_memory, set_threads
+
+    case = plan_loop(device)
+    set_threads(threads)
+    keep_memory()
+    if warning := load_warning(case.device):
+        note(warning)
+    machine, rows = describe(case.device), []
+    for kind in MODELS[case.device.type]:
+        say_on_terminal(kind)
+        rows.append(measure_loop(kind, case, repeats=repeats))
+    say_on_terminal("")
+    if json:
+        print_json({"machine": machine, "settings": case.tree(), "rows": [row.tree() for row in rows]})
+    else:
+        show(tabulate_loop(rows), machine, f"{case.describe()}; median of {repeats} blocks", [], markdown=markdown)
