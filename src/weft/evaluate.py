@@ -11,9 +11,15 @@ from torch import nn
 from weft.data import Batches, Examples
 from weft.decoding import DecodeConfig
 from weft.tasks import Batch, Prediction, Task, Tree
+from weft.tasks.generation import Scored, Scoring
+from weft.tasks.lm import LanguageScores
+from weft.training import Carry, Streams
 
 BATCH_TOKENS = 4096
 """Tokens in a batch where nothing is learned."""
+
+STREAMS, SHORTEST = 8, 4096
+"""Parts in which a running text is read side by side, and the fewest tokens of a part: each begins from nothing."""
 
 
 class Evaluation(NamedTuple):
@@ -27,9 +33,26 @@ def evaluate(task: Task, model: nn.Module, examples: Examples, *, decode: Decode
     """Score the model on examples with known answers."""
     scores = task.scores()
     with torch.inference_mode():
+        if examples.running:
+            assert isinstance(scores, LanguageScores)
+            return _read_on(task, model, examples, scores)
         for _, batch, records in _batches(task, model, examples):
             task.measure(model, batch, scores, records=records, decode=decode)
     return Evaluation(scores.metrics(), scores.details())
+
+
+def _read_on(task: Task, model: nn.Module, examples: Examples, scores: LanguageScores) -> Evaluation:
+    """Running text with the state carried, as truncated backpropagation reads it."""
+    device = next(model.parameters()).device
+    model.eval()
+    count = min(STREAMS, max(1, int(examples.lengths.sum()) // SHORTEST))
+    steps = BATCH_TOKENS // STREAMS
+    streams = Streams(examples, batch_tokens=count * steps, truncate=steps, whole=True)
+    carry = Carry(task, model, truncate=steps)
+    for number in streams.epoch(0):
+        scores.add(carry.loss(model, streams.collate(number).to(device)), 0)
+    scores.characters += int(examples.columns["characters"].flat(0, len(examples)).sum())
+    return Evaluation(scores.metrics(), scores.details() | {"state": "carried through the text"})
 
 
 def predict(task: Task, model: nn.Module, examples: Examples, *, decode: DecodeConfig) -> list[Prediction]:
@@ -39,6 +62,16 @@ def predict(task: Task, model: nn.Module, examples: Examples, *, decode: DecodeC
         for rows, batch, records in _batches(task, model, examples):
             found = task.predict(model, batch, records=records, decode=decode, keys=rows)
             answers.update(zip(rows, found, strict=True))
+    return [answers[row] for row in range(len(examples))]
+
+
+def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
+    """What the model says of the text of each example, in the order of the examples."""
+    assert isinstance(task, Scoring)
+    answers: dict[int, Scored] = {}
+    with torch.inference_mode():
+        for rows, batch, records in _batches(task, model, examples):
+            answers.update(zip(rows, task.score(model, batch, records=records), strict=True))
     return [answers[row] for row in range(len(examples))]
 
 

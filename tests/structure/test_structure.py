@@ -32,6 +32,7 @@ ORDER = [
     "compare",
     "sweep",
     "inspect",
+    "export",
     "bench",
     "cli",
 ]

@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import bench, compare, config, data, doctor, evaluate, inspect, new, predict, sweep, train
+from weft.cli import (
+    bench,
+    compare,
+    config,
+    data,
+    doctor,
+    evaluate,
+    export,
+    inspect,
+    new,
+    predict,
+    score,
+    sweep,
+    train,
+)
 from weft.cli.imports import place_in_import
 from weft.cli.output import errors, say
 from weft.errors import WeftError
@@ -23,6 +37,7 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft predict runs/translate-1[/]         a line in, a line out
   [bold]weft evaluate runs/translate-1 test.tsv[/]
   [bold]weft compare runs/translate-1 runs/translate-2[/]
+  [bold]weft export runs/translate-1 --to huggingface --out DIR[/]
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
@@ -46,6 +61,8 @@ app.command("new")(new.new)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("score")(score.score)
+app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.add_typer(inspect.app, name="inspect")

@@ -1,4 +1,4 @@
-"""weft bench recurrence|training"""
+"""weft bench recurrence|training|decode|loop"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.bench_loop import loop
 from weft.cli.imports import Imports, read_imports
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure weft against what else there is, on this machine.", invoke_without_command=True)
 
-NAMES = ("cell", "backend", "contender")
+NAMES = ("cell", "backend", "contender", "model")
 """Columns that hold no numbers."""
 
 
@@ -179,6 +180,83 @@ def training(
         print_json({"machine": machine, "settings": case.tree(), "rows": figures, "remarks": outcome.remarks})
     else:
         show(tabulate_training(outcome.rows), machine, case.describe(), outcome.remarks, markdown=markdown)
+
+
+@app.command()
+def decode(
+    contender: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--contender",
+            "--contenders",
+            help="weft, huggingface, ctranslate2 or ctranslate2-int8. Repeatable.",
+            metavar="NAME",
+            show_default="all that are installed",
+        ),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option(help="transformer, or rnn: an LSTM with attention, by weft alone.")
+    ] = "transformer",
+    beam: Annotated[
+        list[int] | None,
+        typer.Option(help="Hypotheses of a sentence. Repeatable.", min=1, show_default="4, or 1 and 5"),
+    ] = None,
+    batch: Annotated[
+        list[int] | None, typer.Option(help="Sentences in a batch. Repeatable.", min=1, show_default="32 or 64")
+    ] = None,
+    layers: Annotated[int | None, size_option("Layers of the encoder, and of the decoder.", "3 or 6; rnn: 2")] = None,
+    width: Annotated[int | None, size_option("Features of a token.", "256 or 512; rnn: 512")] = None,
+    heads: Annotated[int | None, size_option("Heads of each attention.", "4 or 8")] = None,
+    feedforward: Annotated[int | None, size_option("Features inside a feed-forward layer.", "1024 or 2048")] = None,
+    words: Annotated[int | None, size_option("Entries of the vocabulary.", "8000 or 32000")] = None,
+    length: Annotated[int | None, size_option("Tokens of a source, and of its translation.", "32 or 64")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 2,
+    repeats: Annotated[int, typer.Option(help="Rounds, of which the median is taken.", min=1)] = 5,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Time translating against Hugging Face `generate` and CTranslate2, all with the same weights.
+
+    From tokens to tokens, float32 on a CPU, bf16 on a GPU. Of two defaults the first is for a CPU. A ratio is weft's
+    rate divided by another one's; equal is the share of translations that are the same as weft's.
+
+    Examples: weft bench decode
+
+    weft bench decode --beam 1 --beam 4 --batch 1 --batch 32 --contender weft --contender ctranslate2
+
+    weft bench decode --kind rnn --device cuda --json
+    """
+    from weft.bench import describe, load_warning
+    from weft.bench.decode import measure_decode, tabulate_decode
+    from weft.bench.decode_case import installed, plan_decode, versions
+    from weft.cli.output import note, print_json
+    from weft.training import set_threads
+
+    names = ("layers", "width", "heads", "feedforward", "words", "length")
+    sizes = dict(zip(names, (layers, width, heads, feedforward, words, length), strict=True))
+    case = plan_decode(
+        device=device,
+        kind=kind,
+        sizes=sizes,
+        beams=beam or (),
+        batches=batch or (),
+        contenders=contender or (),
+        repeats=repeats,
+    )
+    set_threads(threads)
+    if warning := load_warning(case.device):
+        note(warning)
+    machine = describe(case.device) | versions(installed(case)[0])
+    outcome = measure_decode(case)
+    if json:
+        figures = [row.tree() for row in outcome.rows]
+        print_json({"machine": machine, "settings": case.tree(), "rows": figures, "remarks": outcome.remarks})
+    else:
+        show(tabulate_decode(outcome.rows), machine, case.describe(), outcome.remarks, markdown=markdown)
+
+
+app.command()(loop)
 
 
 def say_on_terminal(text: str) -> None:

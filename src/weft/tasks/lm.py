@@ -18,7 +18,7 @@ from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
 from weft.nn import Packing
 from weft.settings import OneOf
-from weft.tasks.generation import Generation, generations
+from weft.tasks.generation import Generation, Scored, generations, scored
 from weft.tasks.shift import predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -54,6 +54,11 @@ class LanguageScores:
     unit: str
     loss: LossTally = field(default_factory=LossTally)
     characters: int = 0
+
+    def add(self, loss: Loss, characters: int) -> None:
+        """Add the loss of some tokens, and the characters that they stand for."""
+        self.loss.add(float(loss.total), loss.count)
+        self.characters += characters
 
     def metrics(self) -> dict[str, float]:
         metrics = {"loss": self.loss.loss, "perplexity": self.loss.perplexity}
@@ -161,9 +166,7 @@ class LanguageModelling:
         records: Sequence[Text],
         decode: DecodeConfig,
     ) -> None:
-        loss = self.loss(model, batch)
-        scores.loss.add(float(loss.total), loss.count)
-        scores.characters += batch.characters
+        scores.add(self.loss(model, batch), batch.characters)
 
     def record(self, source: Any) -> Text:
         return Text(str(source), place="")
@@ -181,3 +184,10 @@ class LanguageModelling:
         prompts = self.tokenizer.encode_many([record.text for record in records])
         found = search(model, None, len(records), decode, prefixes=prompts, keys=keys)
         return generations(self.tokenizer, [record.text for record in records], found, prompts=prompts)
+
+    def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
+        assert isinstance(model, LanguageModel)
+        assert isinstance(batch.lengths, Tensor)
+        texts = [(None, record.text) for record in records]
+        hidden = model(batch.tokens, batch.lengths)
+        return scored(model, self.tokenizer, hidden, batch.expected, batch.lengths, texts=texts)

@@ -17,7 +17,7 @@ from weft.metrics import LossTally, TranslationTally
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings
-from weft.tasks.generation import Generation, generations
+from weft.tasks.generation import Generation, Scored, generations, scored
 from weft.tasks.shift import lay, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -234,3 +234,10 @@ class Translate:
         limits = (2 * batch.source_lengths + 20).tolist()
         found = search(model, memory, len(records), decode, limits=limits, keys=keys)
         return generations(self.target, [pair.source for pair in records], found)
+
+    def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
+        assert isinstance(model, Translator)
+        assert isinstance(batch.target_lengths, Tensor)
+        hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
+        texts = [(pair.source, pair.target or "") for pair in records]
+        return scored(model, self.target, hidden, batch.expected, batch.target_lengths, texts=texts)

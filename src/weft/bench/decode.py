@@ -1,0 +1,98 @@
+"""Translations by several contenders, in turn, in one process: how fast, and whether they are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from weft.bench.decode_case import DecodeCase, installed
+from weft.bench.decode_contenders import Models, Translate
+from weft.bench.table import NOTHING
+from weft.bench.timing import Contender, time_in_turn
+from weft.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class DecodeFigures:
+    """One contender at one batch and beam. Tokens are those of the best translations; `equal` is the share of
+    translations that are weft's, where weft took part."""
+
+    who: str
+    batch: int
+    beam: int
+    length: int
+    seconds: float
+    equal: float | None
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second."""
+        return self.batch * self.length / self.seconds
+
+    def tree(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "contender": self.who,
+            "batch": self.batch,
+            "beam": self.beam,
+            "tokens_per_second": self.rate,
+            "step_ms": 1000 * self.seconds / self.length,
+            "seconds": self.seconds,
+            "equal": self.equal,
+        }
+
+
+class DecodeOutcome(NamedTuple):
+    """The figures, and what a reader should know about them."""
+
+    rows: list[DecodeFigures]
+    remarks: list[str]
+
+
+def measure_decode(case: DecodeCase) -> DecodeOutcome:
+    """All contenders of a case that are installed, at every batch and beam."""
+    present, remarks = installed(case)
+    rows: list[DecodeFigures] = []
+    with Models(case) as models:
+        contenders = {who: models.contender(who) for who in present}
+        for batch in case.batches:
+            for beam in case.beams:
+                try:
+                    rows += measure_search(case, contenders, batch=batch, beam=beam)
+                except torch.OutOfMemoryError:
+                    what = f"{batch} with a beam of {beam} does not fit on the device"
+                    raise ConfigError(what, where="--batch", cure="lower it") from None
+    return DecodeOutcome(rows, remarks)
+
+
+def measure_search(
+    case: DecodeCase, contenders: Mapping[str, Translate], *, batch: int, beam: int
+) -> list[DecodeFigures]:
+    """One batch and beam. What each writes is looked at once, before any clock runs."""
+    texts = {who: [list(text) for text in translate(beam, batch)] for who, translate in contenders.items()}
+    calls = {who: Contender(partial(translate, beam, batch)) for who, translate in contenders.items()}
+    seconds = time_in_turn(calls, rounds=case.repeats, device=case.device)
+    shares = {who: equal_share(texts["weft"], text) if "weft" in texts else None for who, text in texts.items()}
+    return [DecodeFigures(who, batch, beam, case.length, seconds[who], shares[who]) for who in contenders]
+
+
+def equal_share(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
+    """How many of the texts are the same."""
+    return sum(own == other for own, other in zip(ours, theirs, strict=True)) / len(ours)
+
+
+def tabulate_decode(rows: Sequence[DecodeFigures]) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines; a ratio is weft's rate divided by another one's."""
+    own = {(row.batch, row.beam): row.rate for row in rows if row.who == "weft"}
+    lines = []
+    for row in rows:
+        rate = own.get((row.batch, row.beam))
+        ratio = NOTHING if rate is None or row.who == "weft" else f"{rate / row.rate:.2f}×"
+        equal = NOTHING if row.equal is None or row.who == "weft" else f"{100 * row.equal:.0f}%"
+        step = f"{1000 * row.seconds / row.length:.2f}"
+        lines.append([row.who, str(row.batch), str(row.beam), f"{row.rate:,.0f}", ratio, step, equal])
+    return ["contender", "batch", "beam", "tokens/s", "ratio", "ms/step", "equal"], lines

@@ -1,0 +1,38 @@
+"""weft export RUN --to FORMAT --out DIR"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder of a transformer: lm or translate.")],
+    to: Annotated[str, typer.Option(help="huggingface or ctranslate2.", metavar="FORMAT")],
+    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.", metavar="DIR")],
+    quantization: Annotated[
+        str | None, typer.Option(help="ctranslate2: the type of its weights, such as int8.", show_default="float32")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="What was compared, as JSON.")] = False,
+) -> None:
+    """Write a run as a folder that other software loads without weft.
+
+    The folder is loaded there and compared with the run before it is left: the same numbers, the same texts.
+
+    Examples: weft export runs/translate-1 --to huggingface --out marian
+
+    weft export runs/translate-1 --to ctranslate2 --out fast --quantization int8
+    """
+    from weft.cli.output import note, print_json
+    from weft.export import export_run
+
+    found = export_run(run, to=to, out=out, quantization=quantization)
+    compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
+    if json:
+        print_json({"folder": str(found.folder)} | {name: one._asdict() for name, one in compared.items()})
+        return
+    note(f"written: [bold]{found.folder}[/]")
+    for name, one in compared.items():
+        note(f"compared with the run{'' if name == 'exact' else f', in {name}'}: {one.describe()}")

@@ -1,0 +1,102 @@
+"""weft score RUN [DATA]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.imports import Imports, read_imports
+
+if TYPE_CHECKING:
+    from weft.metrics import LossTally
+    from weft.run import Run
+    from weft.tasks.generation import Scored
+
+CHUNK = 1000
+"""Texts that are read, scored and printed together."""
+
+
+def score(
+    run: Annotated[Path, typer.Argument(help="A run folder of a language model or a translator.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Lines of text, or pairs as in training; two files for parallel text.",
+            metavar="[DATA]...",
+            show_default="standard input",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each text, and one for all.")] = False,
+    skip_bad_lines: Annotated[
+        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    imports: Imports = None,
+) -> None:
+    """Show what a model says of given texts: each token's probability, log-probability and rank.
+
+    Rank 1 is the likeliest token. A translator scores the target of each pair.
+
+    Examples: weft score runs/lm-1 lines.txt
+
+    weft score runs/translate-1 pairs.tsv --json > scores.jsonl
+    """
+    from weft.cli.output import print_json, say
+    from weft.metrics import LossTally
+    from weft.run import load
+
+    model, tally, texts = load(run, device=device, cells=read_imports(imports)), LossTally(), 0
+    for found in read_scores(model, data or ["-"], skip_bad_lines=skip_bad_lines):
+        texts += 1
+        tally.add(-found.total, len(found.tokens))
+        if json:
+            print_json(found.record())
+        else:
+            show(found)
+    summary = summarise(tally, texts)
+    if json:
+        print_json(summary)
+    else:
+        say(", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in summary.items()))
+
+
+def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[Scored]:
+    """The texts of some files, a chunk at a time; of a language model every line is one."""
+    from weft.cli.output import note
+    from weft.data import BadLines, Record, chunks, read_texts
+
+    bad, path = BadLines(skip=skip_bad_lines), data[0] if len(data) == 1 else data
+    records: Iterable[Record]
+    records = read_texts(path, bad=bad) if model.config.task == "lm" else model.task.read(path, model.config.data, bad)
+    for chunk in chunks(records, CHUNK):
+        yield from model.score(chunk)
+    if bad.count:
+        note(f"skipped {bad.count:,} bad lines, the first: {bad.first}")
+
+
+def show(found: Scored) -> None:
+    """A line for each token."""
+    import math
+
+    from rich.markup import escape
+
+    from weft.cli.output import print_table
+
+    columns = zip(found.tokens, found.log_probabilities, found.ranks, strict=True)
+    rows = [[escape(token), f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}"] for token, log, rank in columns]
+    title = escape(found.text if found.source is None else f"{found.source} → {found.text}")
+    print_table(["token", "probability", "log-probability", "rank"], rows, title=title)
+
+
+def summarise(tally: LossTally, texts: int) -> dict[str, float]:
+    """The whole file in a few numbers."""
+    return {
+        "texts": texts,
+        "tokens": tally.count,
+        "log_probability": -tally.total,
+        "log_probability_per_token": -tally.loss,
+        "perplexity": tally.perplexity,
+    }

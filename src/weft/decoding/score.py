@@ -1,0 +1,33 @@
+"""What a model says of a text that is given: the log-probability and the rank of each token, in one pass.
+
+The numbers are those that a search would have added up for the same tokens, without anything forbidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+ROWS: Final = 512
+"""Positions whose scores of all words are held at once."""
+
+
+class TokenScores(NamedTuple):
+    """log_probabilities (M,) in float32, and ranks (M,): 1 is the likeliest token, equally likely ones rank alike."""
+
+    log_probabilities: Tensor
+    ranks: Tensor
+
+
+def score_tokens(output: Callable[[Tensor], Tensor], hidden: Tensor, expected: Tensor) -> TokenScores:
+    """hidden (M, D) before each of the expected tokens (M,); output maps (…, D) to logits (…, V)."""
+    logs, ranks = [], []
+    for states, tokens in zip(torch.split(hidden, ROWS), torch.split(expected, ROWS), strict=True):
+        every = output(states).float().log_softmax(-1)
+        own = every.gather(1, tokens[:, None])
+        logs.append(own.squeeze(1))
+        ranks.append((every > own).sum(1) + 1)
+    return TokenScores(torch.cat(logs), torch.cat(ranks))

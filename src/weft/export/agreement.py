@@ -1,0 +1,205 @@
+"""Whether an exported model is the model: the same numbers for given texts, the same texts of its own.
+
+Sentences are made from the vocabulary. When to stop is decided by rules that differ, so beam searches are compared on
+texts of a fixed length. A tie may fall either way: so where a text is not ours, the search that wrote it must have
+given it the probability that we give it.
+M tokens of all texts, V entries of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from weft.decoding import NEVER, DecodeConfig, search
+from weft.errors import Fault
+from weft.export.weights import Stack, Weights
+from weft.models import LanguageModel, Translator
+from weft.nn import length_mask
+from weft.text import EOS, SOS, SPECIALS
+
+SENTENCES: Final = 8
+LONGEST: Final = 12
+"""Tokens of a sentence."""
+
+WRITTEN: Final = 24
+"""Tokens that a search may write."""
+
+NUMBER: Final = 1e-4
+"""The most by which two numbers of at most 10 may differ; float32 rounds larger ones more coarsely."""
+
+SEARCHED: Final = 1e-3
+"""The most by which the log-probability of a token may differ in a search, on average over its text."""
+
+
+SILENT: Final = -1e4
+"""A logit that leaves no probability."""
+
+
+class Example(NamedTuple):
+    """source: what a translator reads, or how a language model is made to begin; target: what comes after it."""
+
+    source: list[int]
+    target: list[int]
+
+
+class Answer(NamedTuple):
+    """A text without its end token, and the sum of the log-probabilities of its tokens, that of an end included."""
+
+    tokens: tuple[int, ...]
+    total: float
+    finished: bool
+
+
+class Twin(Protocol):
+    """An exported model, loaded by the software that it was exported for.
+
+    Some software renormalises: where a token may not be written, its probability is shared out to the others.
+    """
+
+    renormalises: bool
+
+    def forced(self, examples: Sequence[Example]) -> Tensor:
+        """For each token of the texts and their ends all logits (M, V), or its own log-probability (M,)."""
+        ...
+
+    def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
+        """The best text for each source."""
+        ...
+
+
+class Agreement(NamedTuple):
+    """The largest difference of a number, and the shares of texts that are ours: by greedy search, by beam search."""
+
+    difference: float
+    greedy: float
+    beam: float
+
+    def describe(self) -> str:
+        return (
+            f"numbers within {self.difference:.1e}, equal texts: {100 * self.greedy:.0f}% greedy, "
+            f"{100 * self.beam:.0f}% by beam search"
+        )
+
+
+class Original:
+    """Our model as a twin of itself."""
+
+    def __init__(self, model: Translator | LanguageModel) -> None:
+        self.model, self.device = model.eval(), next(model.parameters()).device
+
+    @torch.no_grad()
+    def forced(self, examples: Sequence[Example]) -> Tensor:
+        """(M, V)."""
+        if isinstance(self.model, Translator):
+            source, lengths = self._pad([example.source for example in examples])
+            read, read_lengths = self._pad([[SOS, *example.target] for example in examples])
+            hidden = self.model(source, lengths, read)
+        else:
+            read, read_lengths = self._pad([[SOS, *example.source, *example.target] for example in examples])
+            hidden = self.model(read)
+        logits: Tensor = self.model.output(hidden[length_mask(read_lengths, read.size(1))])
+        return logits.float().cpu()
+
+    def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
+        if isinstance(self.model, Translator):
+            with torch.no_grad():
+                memory = self.model.encode(*self._pad(sources))
+            found = search(self.model, memory, len(sources), decode)
+        else:
+            found = search(self.model, None, len(sources), decode, prefixes=sources)
+        best = [hypotheses[0] for hypotheses in found]
+        return [Answer(one.tokens, sum(one.log_probabilities), one.finished) for one in best]
+
+    def expected(self, examples: Sequence[Example]) -> Tensor:
+        """(M,) the tokens that `forced` tells about."""
+        begun = isinstance(self.model, LanguageModel)
+        return torch.tensor([token for one in examples for token in (*(one.source if begun else ()), *one.target, EOS)])
+
+    def total(self, source: list[int], answer: Answer) -> float:
+        """The log-probability of someone's answer."""
+        example = Example(source, list(answer.tokens))
+        logs = self.forced([example]).log_softmax(-1).gather(1, self.expected([example])[:, None]).squeeze(1)
+        written = logs[-len(answer.tokens) - 1 :]
+        return float((written if answer.finished else written[:-1]).sum())
+
+    def _pad(self, rows: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
+        padded = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+        return padded.to(self.device), torch.tensor([len(row) for row in rows], device=self.device)
+
+
+def compare(
+    model: Translator | LanguageModel, weights: Weights, twin: Twin, decode: DecodeConfig, *, exact: bool = True
+) -> Agreement:
+    """What a twin shares with our model; a Fault where it is not the same function, unless it need not be exact."""
+    original, examples = Original(model), make_examples(weights)
+    difference = _compare_numbers(original, twin, examples, exact=exact)
+    longest = max(1, min(WRITTEN, decode.max_length, weights.decoder.settings.max_positions // 3))
+    beam = 4 if decode.sample or decode.beam == 1 else decode.beam
+    greedy = DecodeConfig(beam=1, max_length=longest)
+    wide = DecodeConfig(beam=beam, length_penalty=decode.length_penalty, min_length=longest, max_length=longest)
+    shares = []
+    for one in (greedy, wide):
+        forbidden = (*NEVER, EOS) if one.min_length else NEVER
+        with _silenced(model, forbidden if twin.renormalises else ()):
+            shares.append(_compare_texts(original, twin, examples, one, exact=exact))
+    return Agreement(difference, *shares)
+
+
+@contextmanager
+def _silenced(model: Translator | LanguageModel, forbidden: Sequence[int]) -> Iterator[None]:
+    """The model as if some tokens had no probability at all, so that the others share it."""
+    bias = model.output.scores.bias.detach()
+    before = bias.clone()
+    bias[list(forbidden)] = SILENT
+    try:
+        yield
+    finally:
+        bias.copy_(before)
+
+
+def make_examples(weights: Weights) -> list[Example]:
+    """Random tokens, the same every time, in sentences of different lengths."""
+    draw, target = random.Random(0), weights.decoder
+    source, end = (target, []) if weights.encoder is None else (weights.encoder, [EOS])
+
+    def words(stack: Stack) -> list[int]:
+        length = draw.randint(1, max(1, min(LONGEST, stack.settings.max_positions // 3)))
+        return [draw.randrange(len(SPECIALS), stack.table.size(0)) for _ in range(length)]
+
+    return [Example(words(source) + end, words(target)) for _ in range(SENTENCES)]
+
+
+def _compare_numbers(original: Original, twin: Twin, examples: Sequence[Example], *, exact: bool) -> float:
+    ours, theirs = original.forced(examples), twin.forced(examples)
+    if theirs.dim() == 1:
+        ours = ours.log_softmax(-1).gather(1, original.expected(examples)[:, None]).squeeze(1)
+    difference = float((ours - theirs).abs().max())
+    if exact and not difference <= NUMBER * max(1.0, float(ours.abs().max()) / 10):
+        raise differs(f"a number of the full pass by {difference:.2g}")
+    return difference
+
+
+def _compare_texts(
+    original: Original, twin: Twin, examples: Sequence[Example], decode: DecodeConfig, *, exact: bool
+) -> float:
+    """The share of equal texts."""
+    sources = [example.source for example in examples]
+    ours, theirs = original.write(sources, decode), twin.write(sources, decode)
+    equal = 0
+    for source, own, other in zip(sources, ours, theirs, strict=True):
+        if own.tokens == other.tokens:
+            equal += 1
+        elif exact and not abs(original.total(source, other) - other.total) <= SEARCHED * (len(other.tokens) + 1):
+            raise differs(f"the text for tokens {source}, {list(own.tokens)} here and {list(other.tokens)} there")
+    return equal / len(sources)
+
+
+def differs(what: str) -> Fault:
+    return Fault(f"the exported model differs in {what}")

@@ -1,0 +1,77 @@
+"""The README.md of an exported folder: what it is, how near it is to the original, and lines that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from weft.decoding import NEVER
+from weft.export.tokenizer import TARGET
+from weft.export.weights import Weights
+from weft.run import Run
+from weft.run.card import PIPELINES
+from weft.run.folder import write_text
+from weft.run.save import CARD
+from weft.text import SPECIALS
+from weft.version import __version__
+
+PLACE: Final = "PATH_TO_THIS_FOLDER"
+"""Stands for the folder in the lines that use it."""
+
+INPUT: Final = "…"
+"""Stands for a text to read."""
+
+LIBRARIES: Final = {"huggingface": "transformers", "ctranslate2": "ctranslate2"}
+
+
+def write_card(run: Run, weights: Weights, folder: Path, *, to: str, facts: Sequence[str]) -> None:
+    """README.md with the head that model hubs read."""
+    usage = _transformers_lines(run) if to == "huggingface" else _ctranslate2_lines(run, weights)
+    head = ["---", f"library_name: {LIBRARIES[to]}", f"pipeline_tag: {PIPELINES[run.config.task]}", "---", ""]
+    title = [f"# {run.config.name or f'weft {run.config.task}'}", ""]
+    origin = [f"Trained and exported by weft {__version__}. Compared with the original on sentences made from the"]
+    origin += ["vocabulary:", "", *(f"- {fact}" for fact in facts), ""]
+    write_text(folder / CARD, "\n".join([*head, *title, *origin, "```python", *usage, "```", ""]))
+
+
+def _transformers_lines(run: Run) -> list[str]:
+    kind = "AutoModelForCausalLM" if run.config.task == "lm" else "AutoModelForSeq2SeqLM"
+    lines = [f"from transformers import {kind}, AutoTokenizer", "", f'folder = "{PLACE}"']
+    lines += ["tokenizer = AutoTokenizer.from_pretrained(folder)", f"model = {kind}.from_pretrained(folder)"]
+    writer = "tokenizer"
+    if _apart(run):
+        lines, writer = [*lines, f'target = AutoTokenizer.from_pretrained(folder, subfolder="{TARGET}")'], "target"
+    inputs = f'inputs = tokenizer(["{INPUT}"], return_tensors="pt", padding=True)'
+    return [*lines, inputs, f"print({writer}.batch_decode(model.generate(**inputs), skip_special_tokens=True))"]
+
+
+def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
+    writes = run.config.task == "lm"
+    options = [f"    {name}={value!r}," for name, value in _search_options(run, weights).items()]
+    lines = ["import ctranslate2", "from tokenizers import Tokenizer", "", f'folder = "{PLACE}"']
+    lines += ['tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")']
+    target = "tokenizer"
+    if _apart(run):
+        lines, target = [*lines, f'target = Tokenizer.from_file(f"{{folder}}/{TARGET}/tokenizer.json")'], "target"
+    kind, call = ("Generator", "generate_batch") if writes else ("Translator", "translate_batch")
+    lines += [f"model = ctranslate2.{kind}(folder)", f"answers = model.{call}("]
+    lines += [f'    [tokenizer.encode(text).tokens for text in ["{INPUT}"]],', *options, ")", "for answer in answers:"]
+    found = "answer.sequences[0]" if writes else "answer.hypotheses[0]"
+    return [*lines, f"    print({target}.decode([{target}.token_to_id(token) for token in {found}]))"]
+
+
+def _search_options(run: Run, weights: Weights) -> dict[str, object]:
+    """`[decode]` in the words of CTranslate2."""
+    decode, kind = run.config.decode, "length" if run.config.task == "lm" else "decoding_length"
+    options: dict[str, object] = {f"max_{kind}": weights.longest(decode.max_length), f"min_{kind}": decode.min_length}
+    options["suppress_sequences"] = [[SPECIALS[index]] for index in sorted(NEVER)]
+    if decode.sample:
+        chance = {"sampling_temperature": decode.temperature, "sampling_topp": decode.top_p}
+        return options | {"beam_size": 1, "sampling_topk": decode.top_k} | chance
+    return options | {"beam_size": decode.beam, "length_penalty": decode.length_penalty}
+
+
+def _apart(run: Run) -> bool:
+    """Whether the two sides have vocabularies of their own."""
+    return TARGET in run.task.codec.tokenizers

@@ -1,0 +1,142 @@
+"""From a run to a folder that other software reads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.disk import sync
+from weft.errors import ConfigError, did_you_mean
+from weft.export.agreement import Agreement, compare, differs
+from weft.export.card import write_card
+from weft.export.ctranslate2 import check_quantization, write_ctranslate2
+from weft.export.huggingface import build_huggingface, load_transformers, quiet, write_huggingface
+from weft.export.tokenizer import TARGET, write_tokenizers
+from weft.export.twins import CTranslate2Twin, HuggingFaceTwin
+from weft.export.weights import Weights, read_weights
+from weft.models import LanguageModel, Translator
+from weft.run import Run, load
+from weft.run.folder import claimed, writing
+from weft.text import EOS, SOS
+
+ENTRIES: Final = 50
+"""Entries of a vocabulary in a text by which tokenizers are compared."""
+
+AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
+    "source": lambda ids: [*ids, EOS],
+    "prompt": lambda ids: [SOS, *ids],
+    "target": lambda ids: ids,
+}
+"""The ids that a model reads, from those of the text."""
+
+
+class Exported(NamedTuple):
+    """Where it is, and what was compared; of a quantized model also how near it still is."""
+
+    folder: Path
+    agreement: Agreement
+    quantized: Agreement | None = None
+
+
+def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None) -> Exported:
+    """Write a folder that `to` reads, "huggingface" or "ctranslate2"; whole and compared, or not at all.
+
+    quantization is one of CTranslate2's types of numbers, such as "int8".
+    """
+    if to not in FORMATS:
+        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, FORMATS))
+    if quantization is not None:
+        if to != "ctranslate2":
+            raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")
+        check_quantization(quantization)
+    run = run if isinstance(run, Run) else load(run, device="cpu")
+    weights = read_weights(_model(run), run.config.model, places=run.config.decode.max_length + 1)
+    with claimed(out, to) as folder, _filled(folder) as temporary:
+        return FORMATS[to](run, weights, temporary, quantization)._replace(folder=folder)
+
+
+@contextmanager
+def _filled(folder: Path) -> Iterator[Path]:
+    """A folder beside the given empty one, which takes its place when the block is done, every file on the disk."""
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    try:
+        with writing(folder, cure="nothing is left behind"):
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            yield temporary
+            for path in (*temporary.rglob("*"), temporary):
+                sync(path)
+            temporary.replace(folder)
+            sync(folder.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _to_huggingface(run: Run, weights: Weights, folder: Path, quantization: str | None) -> Exported:
+    write_huggingface(build_huggingface(weights, run.config.decode), folder)
+    write_tokenizers(run, folder)
+    _check_tokenizers(run, folder)
+    twin = HuggingFaceTwin(folder, translates=weights.encoder is not None)
+    agreement = compare(_model(run), weights, twin, run.config.decode)
+    write_card(run, weights, folder, to="huggingface", facts=[agreement.describe()])
+    return Exported(folder, agreement)
+
+
+def _to_ctranslate2(run: Run, weights: Weights, folder: Path, quantization: str | None) -> Exported:
+    """A quantized model is another function, so what is compared exactly is written first, in float32."""
+    write_ctranslate2(weights, folder, *_entries(run))
+    agreement = compare(_model(run), weights, _load_ctranslate2(run, folder), run.config.decode)
+    facts, quantized = [agreement.describe()], None
+    if quantization not in (None, "float32"):
+        write_ctranslate2(weights, folder, *_entries(run), quantization=quantization)
+        quantized = compare(_model(run), weights, _load_ctranslate2(run, folder), run.config.decode, exact=False)
+        facts = [f"before quantization {facts[0]}", f"in {quantization} {quantized.describe()}"]
+    write_tokenizers(run, folder)
+    write_card(run, weights, folder, to="ctranslate2", facts=facts)
+    return Exported(folder, agreement, quantized)
+
+
+FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] = {
+    "huggingface": _to_huggingface,
+    "ctranslate2": _to_ctranslate2,
+}
+"""Name to what fills a folder."""
+
+
+def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Twin:
+    return CTranslate2Twin(folder, *_entries(run), translates=isinstance(run.model, Translator))
+
+
+def _entries(run: Run) -> tuple[list[str], list[str]]:
+    """The vocabularies of both sides, which of a language model are one."""
+    source, target = (run.task.codec.side(side) for side in ("source", "target"))
+    return source.tokens(range(len(source))), target.tokens(range(len(target)))
+
+
+def _model(run: Run) -> Translator | LanguageModel:
+    if not isinstance(run.model, Translator | LanguageModel):
+        cure = "runs of lm and translate can be exported"
+        raise ConfigError("has no text to write", where=f'task = "{run.config.task}"', cure=cure)
+    return run.model
+
+
+def _check_tokenizers(run: Run, folder: Path) -> None:
+    """Each gives our ids for a text, and our text for ids; texts are made from all the entries in turn."""
+    transformers = load_transformers()
+    frames = {"": "prompt" if isinstance(run.model, LanguageModel) else "source"}
+    frames |= {TARGET: "target"} if (folder / TARGET).is_dir() else {}
+    for place, frame in frames.items():
+        ours = run.task.codec.side(frame)
+        with quiet(transformers):
+            theirs = transformers.AutoTokenizer.from_pretrained(folder / place)
+        for first in range(0, len(ours), ENTRIES):
+            text = ours.decode(range(first, min(first + ENTRIES, len(ours))))
+            ids = ours.encode(text)
+            given = theirs(text)["input_ids"]
+            if given != AROUND[frame](ids):
+                raise differs(f"the tokens of {text!r}")
+            if theirs.decode(given, skip_special_tokens=True) != ours.decode(ids):
+                raise differs(f"the text of tokens {ids}")

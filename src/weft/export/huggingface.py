@@ -1,0 +1,231 @@
+"""Hugging Face transformers: the architecture of theirs that computes what ours does, filled with our weights.
+
+    translator   post-norm, sinusoids   Marian          language model   any of these   OPT
+                 pre-norm, sinusoids    Pegasus
+                 pre-norm, learned      Blenderbot
+
+Their sinusoids are made anew from the configuration, as [sin | cos] where ours alternate: so the features of the whole
+stream change places. OPT has neither a scale of embeddings nor biases of the output: see `_opt_state`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from weft.decoding import NEVER, DecodeConfig
+from weft.errors import ConfigError, Fault
+from weft.export.weights import Affine, Stack, Weights, refuse
+from weft.text import EOS, PAD, SOS
+
+TRANSLATORS: Final[Mapping[tuple[str, str], str]] = {
+    ("post", "sinusoid"): "Marian",
+    ("pre", "sinusoid"): "Pegasus",
+    ("pre", "learned"): "Blenderbot",
+}
+"""By norm and positions."""
+
+CLASSES: Final = {
+    "Marian": "MarianMTModel",
+    "Pegasus": "PegasusForConditionalGeneration",
+    "Blenderbot": "BlenderbotForConditionalGeneration",
+}
+
+ALIKE: Final = ("width", "norm", "positions", "activation", "max_positions", "dropout", "attention_dropout")
+"""Settings that their encoder and decoder have in common."""
+
+OPT_OFFSET: Final = 2
+"""Rows of OPT's table of positions that no position uses."""
+
+
+def load_transformers() -> Any:
+    """The package, by its name: neither running nor checking weft may need it."""
+    try:
+        return import_module("transformers")
+    except ImportError:
+        cure = "pip install 'weft[hf]'"
+        raise ConfigError("needs the package transformers", where="--to huggingface", cure=cure) from None
+
+
+def build_huggingface(weights: Weights, decode: DecodeConfig) -> nn.Module:
+    """Their model with our weights and our way of decoding, in evaluation mode; a ConfigError where they have none."""
+    transformers = load_transformers()
+    with quiet(transformers):
+        build = _build_opt if weights.encoder is None else _build_pair
+        model: nn.Module = build(weights, transformers)
+        model.generation_config = transformers.GenerationConfig(**generation_settings(weights, decode))
+    return model.eval()
+
+
+def write_huggingface(model: Any, folder: Path) -> None:
+    """config.json, generation_config.json and model.safetensors."""
+    with quiet(load_transformers()):
+        model.save_pretrained(folder)
+
+
+def generation_settings(weights: Weights, decode: DecodeConfig) -> dict[str, Any]:
+    """`[decode]` in their words. Their score too divides by the length of what was written, the end token counted."""
+    settings: dict[str, Any] = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
+    settings |= {"decoder_start_token_id": SOS} if weights.encoder is not None else {}
+    settings |= {"max_new_tokens": weights.longest(decode.max_length), "suppress_tokens": sorted(NEVER)}
+    settings |= {"min_new_tokens": decode.min_length} if decode.min_length else {}
+    if decode.sample:
+        chance = {"temperature": decode.temperature, "top_k": decode.top_k, "top_p": decode.top_p}
+        return settings | {"do_sample": True, **chance}
+    settings |= {"do_sample": False, "num_beams": decode.beam}
+    return settings | ({"length_penalty": decode.length_penalty, "early_stopping": True} if decode.beam > 1 else {})
+
+
+def _build_pair(weights: Weights, transformers: Any) -> Any:
+    """A translator."""
+    assert weights.encoder is not None
+    source, target = weights.encoder.settings, weights.decoder.settings
+    for name in ALIKE:
+        if getattr(source, name) != getattr(target, name):
+            cure = f"train with that of the encoder, {getattr(source, name)}, or export to ctranslate2"
+            raise refuse(f"model.decoder.{name}", getattr(target, name), cure)
+    who = TRANSLATORS.get((source.norm, source.positions))
+    if who is None:
+        cure = 'train with norm = "pre" or positions = "sinusoid", or export to ctranslate2'
+        raise refuse("model.encoder.positions", source.positions, cure, beside=f'norm = "{source.norm}"')
+    if who != "Marian" and not weights.one_table:
+        cure = 'train with shared = true or norm = "post", or export to ctranslate2'
+        raise refuse("text.shared", False, cure, beside='norm = "pre"')
+    sizes: dict[str, Any] = {}
+    for side, stack in (("encoder", weights.encoder), ("decoder", weights.decoder)):
+        sizes |= {f"{side}_layers": stack.settings.layers, f"{side}_attention_heads": stack.settings.heads}
+        sizes[f"{side}_ffn_dim"] = stack.layers[0].inner.bias.numel()
+    shared = weights.one_table and weights.tied
+    if who == "Marian":
+        sizes |= {"share_encoder_decoder_embeddings": shared, "decoder_vocab_size": weights.output.bias.numel()}
+    config = getattr(transformers, f"{who}Config")(
+        vocab_size=weights.encoder.table.size(0),
+        d_model=source.width,
+        max_position_embeddings=weights.encoder.positions.size(0),
+        activation_function=source.activation,
+        dropout=source.dropout,
+        attention_dropout=source.attention_dropout,
+        activation_dropout=0.0,
+        scale_embedding=True,
+        tie_word_embeddings=weights.tied,
+        decoder_start_token_id=SOS,
+        forced_eos_token_id=None,
+        **_tokens(),
+        **sizes,
+    )
+    model = getattr(transformers, CLASSES[who])(config)
+    return _fill(model, _pair_state(weights, learned=who == "Blenderbot"))
+
+
+def _pair_state(weights: Weights, *, learned: bool) -> dict[str, Tensor]:
+    """Their names of our tensors. Learned positions are part of it; sinusoids they make themselves."""
+    if not learned:
+        width = weights.decoder.table.size(1)
+        weights = weights.reordered(torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)]))
+    assert weights.encoder is not None
+    state = {"final_logits_bias": weights.output.bias[None], "lm_head.weight": weights.output.weight}
+    state["model.shared.weight"] = weights.encoder.table
+    for side, stack in (("encoder", weights.encoder), ("decoder", weights.decoder)):
+        state |= _stack_state(stack, f"model.{side}", end="layer_norm")
+        state[f"model.{side}.embed_tokens.weight"] = stack.table
+        if learned:
+            state[f"model.{side}.embed_positions.weight"] = stack.positions
+    return state
+
+
+def _build_opt(weights: Weights, transformers: Any) -> Any:
+    """A language model."""
+    settings = weights.decoder.settings
+    config = transformers.OPTConfig(
+        vocab_size=weights.decoder.table.size(0),
+        hidden_size=settings.width,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        ffn_dim=weights.decoder.layers[0].inner.bias.numel(),
+        max_position_embeddings=weights.decoder.positions.size(0),
+        do_layer_norm_before=settings.norm == "pre",
+        activation_function=settings.activation,
+        dropout=settings.dropout,
+        attention_dropout=settings.attention_dropout,
+        tie_word_embeddings=False,
+        **_tokens(),
+    )
+    return _fill(transformers.OPTForCausalLM(config), _opt_state(weights))
+
+
+def _opt_state(weights: Weights) -> dict[str, Tensor]:
+    """The scale goes into the table, which the output then cannot use, and the output's bias into its weights.
+
+    Before the output stands a norm, h = γ ⊙ n + β, where the features of n sum to zero. So W h + b = W' (n + 1) with
+    W' = W diag(γ) + c 1ᵀ / D and c = b + W β - W γ: what is added to W' acts on the constant alone.
+    """
+    stack, (weight, bias) = weights.decoder, weights.output
+    last = stack.end or stack.layers[-1].norm
+    ones = torch.ones_like(last.weight)
+    constant = bias.double() + weight.double() @ (last.bias - last.weight).double()
+    head = weight.double() * last.weight.double() + constant[:, None] / last.weight.numel()
+    plain = Affine(ones, ones)
+    if stack.end is not None:
+        stack = replace(stack, end=plain)
+    else:
+        stack = replace(stack, layers=(*stack.layers[:-1], replace(stack.layers[-1], norm=plain)))
+    state = _stack_state(stack, "model.decoder", end="final_layer_norm")
+    state["model.decoder.embed_tokens.weight"] = stack.table * math.sqrt(stack.table.size(1))
+    state["model.decoder.embed_positions.weight"] = nn.functional.pad(stack.positions, (0, 0, OPT_OFFSET, 0))
+    return state | {"lm_head.weight": head.float()}
+
+
+def _stack_state(stack: Stack, prefix: str, *, end: str) -> dict[str, Tensor]:
+    """Layers and the norm after them, by the names that all four have in common."""
+    parts: dict[str, Affine] = {}
+    for number, layer in enumerate(stack.layers):
+        name = f"{prefix}.layers.{number}"
+        for theirs, attention in (("self_attn", layer.attention), ("encoder_attn", layer.cross)):
+            if attention is None:
+                continue
+            maps = {"q": attention.query, "k": attention.key, "v": attention.value, "out": attention.output}
+            parts |= {f"{name}.{theirs}.{short}_proj": part for short, part in maps.items()}
+            parts[f"{name}.{theirs}_layer_norm"] = attention.norm
+        parts |= {f"{name}.fc1": layer.inner, f"{name}.fc2": layer.outer, f"{name}.final_layer_norm": layer.norm}
+    if stack.end is not None:
+        parts[f"{prefix}.{end}"] = stack.end
+    return {f"{name}.{kind}": tensor for name, part in parts.items() for kind, tensor in part._asdict().items()}
+
+
+def _tokens() -> dict[str, int]:
+    return {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
+
+
+def _fill(model: Any, state: dict[str, Tensor]) -> Any:
+    """Every tensor of the model is given, but for positions that it made itself; nothing is left over but a table that
+    a model without shared embeddings has no place for."""
+    found = model.load_state_dict(state, strict=False)
+    lacking = [name for name in found.missing_keys if not name.endswith("embed_positions.weight")]
+    extra = [name for name in found.unexpected_keys if name != "model.shared.weight"]
+    if lacking or extra:
+        what = f"this version of transformers has other tensors: {', '.join(lacking + extra)}"
+        raise Fault(what, where="--to huggingface", cure="pip install 'weft[hf]' installs one that is known to do")
+    return model
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:
+    """Their progress bars and advice are about things that were decided here."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
