@@ -3,6 +3,7 @@ fast search."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -327,7 +328,7 @@ def same_hypotheses() -> Callable[[list[list[Hypothesis]], list[list[Hypothesis]
             [[(one.tokens, one.finished, one.path) for one in own] for own in every] for every in (found, expected)
         ]
         assert texts[0] == texts[1]
-        for one, other in zip(sum(found, []), sum(expected, []), strict=True):
+        for one, other in zip(itertools.chain(*found), itertools.chain(*expected), strict=True):
             assert one.score == pytest.approx(other.score)
             assert one.log_probabilities == pytest.approx(other.log_probabilities)
             assert_close(one.attention, other.attention)

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from weft.catalog import CELLS, LANGUAGE_MODELS, POSITIONS
 from weft.decoding import DecodeConfig, search
-from weft.decoding.rows import MOST_ROWS
+from weft.decoding.lanes import MOST_ROWS
 from weft.models import ConvolutionalConfig, RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 from weft.nn import Packing, select_rows
 

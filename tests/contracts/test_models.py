@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
 from weft.decoding import DecodeConfig, search
-from weft.decoding.rows import MOST_ROWS
+from weft.decoding.lanes import MOST_ROWS
 from weft.errors import ConfigError
 from weft.models import RecurrentDecoderConfig as DecoderConfig
 from weft.models import RecurrentSourceConfig as SourceConfig

@@ -74,4 +74,4 @@ def _finish(board: Board, found: Proposals, request: Request) -> Tensor:
 def _stops(board: Board, sums: Tensor, request: Request) -> Tensor:
     """(A,) which sentences are done; an empty beam's bound is -inf, so it stops too."""
     bound = request.scores(sums.amax(1), board.limit)
-    return (board.ended >= board.shape.width) | (board.lengths >= board.limit) | (bound <= board.best[:, -1])
+    return (board.ended >= board.shape.width) | (board.lengths >= board.limit) | (bound <= board.best.amin(1))

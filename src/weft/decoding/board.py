@@ -52,7 +52,7 @@ class Board:
         self.sums = numbers(width, fill=-torch.inf)
         """The log-probability of each hypothesis that goes on; -inf is an empty place."""
         self.best = numbers(n_best, fill=-torch.inf)
-        """Scores of the best that have ended, descending; or when drawing, of each text. -inf is none."""
+        """Scores of the best that have ended, in any order; or when drawing, of each text. -inf is none."""
         self.best_step, self.best_place = integers(n_best), integers(n_best)
         """Where those ended: the step, and their place in it."""
         self.ended = integers()

@@ -43,9 +43,19 @@ class Request:
         return self.limits.device
 
     @property
+    def width(self) -> int:
+        """Hypotheses of each sentence."""
+        return self.config.n_best if self.config.sample else self.config.beam
+
+    @property
+    def rooms(self) -> Tensor:
+        """(C,) the most tokens of each sentence, its prefix among them."""
+        return self.prefix_lengths + self.limits
+
+    @property
     def room(self) -> int:
-        """The most tokens of any sentence, its prefix among them."""
-        return int((self.prefix_lengths + self.limits).max())
+        """The most of all."""
+        return int(self.rooms.max())
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
@@ -53,7 +63,7 @@ class Request:
         Nothing is renormalised: the numbers stay those that scoring the finished text would give.
         """
         result = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
-        result[:, self.forbidden] = -torch.inf
+        result.index_fill_(1, self.forbidden, -torch.inf)
         result[:, EOS].masked_fill_(lengths <= self.config.min_length, -torch.inf)
         return result
 

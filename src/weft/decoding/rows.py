@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+import weakref
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from weft.decoding.request import Request
 from weft.models.stepper import FixedStepper, Step, Stepper
-from weft.nn import select_rows
+from weft.nn import State, select_rows
 from weft.nn.lanes import keep, own, put, reorder, rows_of, write
-
-MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
-"""Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
 
 
 class Rows(Protocol):
     """The rows of A lanes."""
 
     def step(self, tokens: Tensor) -> Step:
-        """tokens (A·K,) -> what may follow each. The rows are one step further."""
+        """tokens (A·K,) -> what may follow each."""
 
-    def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] of the same lane was."""
+    def settle(self, rows: Tensor | None) -> None:
+        """After the step, row i continues row rows[i] of its lane, or itself."""
 
     def keep(self, lanes: Tensor) -> None:
         """Go on with those lanes alone."""
@@ -43,8 +40,9 @@ class GrowingRows:
         self.state = found.state
         return found
 
-    def reorder(self, rows: Tensor) -> None:
-        self.state = select_rows(self.state, rows)
+    def settle(self, rows: Tensor | None) -> None:
+        if rows is not None:
+            self.state = select_rows(self.state, rows)
 
     def keep(self, lanes: Tensor) -> None:
         self.state = select_rows(self.state, rows_of(lanes, self.each))
@@ -59,28 +57,32 @@ class FixedRows:
     def __init__(
         self, model: FixedStepper, memory: Any, sentences: Tensor, each: int, *, room: int, attention: bool
     ) -> None:
-        self.model, self.memory, self.each, self.attention = model, memory, each, attention
+        self.memory, self.each, self.attention = memory, each, attention
+        self._model = weakref.ref(model)  # who is kept with a model must not keep it
         self.state = own(model.reserve(memory, sentences, each=each, room=room))
+        self.after: State = None
+
+    @property
+    def model(self) -> FixedStepper:
+        model = self._model()
+        assert model is not None
+        return model
+
+    def read(self, memory: Any) -> None:
+        """Sentences that come from now on are those of another memory, of the same shape."""
+        self.memory = memory
 
     def step(self, tokens: Tensor) -> Step:
         found = self.model.step(tokens, self.state, attention=self.attention)
-        write(self.state, found.state)
+        self.after = found.state
         return found
 
-    def reorder(self, rows: Tensor) -> None:
-        write(self.state, reorder(self.state, rows))
+    def settle(self, rows: Tensor | None) -> None:
+        write(self.state, self.after if rows is None else reorder(self.after, rows))
+        self.after = None
 
     def keep(self, lanes: Tensor) -> None:
         self.state = keep(self.state, lanes, self.each)
 
     def admit(self, lanes: Tensor, sentences: Tensor) -> None:
         put(self.state, lanes, self.model.reserve(self.memory, sentences, each=self.each, room=0), self.each)
-
-
-def open_rows(
-    model: Stepper | FixedStepper, memory: Any, sentences: Tensor, request: Request, *, each: int, attention: bool
-) -> Rows:
-    """Rows for these sentences, as the model can have them."""
-    if isinstance(model, FixedStepper):
-        return FixedRows(model, memory, sentences, each, room=request.room, attention=attention)
-    return GrowingRows(model, memory, sentences, each)

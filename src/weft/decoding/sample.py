@@ -27,7 +27,7 @@ def advance_sample(board: Board, logits: Tensor, request: Request, attention: Te
     board.note(tokens, logs, places, attention)
 
     open_ = (board.sums > -torch.inf) & board.live[:, None]
-    # Where nothing may follow, as in an unsmoothed count model, the text leads nowhere: its sum is -inf, its place empty.
+    # Where nothing may follow, as in an unsmoothed count model, the text leads nowhere: its place is empty.
     sums = torch.where(inside, board.sums, board.sums + logs)
     ends = board.ends(tokens) & open_ & (sums > -torch.inf)
     board.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), board.best))

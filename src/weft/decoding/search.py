@@ -12,13 +12,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from weft.decoding.beam import advance_beam
-from weft.decoding.board import Board, Shape
+from weft.decoding.captured import can_capture, most_lanes, open_captured
 from weft.decoding.config import DecodeConfig
 from weft.decoding.hypothesis import Hypothesis
+from weft.decoding.lanes import MOST_ROWS, Lanes, open_lanes
 from weft.decoding.request import Request, prepare
-from weft.decoding.rows import MOST_ROWS, Rows, open_rows
-from weft.decoding.sample import advance_sample
 from weft.decoding.trail import read_lanes
 from weft.models.stepper import FixedStepper, Stepper
 from weft.text import MASK, PAD, SOS
@@ -64,81 +62,65 @@ class Search:
     """One search over all sentences of a request."""
 
     def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
-        config, device = request.config, request.device
-        self.request, self.each = request, config.n_best if config.sample else config.beam
-        self.joins = isinstance(model, FixedStepper)
-        longest_first = (request.prefix_lengths + request.limits).argsort(descending=True, stable=True).tolist()
-        lanes = max(1, MOST_ROWS[device.type] // self.each) if self.joins else request.count
-        self.owners: list[int | None] = longest_first[:lanes]
-        self.waiting = longest_first[lanes:]
-        sentences = torch.tensor(self.owners, device=device)
-        self.rows: Rows = open_rows(model, memory, sentences, request, each=self.each, attention=attention)
-        shape = Shape(
-            lanes=len(self.owners),
-            width=self.each,
-            n_best=config.n_best,
-            room=request.room,
-            prefix=request.prefixes.size(1),
-            draws=config.sample,
-        )
-        self.board = Board(shape, device, dtype_of(model))
-        self.board.admit(self.board.lanes, request, sentences)
+        self.request = request
+        longest_first = request.rooms.argsort(descending=True, stable=True).tolist()
+        most = request.count
+        captured = not attention and can_capture(model, request)
+        if isinstance(model, FixedStepper):
+            rows = MOST_ROWS[request.device.type] // request.width
+            most = most_lanes(request.width) if captured else max(1, rows)
+        first, self.waiting = longest_first[:most], longest_first[most:]
+        self.lanes: Lanes
+        if captured:
+            self.lanes = open_captured(model, memory, request, lanes=len(first))
+            self.lanes.admit(self._tensor(list(range(len(first)))), request, self._tensor(first))
+        else:
+            self.lanes = open_lanes(model, memory, request, self._tensor(first), attention=attention)
+        self.owners: list[int | None] = [*first, *[None] * (self.lanes.count - len(first))]
+        self.rooms = request.rooms.tolist()
+        self.left = [0 if owner is None else self.rooms[owner] for owner in self.owners]
 
     def run(self) -> Iterator[tuple[int, list[Hypothesis]]]:
         """Each sentence with its hypotheses, as it ends."""
-        while self.owners:
-            self.turn()
-            yield from self.harvest()
-            self.fill()
-
-    def turn(self) -> None:
-        """One step of every lane."""
-        logits, _, attention = self.rows.step(self.board.tokens.view(-1))
-        if self.request.config.sample:
-            advance_sample(self.board, logits, self.request, attention)
-            return
-        rows = advance_beam(self.board, logits, self.request, attention)
-        if self.each > 1:
-            self.rows.reorder(rows)
+        try:
+            while any(owner is not None for owner in self.owners):
+                near = min(left for left, owner in zip(self.left, self.owners, strict=True) if owner is not None)
+                turns = self.lanes.turns(near)
+                self.left = [left - turns for left in self.left]
+                yield from self.harvest()
+                self.fill()
+        finally:
+            self.lanes.close()
 
     def harvest(self) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The sentences that have ended since; their lanes are free."""
-        live = self.board.live.tolist()
+        live = self.lanes.board.live.tolist()
         done = [lane for lane, owner in enumerate(self.owners) if owner is not None and not live[lane]]
         if not done:
             return
         config = self.request.config
-        for number, lane in zip(done, read_lanes(self.board, self._lanes(done)), strict=True):
-            sentence, self.owners[number] = self.owners[number], None
+        found = read_lanes(self.lanes.board, self._tensor(done)).hypotheses(config.n_best, config.length_penalty)
+        for lane, hypotheses in zip(done, found, strict=True):
+            sentence, self.owners[lane] = self.owners[lane], None
             assert sentence is not None
-            yield sentence, lane.hypotheses(config.n_best, config.length_penalty)
+            yield sentence, hypotheses
 
     def fill(self) -> None:
         """Give free lanes to those who wait, or up."""
         free = [lane for lane, owner in enumerate(self.owners) if owner is None]
-        if not free or (self.joins and FREE * len(free) < len(self.owners)):
+        if not free or (self.lanes.joins and FREE * len(free) < len(self.owners)):
             return
         if self.waiting:
             lanes = free[: len(self.waiting)]
             taken, self.waiting = self.waiting[: len(lanes)], self.waiting[len(lanes) :]
             for lane, sentence in zip(lanes, taken, strict=True):
-                self.owners[lane] = sentence
-            sentences = torch.tensor(taken, device=self.request.device)
-            self.rows.admit(self._lanes(lanes), sentences)
-            self.board.admit(self._lanes(lanes), self.request, sentences)
-            return
-        kept = [lane for lane, owner in enumerate(self.owners) if owner is not None]
-        self.owners = [self.owners[lane] for lane in kept]
-        if kept:
-            self.board.keep(self._lanes(kept))
-            self.rows.keep(self._lanes(kept))
+                self.owners[lane], self.left[lane] = sentence, self.rooms[sentence]
+            self.lanes.admit(self._tensor(lanes), self.request, self._tensor(taken))
+        elif self.lanes.shrinks:
+            kept = [lane for lane, owner in enumerate(self.owners) if owner is not None]
+            self.owners, self.left = [self.owners[lane] for lane in kept], [self.left[lane] for lane in kept]
+            if kept:
+                self.lanes.keep(self._tensor(kept))
 
-    def _lanes(self, lanes: list[int]) -> Tensor:
-        return torch.tensor(lanes, device=self.request.device)
-
-
-def dtype_of(model: Any) -> torch.dtype:
-    """The type of scores: that of a network, but no less than single precision; double for any other model."""
-    if not isinstance(model, torch.nn.Module):
-        return torch.float64
-    return torch.promote_types(next(model.parameters()).dtype, torch.float32)
+    def _tensor(self, numbers: list[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self.request.device)

@@ -1,72 +1,100 @@
-"""Reading hypotheses back from the board: from each end along the back pointers to the first token."""
+"""Reading hypotheses back from the board: from each end along the back pointers to the first token, all at once."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.decoding.board import Board
 from weft.decoding.hypothesis import Hypothesis, best_first
 
 
-class End(NamedTuple):
-    """Where a hypothesis stops: a place of a step."""
+class Ends(NamedTuple):
+    """Where M hypotheses stop, all (M,): the lane, a place of a step there, and whether the text ended."""
 
-    step: int
-    place: int
-    finished: bool
+    lanes: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    places: NDArray[np.int64]
+    finished: NDArray[np.bool_]
 
 
-class Lane(NamedTuple):
-    """What the board holds of one sentence, as Python numbers; attention stays a tensor (steps, K, S)."""
+class Reading(NamedTuple):
+    """What some lanes hold, off the device; trail and logs are (lanes, steps, K), attention (lanes, steps, K, S)."""
 
-    first: int
-    step: int
-    sums: list[float]
-    best: list[float]
-    best_step: list[int]
-    best_place: list[int]
-    trail: list[list[int]]
-    logs: list[list[float]]
+    first: NDArray[np.int64]
+    step: NDArray[np.int64]
+    sums: NDArray[Any]
+    best: NDArray[Any]
+    best_step: NDArray[np.int64]
+    best_place: NDArray[np.int64]
+    trail: NDArray[np.int64]
+    logs: NDArray[Any]
     attention: Tensor | None
 
-    def ends(self, n_best: int) -> list[End]:
-        """The best that have ended; where these are too few, those that the limit cut fill up."""
-        places = zip(self.best, self.best_step, self.best_place, strict=True)
-        ended = [End(step, place, True) for score, step, place in places if score > -torch.inf]
-        cut = [End(self.step - 1, place, False) for place, total in enumerate(self.sums) if total > -torch.inf]
-        return (ended + cut)[:n_best]
+    def ends(self, n_best: int) -> Ends:
+        """Of each lane the best that have ended; where these are too few, those that the limit cut fill up."""
+        width = self.sums.shape[1]
+        cut_steps = np.repeat(self.step[:, None] - 1, width, axis=1)
+        cut_places = np.broadcast_to(np.arange(width), self.sums.shape)
+        there = np.concatenate([self.best > -np.inf, self.sums > -np.inf], axis=1)
+        chosen = there & (there.cumsum(axis=1) <= n_best)
+        lanes, columns = np.nonzero(chosen)
+        steps = np.concatenate([self.best_step, cut_steps], axis=1)
+        places = np.concatenate([self.best_place, cut_places], axis=1)
+        return Ends(lanes, steps[chosen], places[chosen], columns < self.best.shape[1])
 
-    def read(self, end: End, length_penalty: float) -> Hypothesis:
-        """The hypothesis that stops there, without its prefix."""
-        width, place = len(self.trail[0]), end.place
-        tokens, logs, path, attention = [], [], [], []
-        for step in range(end.step, self.first - 1, -1):
-            token, before = divmod(self.trail[step][place], width)
-            tokens.append(token)
-            logs.append(self.logs[step][place])
-            path.append(place)
-            if self.attention is not None:
-                attention.append(self.attention[step, before])
-            place = before
-        said = tokens[:0:-1] if end.finished else tokens[::-1]
-        score = sum(reversed(logs)) / len(logs) ** length_penalty
-        stacked = torch.stack(attention[::-1]) if attention else None
-        return Hypothesis(tuple(said), score, tuple(logs[::-1]), end.finished, stacked, tuple(path[::-1]))
+    def hypotheses(self, n_best: int, length_penalty: float) -> list[list[Hypothesis]]:
+        """The n_best of each lane, best first."""
+        ends = self.ends(n_best)
+        paths, tokens, logs = self._walk(ends)
+        found: list[list[Hypothesis]] = [[] for _ in self.step]
+        rows = zip(*(part.tolist() for part in (*ends, tokens, logs, paths)), strict=True)
+        for number, (lane, step, _, finished, own_tokens, own_logs, own_path) in enumerate(rows):
+            part = slice(int(self.first[lane]), step + 1)
+            said, own = own_tokens[part], own_logs[part]
+            attention = self._attention(lane, part, paths[number])
+            score = sum(own) / len(own) ** length_penalty
+            text = tuple(said[:-1] if finished else said)
+            found[lane].append(Hypothesis(text, score, tuple(own), finished, attention, tuple(own_path[part])))
+        return [best_first(own) for own in found]
 
-    def hypotheses(self, n_best: int, length_penalty: float) -> list[Hypothesis]:
-        """The n_best of the sentence, best first."""
-        return best_first(self.read(end, length_penalty) for end in self.ends(n_best))
+    def _walk(self, ends: Ends) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """The places that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""
+        count, width = self.trail.shape[1], self.trail.shape[2]
+        places = np.zeros((len(ends.lanes), count), dtype=np.int64)
+        tokens, before = np.divmod(self.trail[ends.lanes], width)
+        # After its end a hypothesis stays where it was.
+        over = np.arange(count) > ends.steps[:, None]
+        before[over] = np.arange(width)
+        place, rows = ends.places, np.arange(len(ends.lanes))
+        for step in range(count - 1, -1, -1) if width > 1 else ():
+            places[:, step] = place
+            place = before[rows, step, place]
+        at = (rows[:, None], np.arange(count), places)
+        return places, tokens[at], self.logs[ends.lanes][at]
+
+    def _attention(self, lane: int, part: slice, places: NDArray[np.int64]) -> Tensor | None:
+        """What each step looked at: the row that it extended did."""
+        if self.attention is None:
+            return None
+        steps = np.arange(self.trail.shape[1])[part]
+        before = self.trail[lane, steps, places[part]] % self.trail.shape[2]
+        return self.attention[lane, torch.from_numpy(steps), torch.from_numpy(before)]
 
 
-def read_lanes(board: Board, lanes: Tensor) -> list[Lane]:
-    """What those lanes (n,) hold now, moved off the device together."""
-    steps = board.step[lanes]
-    longest = int(steps.max())
-    columns = [board.first[lanes], steps, board.sums[lanes], board.best[lanes]]
-    columns += [board.best_step[lanes], board.best_place[lanes]]
-    columns += [board.trail[lanes, :longest], board.logs[lanes, :longest]]
-    attention = [None] * lanes.numel() if board.attention is None else board.attention[lanes, :longest].cpu().unbind()
-    return [Lane(*values) for values in zip(*(column.tolist() for column in columns), attention, strict=True)]
+def read_lanes(board: Board, lanes: Tensor) -> Reading:
+    """What those lanes (n,) hold now. Whole and real numbers leave the device in one piece each."""
+    n_best, (room, width) = board.shape.n_best, board.trail.shape[1:]
+    steps = (board.first[:, None], board.step[:, None])
+    whole = torch.cat([*steps, board.best_step, board.best_place, board.trail.flatten(1)], dim=1)[lanes].cpu().numpy()
+    real = torch.cat([board.sums, board.best, board.logs.flatten(1)], dim=1)[lanes].cpu().numpy()
+    first, step, best_step, best_place, trail = np.split(whole, np.cumsum([1, 1, n_best, n_best]), axis=1)
+    sums, best, logs = np.split(real, np.cumsum([width, n_best]), axis=1)
+    longest = int(step.max())
+    trail, logs = (part.reshape(-1, room, width)[:, :longest] for part in (trail, logs))
+    attention = None if board.attention is None else board.attention[lanes, :longest].cpu()
+    return Reading(first[:, 0], step[:, 0], sums, best, best_step, best_place, trail, logs, attention)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
+from torch.nn.functional import pad
 
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.nn import Packing, State
@@ -22,6 +23,10 @@ class Memory(NamedTuple):
     states: Tensor
     lengths: Tensor | Packing
     final: Any
+
+    def padded(self, size: int) -> Memory:
+        """With room for `size` positions in each row."""
+        return self._replace(states=pad(self.states, (0, 0, 0, size - self.states.size(1))))
 
 
 class Decoded(NamedTuple):

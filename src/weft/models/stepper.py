@@ -64,4 +64,5 @@ def step(decoder: Decoder, tokens: Tensor, state: State, *, attention: bool) -> 
     """A step of any decoder."""
     if isinstance(decoder, TransformerDecoder):
         return decoder.step(tokens, state, attention=attention)
-    return decoder.step(tokens, state)
+    found = decoder.step(tokens, state)
+    return found if attention else found._replace(attention=None)

@@ -19,7 +19,7 @@ from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
 from weft.nn.attention.past import Past
-from weft.nn.positions import BOUNDED
+from weft.nn.positions import BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Settings, known
 
@@ -113,6 +113,17 @@ class Placed(nn.Module):
         self.widen = nn.Linear(placed, config.width) if placed != config.width else None
         self.dropout = Dropout(config.dropout)
 
+    def reach(self, longest: int) -> None:
+        """Be ready for so many places, which come one at a time."""
+        if isinstance(self.positions, SinusoidPositions):
+            self.positions.reach(1 << (longest - 1).bit_length())
+
+    def next(self, vectors: Tensor, places: Tensor) -> Tensor:
+        """vectors (N, E) at places (N) that `reach` has prepared -> (N, D)."""
+        within = {"within": True} if isinstance(self.positions, SinusoidPositions) else {}
+        x = self.positions(vectors, places, **within)
+        return x if self.widen is None else self.widen(x)  # type: ignore[no-any-return]
+
     def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
         """vectors (B, T, E) and places (T), or both packed -> (B, T, D) or (N, D); `longest` bounds the places."""
         if self.longest is not None and longest > self.longest:
@@ -204,6 +215,7 @@ class TransformerDecoder(nn.Module):
     def reserve(self, memory: Memory | None, rows: int, *, each: int, room: int) -> Written:
         """The state before the first token with room for so many, in lanes of `each` rows (see weft.nn.lanes)."""
         like = next(self.parameters())
+        self.placed.reach(max(1, room))
         length = torch.zeros(rows, dtype=torch.long, device=like.device)
         if isinstance(self.stack, EncoderStack):
             return Written(length, self.stack.reserve(rows, like, each=each, room=room))
@@ -216,8 +228,11 @@ class TransformerDecoder(nn.Module):
         looked: Tensor | None = None
         layers: State
         seen = state.layers if isinstance(self.stack, EncoderStack) else state.layers.seen
-        longest = 0 if isinstance(seen, Past) else seen[0].keys.size(2) + 1  # who reserves room has looked at `longest`
-        x = self.placed(self.embedding(tokens), state.length, longest)
+        vectors = self.embedding(tokens)
+        if isinstance(seen, Past):
+            x = self.placed.next(vectors, state.length)
+        else:
+            x = self.placed(vectors, state.length, seen[0].keys.size(2) + 1)
         if isinstance(self.stack, EncoderStack):
             hidden, layers = self.stack.step(x, state.layers)
         else:

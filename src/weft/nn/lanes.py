@@ -91,14 +91,13 @@ def rows_of(lanes: Tensor, each: int) -> Tensor:
 
 
 def _pairs(state: State, new: State) -> list[tuple[Tensor, Tensor]]:
-    if state is None or isinstance(state, Shared):
+    if state is None or state is new or isinstance(state, Shared):
         return []
     if isinstance(state, Past):
-        moved = [] if state.origin is None else [(state.origin, new.origin)]
-        return [*moved, (state.length, new.length)]
+        return [pair for name in ("origin", "length") for pair in _pairs(getattr(state, name), getattr(new, name))]
     if isinstance(state, tuple):
         return [pair for part, given in zip(state, new, strict=True) for pair in _pairs(part, given)]
-    return [] if state is new else [(state, new)]
+    return [(state, new)]
 
 
 def _put(value: State, places: Tensor, new: State) -> None:

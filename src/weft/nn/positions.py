@@ -91,9 +91,18 @@ class SinusoidPositions(nn.Module):
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
         self.output_size = size
+        self.table: Tensor
+        self.register_buffer("table", torch.empty(0, size), persistent=False)
 
-    def forward(self, x: Tensor, places: Tensor) -> Tensor:
-        return x + sinusoids(places, self.output_size).to(x.dtype)
+    def reach(self, longest: int) -> None:
+        """Keep the waves of so many places: to look one up is quicker than to make it, where places come singly."""
+        if longest > self.table.size(0):
+            self.table = sinusoids(torch.arange(longest, device=self.table.device), self.output_size)
+
+    def forward(self, x: Tensor, places: Tensor, *, within: bool = False) -> Tensor:
+        """`within` promises that all places are in the table."""
+        waves = self.table[places] if within else sinusoids(places, self.output_size)
+        return x + waves.to(x.dtype)
 
 
 class SinusoidConcatPositions(nn.Module):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from weft.errors import ConfigError
 from weft.nn.attention import torch_weights
 from weft.nn.attention.attend import attend
+from weft.nn.attention.one import attend_shared, serves
 from weft.nn.attention.packed import attend_packed
 from weft.nn.attention.past import Stored, attend_past
 from weft.nn.attention.rotary import Rotary
@@ -171,7 +172,10 @@ class MultiHeadAttention(nn.Module):
 
     def remember(self, key: Tensor, value: Tensor | None = None) -> KeysValues:
         """What queries will look at, prepared once: key (B, Tk, …) -> keys and values."""
-        products = self._memory_products(key, value)
+        return self.recall(*self._memory_products(key, value))
+
+    def recall(self, *products: Tensor) -> KeysValues:
+        """The same from the product of the memory's map, or of the maps of keys and of values, (B, Tk, …) each."""
         keys, values = products if len(products) == 2 else torch.split(products[0], self.splits[1:], dim=-1)
         keys, values = self._heads(keys, self.head_size), self._heads(values, self.value_head_size)
         return KeysValues(keys.transpose(1, 2), values.transpose(1, 2))
@@ -181,7 +185,13 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """query (N, Tq, …) at what `remember` gave -> (N, Tq, output_size), and the weights if asked for."""
         assert self.query is not None
-        q = self._heads(self.query(query), self.head_size).transpose(1, 2)
+        heads = self._heads(self.query(query), self.head_size)
+        plain = self.score == "scaled_dot" and not weights and (mask is None or mask.size(1) == 1)
+        if plain and serves(heads):
+            real = None if mask is None else mask[:, 0]
+            context = attend_shared(heads, *seen, mask=real, scale=self.head_size**-0.5)
+            return self.output(context.flatten(2)), None
+        q = heads.transpose(1, 2)
         if weights:
             return self._look(q, seen, mask=mask, causal=False, weights=True)
         return self._look(q, seen, mask=mask, causal=False, weights=False), None

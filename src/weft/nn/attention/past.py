@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from weft.nn.attention.attend import attend
+from weft.nn.attention.one import attend_next, serves
 from weft.nn.attention.scores import ScoreFunction
 
 
@@ -62,6 +63,8 @@ class Past(NamedTuple):
 
 def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | ScoreFunction = "scaled_dot") -> Tensor:
     """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store."""
+    if score == "scaled_dot" and serves(q):
+        return attend_next(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     rows = torch.arange(q.size(0), device=q.device)
     seen.keys[rows, seen.length] = k
     seen.values[rows, seen.length] = v

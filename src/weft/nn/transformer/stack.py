@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear as linear_map
 
 from weft.nn.attention import KeysValues, length_mask
 from weft.nn.attention.past import Past
@@ -104,21 +105,26 @@ class DecoderStack(nn.Module):
         seen = _reserve(self.blocks, rows.numel(), memory, each=each, room=room)
         return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
 
-    def _source(self, memory: Tensor, lengths: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
-        real = length_mask(lengths, memory.size(1))[:, None]
-        return tuple(block.cross.remember(memory) for block in self.blocks), real
+    def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of all layers, made in one product (B, S, …), and where they are real (B, 1, S)."""
+        maps = [block.cross.memory for block in self.blocks if block.cross.memory is not None]
+        weight = torch.cat([linear.weight for linear in maps])
+        bias = None if maps[0].bias is None else torch.cat([linear.bias for linear in maps])
+        return linear_map(memory, weight, bias), length_mask(lengths, memory.size(1))[:, None]
 
     def step(
         self, x: Tensor, state: DecoderState, *, attention: bool = True
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
-        sources, mask = shared.value if shared.each else shared.expand()
+        joint, mask = shared.value if shared.each else shared.expand()
+        parts = joint.chunk(len(self.blocks), dim=-1)
         after, looked = [], None
         for number, block in enumerate(self.blocks):
             asked = attention and number == len(self.blocks) - 1
             seen = _of_layer(state.seen, number)
-            x, seen, looked = block.step(x, seen, sources[number], each=shared.each or 1, mask=mask, weights=asked)
+            source = block.cross.recall(parts[number])
+            x, seen, looked = block.step(x, seen, source, each=shared.each or 1, mask=mask, weights=asked)
             after.append(seen)
         return self.final(x), DecoderState(_after(state.seen, after), shared), looked
 

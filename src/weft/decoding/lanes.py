@@ -1,0 +1,106 @@
+"""A search in motion: the model's rows and the board beside them, one turn after another."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from weft.decoding.beam import advance_beam
+from weft.decoding.board import Board, Shape
+from weft.decoding.fused import FusedBeam, serves
+from weft.decoding.request import Request
+from weft.decoding.rows import FixedRows, GrowingRows, Rows
+from weft.decoding.sample import advance_sample
+from weft.models.stepper import FixedStepper, Stepper
+
+MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
+"""Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
+
+
+class Lanes:
+    """A lanes of K hypotheses; a turn is a step of each."""
+
+    joins = True
+    """Whether a sentence may begin where another ended."""
+    shrinks = True
+    """Whether lanes can be given up."""
+
+    def __init__(self, rows: Rows, board: Board, rules: Request) -> None:
+        self.rows, self.board, self.rules = rows, board, rules
+        self.fused: FusedBeam | None = None
+
+    @property
+    def count(self) -> int:
+        return self.board.shape.lanes
+
+    def turns(self, most: int) -> int:
+        """Make one turn or, where that is quicker, several, but not more than `most`; gives how many."""
+        self.turn()
+        return 1
+
+    def turn(self) -> None:
+        board, rules = self.board, self.rules
+        logits, _, attention = self.rows.step(board.tokens.view(-1))
+        rows: Tensor | None = None
+        if rules.config.sample:
+            advance_sample(board, logits, rules, attention)
+        elif attention is None and serves(board, logits):
+            self.fused = self.fused or FusedBeam(board, rules, logits.size(1))
+            rows = self.fused(logits)
+        else:
+            rows = advance_beam(board, logits, rules, attention)
+        self.rows.settle(rows if board.shape.width > 1 else None)
+
+    def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
+        """Sentences of a request begin in those lanes."""
+        self.rows.admit(lanes, sentences)
+        self.board.admit(lanes, request, sentences)
+
+    def keep(self, lanes: Tensor) -> None:
+        """Go on with those lanes alone."""
+        self.board.keep(lanes)
+        self.rows.keep(lanes)
+        self.fused = None
+
+    def close(self) -> None:
+        """Nobody searches here any more."""
+
+
+class GrowingLanes(Lanes):
+    """Of a stepper whose states may have any shape."""
+
+    joins = False
+
+
+def open_lanes(
+    model: Stepper | FixedStepper, memory: Any, request: Request, sentences: Tensor, *, attention: bool
+) -> Lanes:
+    """Lanes in which these sentences have begun, as the model can have them."""
+    shape = shape_of(request, sentences.numel())
+    board = Board(shape, request.device, dtype_of(model))
+    board.admit(board.lanes, request, sentences)
+    if isinstance(model, FixedStepper):
+        rows = FixedRows(model, memory, sentences, shape.width, room=request.room, attention=attention)
+        return Lanes(rows, board, request)
+    return GrowingLanes(GrowingRows(model, memory, sentences, shape.width), board, request)
+
+
+def shape_of(request: Request, lanes: int) -> Shape:
+    """The shape that a request needs, in so many lanes."""
+    return Shape(
+        lanes=lanes,
+        width=request.width,
+        n_best=request.config.n_best,
+        room=request.room,
+        prefix=request.prefixes.size(1),
+        draws=request.config.sample,
+    )
+
+
+def dtype_of(model: Any) -> torch.dtype:
+    """The type of scores: that of a network, but no less than single precision; double for any other model."""
+    if not isinstance(model, torch.nn.Module):
+        return torch.float64
+    return torch.promote_types(next(model.parameters()).dtype, torch.float32)

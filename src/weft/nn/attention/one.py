@@ -1,0 +1,80 @@
+"""One query of each row, on a GPU, in one kernel: to the past of its text, or to a source that several rows share.
+
+N rows, H heads, m features of a head's queries and keys, v of its values.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from weft.nn.kernels import HAS_TRITON
+
+BLOCK: Final = 32
+"""Positions that a program reads at once."""
+
+WIDEST: Final = 256
+"""Features of a head that a program can hold."""
+
+
+def serves(q: Tensor) -> bool:
+    """Whether the kernel is made for queries (…, m)."""
+    fits = q.dtype != torch.float64 and q.size(-1) <= WIDEST
+    return HAS_TRITON and q.is_cuda and fits and not torch.is_grad_enabled()
+
+
+def attend_next(
+    q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, origin: Tensor | None, length: Tensor, scale: float
+) -> Tensor:
+    """q, k (N, H, m), v (N, H, v), keys (N, T, H, m), values (N, T, H, v), of which each row has its length (N,), found
+    in the rows origin (N, T) -> (N, H, v). k and v are written to the store."""
+    from weft.nn.attention.one_kernel import attend
+
+    _check(q, k, v)
+    out = v.new_empty(v.shape)
+    attend[(q.size(0), q.size(1))](
+        q, k, v, keys, values, origin, length, None, out, scale, 0,
+        q.stride(0), k.stride(0), v.stride(0), *keys.stride()[:3], *values.stride()[:3],
+        0 if origin is None else origin.stride(0), 0,
+        APPEND=True, MOVED=origin is not None, MASKED=False, EACH=1, **_sizes(keys, values), num_warps=1,
+    )  # fmt: skip
+    return out
+
+
+def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    """q (A, K, H, m), keys (A, H, S, m), values (A, H, S, v), mask (A, S) -> (A, K, H, v): K rows read one source."""
+    from weft.nn.attention.one_kernel import attend, attend_together
+
+    each = q.size(1)
+    rows, out = q.flatten(0, 1), values.new_empty(*q.shape[:3], values.size(3))
+    _check(rows)
+    # By row, head and position, as the kernels count.
+    places = [store.stride(dimension) for store in (keys, values) for dimension in (0, 2, 1)]
+    masks = 0 if mask is None else mask.stride(0)
+    if each == 1:
+        attend[(rows.size(0), rows.size(1))](
+            rows, None, None, keys, values, None, None, mask, out, scale, keys.size(2),
+            rows.stride(0), 0, 0, *places, 0, masks,
+            APPEND=False, MOVED=False, MASKED=mask is not None, EACH=1, **_sizes(keys, values), num_warps=1,
+        )  # fmt: skip
+    else:
+        attend_together[(keys.size(0), rows.size(1))](
+            rows, keys, values, mask, out, scale, keys.size(2), rows.stride(0), *places, masks,
+            MASKED=mask is not None, EACH=each, QP=max(16, 1 << (each - 1).bit_length()), **_sizes(keys, values),
+            num_warps=4,
+        )  # fmt: skip
+    return out
+
+
+def _check(*rows: Tensor) -> None:
+    assert all(x.stride(2) == 1 and x.stride(1) == x.size(2) for x in rows), "heads lie side by side"
+
+
+def _sizes(keys: Tensor, values: Tensor) -> dict[str, int]:
+    """Of the heads, and padded to powers of two."""
+    m, v = keys.size(3), values.size(3)
+    assert keys.stride(3) == values.stride(3) == 1
+    padded = (max(16, 1 << (size - 1).bit_length()) for size in (m, v))
+    return {"D": m, "V": v, "BLOCK": BLOCK, **dict(zip(("DP", "VP"), padded, strict=True))}
