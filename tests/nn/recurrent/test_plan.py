@@ -105,6 +105,14 @@ def test_what_is_kept_lies_over_what_it_was_made_from(name: str) -> None:
     assert len(set(layout.kept)) == len(layout.kept)
 
 
+@pytest.mark.parametrize("name", PLANS)
+def test_the_way_back_stores_a_value_once_it_is_known(name: str) -> None:
+    """What the step before is given needs no later stage just because it is read last."""
+    found = kernels(PLANS[name][0])
+    stages = [(found.adjoint.level(store.expr), n) for n, stage in enumerate(found.layout.backward) for store in stage]
+    assert all(known == stored for known, stored in stages)
+
+
 def test_an_elman_network_keeps_nothing_but_its_states() -> None:
     for activation in ("tanh", "relu", "sigmoid", "identity"):
         layout = kernels({"kind": "elman", "activation": activation}).layout
@@ -288,3 +296,13 @@ def test_the_trace_does_not_touch_the_cell() -> None:
     assert torch.equal(torch.get_rng_state(), drawn)
     assert_close(cell.state_dict(), before, rtol=0, atol=0)
     assert all(parameter.grad is None for parameter in cell.parameters())
+
+
+def test_a_cell_that_is_first_seen_in_inference_mode_has_a_plan() -> None:
+    """There torch does not take operations apart; a loaded model must not run more slowly than a trained one."""
+
+    class Fresh(CELLS["elman"]):  # type: ignore[misc]
+        pass
+
+    with torch.inference_mode():
+        assert isinstance(plan_of(Fresh(4, 5)), Plan)

@@ -157,10 +157,10 @@ def _backward(
         stores += _stores(f"lefts{number}", left)
     for number, expr in enumerate(vectors):
         stores.append(Store(f"grad_vector{number}", 0, adjoint.vectors[expr]))
+    for number, row in enumerate(adjoint.state):
+        stores += _stores(f"carry{number}", row)
     for store in stores:
         stages[adjoint.level(store.expr)].append(store)
-    for number, row in enumerate(adjoint.state):
-        stages[-1] += _stores(f"carry{number}", row)
     return stages
 
 

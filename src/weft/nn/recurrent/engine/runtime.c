@@ -17,6 +17,14 @@
 #endif
 #define PANEL (2 * LANES)
 
+/* A vector stays in its register. Else gcc reads it from memory again for every row that it is multiplied with, and a
+   tile of few rows waits for its loads. */
+#if defined(__SSE__)
+#define HOLD(v) __asm__("" : "+v"(v))
+#else
+#define HOLD(v)
+#endif
+
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
 
@@ -70,47 +78,61 @@ static void pack(const float *b, long down, long across, long depth, long width,
     }
 }
 
+/* Rows of c over one or two panels. A sum waits for the one before it: eight of them at a time keep the units busy. */
 static inline __attribute__((always_inline)) void tile(
-    const int rows, const float *const *a, const float *panel, long depth, const float *bias, float *c, long stride) {
-    vec sum[TILE_ROWS][2];
+    const int rows, const int panels, const float *const *a, const float *panel, long depth, const float *bias,
+    float *c, long stride) {
+    vec sum[TILE_ROWS][4];
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
+        for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
     for (long k = 0; k < depth; k++) {
-        const vec left = *(const vec *)(panel + k * PANEL), right = *(const vec *)(panel + k * PANEL + LANES);
+        vec b[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 2 * panels; j++) {
+            b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
+            HOLD(b[j]);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             const vec x = a[i][k] - (vec){0}; /* one number in every lane */
-            sum[i][0] += x * left;
-            sum[i][1] += x * right;
+#pragma GCC unroll 4
+            for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
         }
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2; j++) *(vec *)(c + i * stride + j * LANES) = sum[i][j];
+        for (int j = 0; j < 2 * panels; j++) *(vec *)(c + i * stride + j * LANES) = sum[i][j];
 }
 
-/* c (rows x padded(width)) = a (rows pointers to depth numbers) @ packed + bias (padded, or none). */
+/* c (rows x padded(width)) = a (rows pointers to depth numbers) @ packed + bias (padded, or none). Rows are shared out
+   evenly, and a row or two take panels in pairs: a tile of few sums takes as long as one of eight. */
 static void product(
     long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *c) {
     const long stride = padded(width), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
-    /* Tiles of nearly one size, unless that makes them small: a small one cannot keep the units busy. */
-    const int even = rows / (tiles ? tiles : 1) >= TILE_ROWS - 1;
-    for (long n = 0; n < width; n += PANEL) {
+    long n = 0;
+    for (; (rows == 1 || rows == 2) && n + PANEL < width; n += 2 * PANEL) {
+        const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
+        if (rows == 1)
+            tile(1, 2, a, panel, depth, add, c + n, stride);
+        else
+            tile(2, 2, a, panel, depth, add, c + n, stride);
+    }
+    for (; n < width; n += PANEL) {
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
         for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
-            end = even ? rows * (k + 1) / tiles : (i + TILE_ROWS < rows ? i + TILE_ROWS : rows);
+            end = rows * (k + 1) / tiles;
             float *to = c + i * stride + n;
             switch (end - i) {
-                case 1: tile(1, a + i, panel, depth, add, to, stride); break;
-                case 2: tile(2, a + i, panel, depth, add, to, stride); break;
-                case 3: tile(3, a + i, panel, depth, add, to, stride); break;
-                case 4: tile(4, a + i, panel, depth, add, to, stride); break;
+                case 1: tile(1, 1, a + i, panel, depth, add, to, stride); break;
+                case 2: tile(2, 1, a + i, panel, depth, add, to, stride); break;
+                case 3: tile(3, 1, a + i, panel, depth, add, to, stride); break;
+                case 4: tile(4, 1, a + i, panel, depth, add, to, stride); break;
 #if TILE_ROWS > 4
-                case 5: tile(5, a + i, panel, depth, add, to, stride); break;
-                case 6: tile(6, a + i, panel, depth, add, to, stride); break;
+                case 5: tile(5, 1, a + i, panel, depth, add, to, stride); break;
+                case 6: tile(6, 1, a + i, panel, depth, add, to, stride); break;
 #endif
 #if TILE_ROWS > 6
-                case 7: tile(7, a + i, panel, depth, add, to, stride); break;
-                case 8: tile(8, a + i, panel, depth, add, to, stride); break;
+                case 7: tile(7, 1, a + i, panel, depth, add, to, stride); break;
+                case 8: tile(8, 1, a + i, panel, depth, add, to, stride); break;
 #endif
             }
         }

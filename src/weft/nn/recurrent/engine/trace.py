@@ -51,7 +51,8 @@ def trace(cell: Cell, dtype: torch.dtype) -> Trace:
     It is recorded twice, with different numbers of different values: what differs between the two graphs is the number
     of rows, or depends on values, which no graph can hold.
     """
-    first, second = _record(cell, dtype, 3), _record(cell, dtype, 5)
+    with torch.inference_mode(False):  # in which operations are not taken apart
+        first, second = _record(cell, dtype, 3), _record(cell, dtype, 5)
     _mark_batch(first.graph, second.graph, (3, 5))
     return first
 
