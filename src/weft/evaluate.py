@@ -11,8 +11,10 @@ from torch import nn
 from weft.data import Batches, Examples
 from weft.decoding import DecodeConfig
 from weft.tasks import Batch, Prediction, Task, Tree
-from weft.tasks.generation import Scored, Scoring
+from weft.tasks.generation import Generating, Scored, Scoring, generate
 from weft.tasks.lm import LanguageScores
+from weft.tasks.streaming import stream_text
+from weft.tasks.wording import Wording
 from weft.training import Carry, Streams
 
 BATCH_TOKENS = 4096
@@ -55,14 +57,38 @@ def _read_on(task: Task, model: nn.Module, examples: Examples, scores: LanguageS
     return Evaluation(scores.metrics(), scores.details() | {"state": "carried through the text"})
 
 
-def predict(task: Task, model: nn.Module, examples: Examples, *, decode: DecodeConfig) -> list[Prediction]:
-    """An answer for each example, in the order of the examples."""
+def predict(
+    task: Task,
+    model: nn.Module,
+    examples: Examples,
+    *,
+    decode: DecodeConfig,
+    wordings: Sequence[Wording] | None = None,
+    attention: bool = False,
+) -> list[Prediction]:
+    """An answer for each example, in the order of the examples; written ones in the wording that each asks for."""
     answers: dict[int, Prediction] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples):
-            found = task.predict(model, batch, records=records, decode=decode, keys=rows)
+            found: Sequence[Prediction]
+            if wordings is None and not attention:
+                found = task.predict(model, batch, records=records, decode=decode)
+            else:
+                assert isinstance(task, Generating)
+                own = wordings and [wordings[row] for row in rows]
+                found = generate(task, model, batch, records=records, decode=decode, wordings=own, attention=attention)
             answers.update(zip(rows, found, strict=True))
     return [answers[row] for row in range(len(examples))]
+
+
+def stream(
+    task: Task, model: nn.Module, examples: Examples, *, decode: DecodeConfig, wordings: Sequence[Wording] | None
+) -> Iterator[str]:
+    """The answer for the only example, in pieces as they come."""
+    assert isinstance(task, Generating)
+    for _, batch, records in _batches(task, model, examples):
+        wording = wordings[0] if wordings else None
+        yield from stream_text(task, model, batch, records=records, decode=decode, wording=wording)
 
 
 def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:

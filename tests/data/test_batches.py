@@ -142,7 +142,6 @@ def test_an_epoch_that_was_drawn_before_is_the_same_as_one_drawn_anew(
         found = batches.epoch(number)
         anew = kind(lengths, batch_tokens=300).epoch(number)
         assert [rows.tolist() for rows in found] == [rows.tolist() for rows in anew]
-        found.clear()
 
 
 def test_an_epoch_of_millions_of_rows_is_drawn_in_seconds() -> None:
@@ -160,3 +159,7 @@ def test_of_very_many_rows_runs_are_shuffled_and_every_row_is_there_once(monkeyp
     first, second = (np.concatenate(plan.epoch(number)).tolist() for number in (0, 1))
     assert sorted(first) == sorted(second) == list(range(count))
     assert first != second
+    again = Batches(plan.lengths, batch_tokens=20).epoch(1)
+    backwards = [again[place].tolist() for place in reversed(range(len(again)))][::-1]
+    assert backwards == [rows.tolist() for rows in plan.epoch(1)], "in whatever order they are asked for"
+    assert int(plan.lengths.argmax()) in plan.epoch(0)[plan.largest(0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -119,6 +120,45 @@ def test_a_sentence_stops_after_as_many_ends_as_the_beam_is_wide(table_model: An
     (found,) = search(model, None, 1, config)
     assert len(model.rows_seen) == 3
     assert [len(one.tokens) for one in found] == [2, 1, 0]
+
+
+def test_a_search_may_wait_until_the_whole_beam_has_finished(table_model: Any) -> None:
+    """By sums nothing can pass 0.9, but three are wanted before it stops: that takes three steps."""
+    model = table_model({(YES,) * said: {EOS: 0.9, YES: 0.1} for said in range(50)}, vocabulary=7)
+    plain = {"beam": 3, "length_penalty": 0.0, "max_length": 50}
+    (quick,) = search(model, None, 1, DecodeConfig(**plain))
+    assert len(model.rows_seen) == 1
+    (patient,) = search(model, None, 1, DecodeConfig(**plain, stop="finished"))
+    assert len(model.rows_seen) == 1 + 3
+    assert [one.tokens for one in quick] == [one.tokens for one in patient] == [()]
+
+
+@given(seed=st.integers(0, 10_000), penalty=PENALTIES, n_best=st.integers(1, 3))
+@AGAIN
+def test_the_bound_stops_no_search_too_early(random_model: Any, seed: int, penalty: float, n_best: int) -> None:
+    """A beam that keeps everything finds the same when it goes on to the limit."""
+    model = random_model(seed=seed, sentences=2)
+    plain = {"beam": 200, "n_best": n_best, "length_penalty": penalty, "max_length": 4}
+    quick, patient = (
+        search(model, model.memory, 2, DecodeConfig(**plain, stop=stop)) for stop in ("bound", "finished")
+    )
+    assert [[one.tokens for one in own] for own in quick] == [[one.tokens for one in own] for own in patient]
+
+
+def test_no_beam_passes_the_best_of_200_random_models(random_model: Any) -> None:
+    """And how many find it grows with the width: docs/decoding.md has the table."""
+    right: Counter[int] = Counter()
+    for seed in range(200):
+        model = random_model(seed=seed, sentences=1, sharpness=1.0)
+        asked = {"forbid": (PAD, SOS, MASK, UNK)}
+        settled = {"length_penalty": 1.0, "max_length": 3}
+        ((best,),) = search_exhaustive(model, model.memory, 1, DecodeConfig(**settled), **asked)
+        for beam in (1, 2, 4, 40):
+            ((found,),) = search(model, model.memory, 1, DecodeConfig(beam=beam, **settled), **asked)
+            assert found.finished <= best.finished
+            assert found.score <= best.score + 1e-9 or not found.finished
+            right[beam] += found.tokens == best.tokens
+    assert right[1] < right[2] < right[4] < right[40] == 200
 
 
 def test_a_whole_text_comes_before_one_that_the_limit_cut(table_model: Any) -> None:

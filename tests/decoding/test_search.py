@@ -18,6 +18,8 @@ from weft.text import EOS, MASK, PAD, SOS, UNK
 KINDS = {
     "greedy": DecodeConfig(beam=1, max_length=9),
     "beam": DecodeConfig(beam=3, n_best=2, max_length=9),
+    "finished": DecodeConfig(beam=3, n_best=2, max_length=9, stop="finished"),
+    "diverse": DecodeConfig(beam=4, groups=2, diversity=5.0, n_best=2, max_length=9),
     "sample": DecodeConfig(sample=True, n_best=2, max_length=9),
 }
 AGAIN = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -131,7 +133,13 @@ def test_forbidden_tokens_never_come(random_model: Any, config: DecodeConfig) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "rows"), [("greedy", [3, 2, 1, 1]), ("beam", [3 * 3, 2 * 3, 3, 3]), ("sample", [3 * 2, 2 * 2, 2, 2])]
+    ("kind", "rows"),
+    [
+        ("greedy", [3, 2, 1, 1]),
+        ("beam", [3 * 3, 2 * 3, 3, 3]),
+        ("diverse", [3 * 4, 2 * 4, 4, 4]),
+        ("sample", [3 * 2, 2 * 2, 2, 2]),
+    ],
 )
 def test_finished_sentences_leave_the_batch(table_model: Any, kind: str, rows: list[int]) -> None:
     texts = [text for length in range(4) for text in itertools.product((5, 6), repeat=length)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 
@@ -14,6 +14,9 @@ from weft.bench.decode_contenders import Models, Translate
 from weft.bench.table import NOTHING
 from weft.bench.timing import Contender, time_in_turn
 from weft.errors import ConfigError
+
+REST: Final = 0.3
+"""Seconds between two contenders on a CPU: threads of some go on spinning for a while, and would slow down the next."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ def measure_search(
     """One batch and beam. What each writes is looked at once, before any clock runs."""
     texts = {who: [list(text) for text in translate(beam, batch)] for who, translate in contenders.items()}
     calls = {who: Contender(partial(translate, beam, batch)) for who, translate in contenders.items()}
-    seconds = time_in_turn(calls, rounds=case.repeats, device=case.device)
+    rest = REST if case.device.type == "cpu" and len(calls) > 1 else 0.0
+    seconds = time_in_turn(calls, rounds=case.repeats, device=case.device, rest=rest)
     shares = {who: equal_share(texts["weft"], text) if "weft" in texts else None for who, text in texts.items()}
     return [DecodeFigures(who, batch, beam, case.length, seconds[who], shares[who]) for who in contenders]
 

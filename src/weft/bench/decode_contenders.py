@@ -80,7 +80,7 @@ class Models:
             lengths = torch.full((count,), self.case.length, device=sources.device)
             with torch.inference_mode():
                 memory = self.model.encode(sources[:count], lengths)
-                found = search(self.model, memory, count, self.decode(beam))
+                found = search(self.model, memory, count, self.decode(beam), attention=False)
             return [hypotheses[0].tokens for hypotheses in found]
 
         return translate

@@ -35,7 +35,7 @@ MODELS: Final[dict[str, dict[str, dict[str, Any]]]] = {
         "transformer": {"kind": "transformer", "width": 256, "layers": 3, "heads": 4},
     },
     "cuda": {
-        "rnn": {"kind": "rnn", "cell": "lstm", "embedding": 512, "hidden": 512, "layers": 2},
+        "rnn": {"kind": "rnn", "cell": "lstm", "embedding": 1024, "hidden": 1024, "layers": 2},
         "transformer": {"kind": "transformer", "width": 512, "layers": 6, "heads": 8},
     },
 }
@@ -44,7 +44,7 @@ MODELS: Final[dict[str, dict[str, dict[str, Any]]]] = {
 ROUNDS: Final = 3
 """Rounds of a block."""
 
-SIZES: Final = {"cpu": {"rows": 32, "length": 32, "words": 4000}, "cuda": {"rows": 128, "length": 64, "words": 8000}}
+SIZES: Final = {"cpu": {"rows": 32, "length": 32, "words": 4000}, "cuda": {"rows": 256, "length": 128, "words": 8000}}
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,10 @@ class Contender:
     every: int = 1
 
 
-def time_in_turn(contenders: Mapping[str, Contender], *, rounds: int, device: torch.device) -> dict[str, float]:
-    """The median seconds of a call of each, after one call of each that does not count."""
+def time_in_turn(
+    contenders: Mapping[str, Contender], *, rounds: int, device: torch.device, rest: float = 0.0
+) -> dict[str, float]:
+    """The median seconds of a call of each, after one call of each that does not count; `rest` seconds before each."""
     on_gpu = device.type == "cuda"
     clock = _gpu_seconds if on_gpu else _seconds
     calls: dict[str, int] = {}
@@ -40,6 +42,7 @@ def time_in_turn(contenders: Mapping[str, Contender], *, rounds: int, device: to
             order = list(contenders.items())[:: 1 if number % 2 == 0 else -1]
             for name, contender in order:
                 if number % contender.every == 0:
+                    time.sleep(rest)
                     samples[name].append(clock(contender.run, calls[name]))
     return {name: statistics.median(values) for name, values in samples.items()}
 

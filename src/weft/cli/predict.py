@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,13 +26,21 @@ def predict(
     length_penalty: Annotated[float | None, typer.Option(help="Score = sum / length^this.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Most tokens to write.")] = None,
     min_length: Annotated[int | None, typer.Option(help="Fewest tokens to write.")] = None,
+    stop: Annotated[str | None, typer.Option(help="When a search is done: bound or finished.")] = None,
+    groups: Annotated[int | None, typer.Option(help="Diverse beams: parts that avoid each other's words.")] = None,
+    diversity: Annotated[float | None, typer.Option(help="Diverse beams: how much they avoid them.")] = None,
     sample: Annotated[
         bool | None, typer.Option("--sample/--no-sample", help="Draw tokens instead of searching for the best.")
     ] = None,
     temperature: Annotated[float | None, typer.Option(help="Below 1 safer, above 1 wilder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Draw from the k likeliest tokens; 0 is off.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest tokens that hold this share.")] = None,
+    min_p: Annotated[float | None, typer.Option(help="Draw no token below this share of the likeliest one.")] = None,
     seed: Annotated[int | None, typer.Option(help="Where chance starts.")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(help="A word or phrase not to write; may be repeated.")] = None,
+    require: Annotated[list[str] | None, typer.Option(help="A word or phrase to write; may be repeated.")] = None,
+    attention: Annotated[bool, typer.Option("--attention", help="With --json: where the model looked.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Write each answer as it comes.")] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
     imports: Imports = None,
 ) -> None:
@@ -40,6 +49,8 @@ def predict(
     Examples: echo "The cat sleeps." | weft predict runs/demo
 
     weft predict runs/demo input.txt --json --n-best 3 > output.jsonl
+
+    weft predict runs/demo --forbid cat --require "the dog" --stream
     """
     settings = {
         "beam": beam,
@@ -47,30 +58,55 @@ def predict(
         "length_penalty": length_penalty,
         "max_length": max_length,
         "min_length": min_length,
+        "stop": stop,
+        "groups": groups,
+        "diversity": diversity,
         "sample": sample,
         "temperature": temperature,
         "top_k": top_k,
         "top_p": top_p,
+        "min_p": min_p,
         "seed": seed,
     }
-    options = {name: value for name, value in settings.items() if value is not None}
-    from weft.cli.output import print_json
+    options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or ()}
     from weft.data import chunks, read_inputs
+    from weft.errors import ConfigError
     from weft.run import load
-    from weft.tasks import Generation
 
+    if stream and json:
+        raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
+    if attention and not json:
+        raise ConfigError("is a table for programs", where="--attention", cure="add --json")
     model = load(run, device=device, cells=read_imports(imports))
     model.decode(options)  # a wrong option is told before anything is read
     typed = file == "-" and sys.stdin.isatty()
-    for lines in chunks(read_inputs(file), 1 if typed else CHUNK):
-        asked = [line for line in lines if line.strip()]
-        answers = iter(model.predict(asked, **options))
-        for line in lines:
-            answer = next(answers) if line.strip() else None
-            if json:
-                print_json(None if answer is None else answer.record())
-            elif isinstance(answer, Generation):
-                print("\t".join(candidate.text.replace("\n", " ") for candidate in answer.candidates))
-            else:
-                print("" if answer is None else answer)
+    for lines in chunks(read_inputs(file), 1 if typed or stream else CHUNK):
+        if stream:
+            _print_pieces(model.stream(lines[0], **wanted, **options) if lines[0].strip() else iter(()))
+        else:
+            asked = [line for line in lines if line.strip()]
+            answers = iter(model.predict(asked, attention=attention, **wanted, **options))
+            _print_answers((next(answers) if line.strip() else None for line in lines), json=json)
         sys.stdout.flush()
+
+
+def _print_pieces(pieces: Iterator[str]) -> None:
+    """One line, as it comes."""
+    for piece in pieces:
+        print(piece.replace("\n", " "), end="", flush=True)
+    print()
+
+
+def _print_answers(answers: Iterable[Any], *, json: bool) -> None:
+    """A line for each answer."""
+    from weft.cli.output import print_json
+    from weft.tasks import Generation
+
+    for answer in answers:
+        if json:
+            print_json(None if answer is None else answer.record())
+        elif isinstance(answer, Generation):
+            print("\t".join(candidate.text.replace("\n", " ") for candidate in answer.candidates))
+        else:
+            print("" if answer is None else answer)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from weft.data.pools import Pools
 from weft.errors import ConfigError
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -23,8 +24,8 @@ POOL = 256
 """Batches' worth of rows that are sorted by length together: more means less padding, fewer more variety."""
 
 
-MANY, RUN = 4_000_000, 16
-"""Rows from which on runs of so many are shuffled, not single rows."""
+MANY = 4_000_000
+"""Rows from which on batches are made when they are asked for, see pools.py."""
 
 
 class Epochs:
@@ -39,24 +40,28 @@ class Epochs:
         given = compact(lengths)
         self.sides = given[:, None] if given.ndim == 1 else given
         self.batch_tokens, self.seed = batch_tokens, seed
-        self._drawn: tuple[int, list[Rows]] | None = None
+        self._drawn: tuple[int, Sequence[Rows]] | None = None
 
     def draw(self, random: np.random.Generator) -> list[Rows]:
         """The batches of an epoch, in any order."""
         raise NotImplementedError
 
+    def draw_epoch(self, number: int) -> Sequence[Rows]:
+        """The batches of an epoch, in random order."""
+        random = np.random.default_rng((self.seed, number))
+        batches = self.draw(random)
+        return tuple(batches[index] for index in random.permutation(len(batches)).tolist())
+
     def places(self, rows: Rows) -> int:
         """The positions that a batch of these rows takes, over all sides, those that hold no token included."""
         raise NotImplementedError
 
-    def epoch(self, number: int) -> list[Rows]:
+    def epoch(self, number: int) -> Sequence[Rows]:
         """The batches of one epoch, in random order; the same for the same seed and number. The last is remembered."""
         if self._drawn is None or self._drawn[0] != number:
             self._drawn = None  # first, so that there are never two in memory
-            random = np.random.default_rng((self.seed, number))
-            batches = self.draw(random)
-            self._drawn = number, [batches[index] for index in random.permutation(len(batches)).tolist()]
-        return list(self._drawn[1])
+            self._drawn = number, self.draw_epoch(number)
+        return self._drawn[1]
 
     def largest(self, number: int) -> int:
         """Which batch of an epoch takes the most positions."""
@@ -81,17 +86,45 @@ class Batches(Epochs):
     def draw(self, random: np.random.Generator) -> list[Rows]:
         if not len(self.lengths):
             return []
-        tokens = max(int(self.lengths.sum()), 1)
-        pools = -(-tokens // (POOL * self.batch_tokens))
-        shuffled = _shuffled(len(self.lengths), random)
+        pools = np.array_split(random.permutation(len(self.lengths)), self._pools)
+        return [batch for pool in pools for batch in self._cut(pool, self._rounded(self.lengths[pool]))]
+
+    def draw_epoch(self, number: int) -> Sequence[Rows]:
+        if len(self.lengths) < MANY:
+            return super().draw_epoch(number)
+        return Pools(
+            len(self.lengths),
+            self._pools,
+            seed=(self.seed, number),
+            sizes=self._count,
+            cut=lambda pool: self._cut(pool, self._rounded(self.lengths[pool])),
+        )
+
+    @property
+    def _pools(self) -> int:
+        return -(-max(int(self.lengths.sum()), 1) // (POOL * self.batch_tokens))
+
+    def _rounded(self, lengths: Lengths) -> Lengths:
         # With two sides there are more kinds of row, and coarser ones leave each kind enough rows for a batch.
-        bits = 6 if self.sides.shape[1] == 1 else 5
-        batches: list[Rows] = []
-        for pool in np.array_split(shuffled, pools):
-            if len(shuffled) >= MANY:
-                random.shuffle(pool)
-            batches += self._cut(pool, _round_up(self.lengths[pool], bits=bits))
-        return batches
+        return _round_up(lengths, bits=6 if self.sides.shape[1] == 1 else 5)
+
+    def _count(self, pool: Rows) -> int:
+        """How many batches `_cut` would make of the pool, from how often each length is there."""
+        often = np.bincount(self.lengths[pool])
+        lengths = np.nonzero(often)[0][::-1].astype(np.int32)
+        rounded, ends = self._rounded(lengths).tolist(), np.cumsum(often[lengths]).tolist()
+        count = start = kind = 0
+        while start < len(pool):
+            while ends[kind] <= start:
+                kind += 1
+            start += max(self.batch_tokens // max(rounded[kind], 1), 1)
+            count += 1
+        return count
+
+    def largest(self, number: int) -> int:
+        """Of very many batches, which all but fill the budget, the one with the longest row."""
+        epoch = self.epoch(number)
+        return epoch.with_row(int(self.lengths.argmax())) if isinstance(epoch, Pools) else super().largest(number)
 
     def in_order(self) -> list[Rows]:
         """The batches for evaluation, longest rows first, so that a lack of memory shows at once."""
@@ -120,18 +153,6 @@ class Batches(Epochs):
         # To and fro, so that the difference does not jump where one length ends and the next begins.
         lean = (self.sides[rows, 0] - self.sides[rows, -1]) * np.where(place % 2, -1, 1)
         return np.lexsort((lean, place))
-
-
-def _shuffled(count: int, random: np.random.Generator) -> Rows:
-    """Rows 0 … N-1 in random order; of very many, short runs of neighbours, which then are shuffled in their pool.
-
-    To move tens of millions of numbers one by one through memory takes longer than everything else before training.
-    """
-    if count < MANY:
-        return random.permutation(count)
-    whole = count // RUN * RUN
-    runs = random.permutation(count // RUN)[:, None] * RUN + np.arange(RUN)
-    return np.append(runs, np.arange(whole, count)) if whole < count else runs.ravel()
 
 
 def compact(lengths: ArrayLike) -> Lengths:

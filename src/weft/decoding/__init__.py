@@ -1,9 +1,21 @@
-"""Finding text in what a model says: greedy, beam search, sampling, and exhaustive search as their oracle."""
+"""Finding text in what a model says: greedy, beam search, sampling, constraints, and exhaustive search as oracle."""
 
 from weft.decoding.config import DecodeConfig
+from weft.decoding.constraints import Constraint
 from weft.decoding.exhaustive import search_exhaustive
 from weft.decoding.hypothesis import Hypothesis
 from weft.decoding.search import NEVER, search
+from weft.decoding.stream import stream
 from weft.models.stepper import Step, Stepper
 
-__all__ = ["NEVER", "DecodeConfig", "Hypothesis", "Step", "Stepper", "search", "search_exhaustive"]
+__all__ = [
+    "NEVER",
+    "Constraint",
+    "DecodeConfig",
+    "Hypothesis",
+    "Step",
+    "Stepper",
+    "search",
+    "search_exhaustive",
+    "stream",
+]

@@ -4,30 +4,24 @@ At each step every hypothesis of a sentence proposes its next tokens, and of all
 Those that end with eos are finished and free their place; the others go on. A sentence stops when
 
 - K hypotheses have finished, or none is left to go on, or its length limit is reached;
-- or n_best have finished and none that goes on can pass the last of them: a sum only falls, and the most it can gain
-  by length is the limit's, so sum / limit^α bounds its score from above.
+- or, with stop = "bound", n_best have finished and none that goes on can pass the last of them: a sum only falls, and
+  the most it can gain by length is the limit's, so sum / limit^α bounds its score from above.
 
 With a beam wide enough to keep everything this is exhaustive search. A lanes, K hypotheses of each, V tokens.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from weft.decoding.board import Board
+from weft.decoding.diverse import choose_diverse
+from weft.decoding.proposals import Proposals, highest, likeliest
 from weft.decoding.request import Request
-
-
-class Proposals(NamedTuple):
-    """The K likeliest continuations of each sentence, all (A, K); places says which hypothesis each extends."""
-
-    sums: Tensor
-    tokens: Tensor
-    logs: Tensor
-    places: Tensor
+from weft.decoding.required import choose_required
+from weft.nn.native import decode as native
+from weft.text import EOS
 
 
 def advance_beam(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> Tensor:
@@ -40,21 +34,32 @@ def advance_beam(board: Board, logits: Tensor, request: Request, attention: Tens
 
 
 def _propose(board: Board, logits: Tensor, request: Request) -> Proposals:
-    """The K best of each sentence's proposals; within its prefix a sentence has one."""
-    width = board.shape.width
-    every = request.log_probabilities(logits, board.lengths.repeat_interleave(width))
-    # No row can place more than K, so each row's best are enough to choose from.
-    per_row = min(width, every.size(1))
-    logs, tokens = every.topk(per_row)
-    sums = (board.sums.view(-1, 1) + logs).view(-1, width * per_row)
-    sums, picks = sums.topk(width)
-    tokens, logs = (part.view(-1, width * per_row).gather(1, picks) for part in (tokens, logs))
-
+    """The K continuations that each sentence takes; within its prefix a sentence has one."""
+    found = _choose(board, logits, request)
     inside = board.inside[:, None]
-    alone = torch.full_like(sums, -torch.inf)
+    alone = torch.full_like(found.sums, -torch.inf)
     alone[:, 0] = 0.0
-    places = (picks // per_row).masked_fill(inside, 0)
-    return Proposals(torch.where(inside, alone, sums), torch.where(inside, board.forced[:, None], tokens), logs, places)
+    return Proposals(
+        torch.where(inside, alone, found.sums),
+        torch.where(inside, board.forced[:, None], found.tokens),
+        found.logs,
+        found.places.masked_fill(inside, 0),
+    )
+
+
+def _choose(board: Board, logits: Tensor, request: Request) -> Proposals:
+    """The K continuations, by the way of choosing that was asked for."""
+    config, width = request.config, board.shape.width
+    if config.groups == 1 and board.watch is None and native.serves(logits):
+        lengths, most = board.lengths.repeat_interleave(width), min(width, logits.size(1))
+        picked = native.pick(logits, lengths, request.forbidden, eos=EOS, least=config.min_length, best=most)
+        return highest(board.sums, *picked)
+    every = board.log_probabilities(logits, request)
+    if request.requires:
+        return choose_required(board, every)
+    if config.groups > 1:
+        return choose_diverse(board.sums, every, board.live, groups=config.groups, diversity=config.diversity)
+    return likeliest(board.sums, every)
 
 
 def _finish(board: Board, found: Proposals, request: Request) -> Tensor:
@@ -74,4 +79,5 @@ def _finish(board: Board, found: Proposals, request: Request) -> Tensor:
 def _stops(board: Board, sums: Tensor, request: Request) -> Tensor:
     """(A,) which sentences are done; an empty beam's bound is -inf, so it stops too."""
     bound = request.scores(sums.amax(1), board.limit)
-    return (board.ended >= board.shape.width) | (board.lengths >= board.limit) | (bound <= board.best.amin(1))
+    done = bound <= board.best.amin(1) if request.config.stop == "bound" else bound == -torch.inf
+    return (board.ended >= board.shape.width) | (board.lengths >= board.limit) | done

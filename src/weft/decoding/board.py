@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from weft.decoding.request import Request
+from weft.decoding.watch import Watch
 from weft.text import EOS, SOS
 
 
@@ -63,21 +64,28 @@ class Board:
         """(A, room + 1, K, S), once a step has brought some."""
         self.uniforms = torch.zeros(lanes, width, room if draws else 0, dtype=torch.float64, device=device)
         self.lanes = torch.arange(lanes, device=device)
+        self.watch: Watch | None = None
+        """The constraints of the sentences, where there are any."""
 
     def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
         """Sentences (n,) of a request begin in those lanes (n,)."""
-        self.live[lanes] = True
-        self.step[lanes] = 0
-        self.first[lanes] = request.prefix_lengths[sentences]
-        self.limit[lanes] = request.limits[sentences]
-        self.prefix[lanes, : request.prefixes.size(1)] = request.prefixes[sentences]
-        self.tokens[lanes] = SOS
-        self.sums[lanes] = 0.0 if self.shape.draws else -torch.inf
-        self.sums[lanes, 0] = 0.0
-        self.best[lanes] = -torch.inf
-        self.ended[lanes] = 0
+        everywhere = lanes.numel() == self.shape.lanes  # all of them in order: what is written then needs no list
+        here = slice(None) if everywhere else lanes
+        self.live[here] = True
+        self.step[here] = 0
+        self.first[here] = request.prefix_lengths[sentences]
+        self.limit[here] = request.limits[sentences]
+        self.prefix[here, : request.prefixes.size(1)] = request.prefixes[sentences]
+        self.tokens[here] = SOS
+        self.sums[here] = 0.0 if self.shape.draws else -torch.inf
+        self.sums[here, 0] = 0.0
+        self.best[here] = -torch.inf
+        self.ended[here] = 0
         if request.uniforms is not None:
-            self.uniforms[lanes, :, : request.uniforms.size(2)] = request.uniforms[sentences]
+            self.uniforms[here, :, : request.uniforms.size(2)] = request.uniforms[sentences]
+        if request.rules is not None:
+            self.watch = self.watch or Watch(self.shape.lanes, self.shape.width)
+            self.watch.admit(lanes, [request.rules[sentence] for sentence in sentences.tolist()])
 
     def keep(self, lanes: Tensor) -> None:
         """Go on with those lanes alone."""
@@ -86,6 +94,15 @@ class Board:
             if isinstance(tensor, Tensor):
                 setattr(self, name, tensor[lanes])
         self.lanes = torch.arange(lanes.numel(), device=self.device)
+        if self.watch is not None:
+            self.watch.keep(lanes)
+
+    def log_probabilities(self, logits: Tensor, request: Request) -> Tensor:
+        """logits (A·K, V) -> log-probabilities, -inf for what may not come."""
+        every = request.log_probabilities(logits, self.lengths.repeat_interleave(self.shape.width))
+        if self.watch is not None:
+            self.watch.block(every)
+        return every
 
     @property
     def lengths(self) -> Tensor:
@@ -112,6 +129,8 @@ class Board:
             if self.attention is None:
                 self.attention = seen.new_zeros(*self.trail.shape, seen.size(2))
             self.attention[self.lanes, self.step] = seen
+        if self.watch is not None:
+            self.watch.move(tokens, places, self.inside)
 
     def go_on(self, tokens: Tensor, sums: Tensor, stops: Tensor) -> None:
         """What the places (A, K) hold now, and which lanes (A,) stop; those that had stopped stay as they were."""

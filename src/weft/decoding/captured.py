@@ -18,7 +18,8 @@ from weft.decoding.lanes import MOST_ROWS, Lanes, dtype_of, shape_of
 from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows
 from weft.models.memory import Memory
-from weft.models.stepper import FixedStepper
+from weft.models.stepper import FixedStepper, is_fixed
+from weft.nn.recording import addresses
 
 KEPT: Final = 4
 """Recordings of a model; the one that was not used for longest goes first."""
@@ -77,8 +78,7 @@ def open_captured(model: Any, memory: Any, request: Request, *, lanes: int) -> C
     else:
         source = 0
     # A recording reads where the tensors lay.
-    weights = tuple(tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers()))
-    key = (shape, source, request.config.model_dump_json(), tuple(request.forbidden.tolist()), hash(weights))
+    key = (shape, source, request.config.model_dump_json(), request.never, addresses(model))
     with _lock:
         kept = _kept.setdefault(model, OrderedDict())
         if key in kept and not kept[key].busy:
@@ -100,8 +100,7 @@ def most_lanes(width: int) -> int:
 
 def can_capture(model: Any, request: Request) -> bool:
     """Whether a turn can be recorded: a network on a GPU, with states of fixed shape, that does not learn just now."""
-    fixed = isinstance(model, nn.Module) and isinstance(model, FixedStepper)
-    return fixed and request.device.type == "cuda" and not model.training
+    return request.device.type == "cuda" and is_fixed(model) and isinstance(model, nn.Module) and not model.training
 
 
 def _up(size: int, least: int = 1) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,12 @@ class DecodeConfig(Settings):
     """The fewest tokens before the end token."""
     n_best: int = Field(default=1, ge=1)
     """Hypotheses returned for each sentence, best first; when sampling, the number drawn."""
+    stop: Literal["bound", "finished"] = "bound"
+    """A sentence is done: when nothing can pass what has finished (bound), or when a whole beam has finished."""
+    groups: int = Field(default=1, ge=1)
+    """Diverse beams: equal parts of the beam that avoid each other's words; 1 is plain beam search."""
+    diversity: float = Field(default=0.5, ge=0.0)
+    """Diverse beams: λ, what a token costs for each time that an earlier group has just chosen it."""
     sample: bool = False
     """Draw tokens by their probability instead of searching for the best text."""
     temperature: float = Field(default=1.0, gt=0.0)
@@ -43,7 +49,18 @@ class DecodeConfig(Settings):
             raise ValueError(f"min_length = {self.min_length} is more than max_length = {self.max_length}")
         if not self.sample and (self.temperature, self.top_k, self.top_p, self.min_p) != (1.0, 0, 1.0, 0.0):
             raise ValueError("temperature, top_k, top_p and min_p only act on sampling; set sample = true")
+        if self.sample and (self.stop != "bound" or self.groups > 1):
+            raise ValueError("stop and groups only act on beam search; set sample = false")
+        if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
+            raise ValueError(f"diversity = {self.diversity} only acts between groups; set groups")
+        if self.beam % self.groups:
+            raise ValueError(f"groups = {self.groups} does not divide beam = {self.beam}; make beam a multiple of it")
         return self
+
+    @property
+    def width(self) -> int:
+        """Hypotheses that compete with each other: those of a group, or when drawing all texts of a sentence."""
+        return self.n_best if self.sample else self.beam // self.groups
 
     def greedy(self) -> Self:
         """The quickest search under the same limits: the likeliest token every time."""

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import torch
 
+from weft.decoding.automaton import Phrase
 from weft.decoding.config import DecodeConfig
+from weft.decoding.constraints import Constraint, contains
 from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER
@@ -33,24 +35,41 @@ def search_exhaustive(
     prefixes: Sequence[Sequence[int]] | None = None,
     limits: Sequence[int] | None = None,
     forbid: Sequence[int] = NEVER,
+    constraints: Sequence[Constraint] | None = None,
 ) -> list[list[Hypothesis]]:
     """What `search` returns for a beam that keeps everything, without attention."""
-    request = prepare(model, count, config, prefixes=prefixes, limits=limits, forbid=forbid)
-    return [_search_one(model, memory, request, sentence) for sentence in range(count)]
+    request = prepare(model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, constraints=constraints)
+    every = constraints or [Constraint()] * count
+    return [_search_one(model, memory, request, sentence, every[sentence]) for sentence in range(count)]
 
 
-def _search_one(model: Stepper, memory: Any, request: Request, sentence: int) -> list[Hypothesis]:
+def _search_one(
+    model: Stepper, memory: Any, request: Request, sentence: int, constraint: Constraint
+) -> list[Hypothesis]:
     state = model.start(memory, torch.tensor([sentence], device=request.device))
-    token = SOS
-    for forced in request.prefixes[sentence, : request.prefix_lengths[sentence]].tolist():
+    token, prefix = SOS, request.prefixes[sentence, : request.prefix_lengths[sentence]].tolist()
+    for forced in prefix:
         _, state, _ = model.step(torch.tensor([token], device=request.device), state)
         token = forced
     limit = int(request.limits[sentence])
     found = [
-        Hypothesis(tokens, sum(logs) / len(logs) ** request.config.length_penalty, logs, finished)
+        Hypothesis(
+            tokens,
+            sum(logs) / len(logs) ** request.config.length_penalty,
+            logs,
+            finished,
+            missing=constraint.missing(tokens, starts=not prefix),
+        )
         for tokens, logs, finished in _extend(model, request, (token, state), (), limit)
+        if not any(_says((SOS, *prefix), (*tokens, *[EOS] * finished), phrase) for phrase in constraint.forbid)
     ]
-    return best_first(found)[: request.config.n_best]
+    return best_first(one for one in found if not (one.finished and one.missing))[: request.config.n_best]
+
+
+def _says(before: Sequence[int], tokens: Sequence[int], phrase: Phrase) -> bool:
+    """Whether the phrase ends among the tokens, wherever it begins."""
+    first = max(0, len(before) + 1 - len(phrase))
+    return contains((*before[first:], *tokens), phrase)
 
 
 def _extend(

@@ -13,7 +13,7 @@ from weft.decoding.fused import FusedBeam, serves
 from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, GrowingRows, Rows
 from weft.decoding.sample import advance_sample
-from weft.models.stepper import FixedStepper, Stepper
+from weft.models.stepper import FixedStepper, Stepper, is_fixed
 
 MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
 """Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
@@ -46,7 +46,7 @@ class Lanes:
         rows: Tensor | None = None
         if rules.config.sample:
             advance_sample(board, logits, rules, attention)
-        elif attention is None and serves(board, logits):
+        elif attention is None and rules.plain and serves(board, logits):
             self.fused = self.fused or FusedBeam(board, rules, logits.size(1))
             rows = self.fused(logits)
         else:
@@ -81,7 +81,7 @@ def open_lanes(
     shape = shape_of(request, sentences.numel())
     board = Board(shape, request.device, dtype_of(model))
     board.admit(board.lanes, request, sentences)
-    if isinstance(model, FixedStepper):
+    if is_fixed(model):
         rows = FixedRows(model, memory, sentences, shape.width, room=request.room, attention=attention)
         return Lanes(rows, board, request)
     return GrowingLanes(GrowingRows(model, memory, sentences, shape.width), board, request)
@@ -92,7 +92,7 @@ def shape_of(request: Request, lanes: int) -> Shape:
     return Shape(
         lanes=lanes,
         width=request.width,
-        n_best=request.config.n_best,
+        n_best=min(request.width, request.config.n_best),
         room=request.room,
         prefix=request.prefixes.size(1),
         draws=request.config.sample,

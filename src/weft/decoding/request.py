@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from weft.decoding.config import DecodeConfig
+from weft.decoding.constraints import Constraint, Ruled, compile_rules
 from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
 from weft.text import EOS, PAD
@@ -29,8 +30,14 @@ class Request:
     """(C,)"""
     forbidden: Tensor
     """(F,)"""
+    rooms: list[int]
+    """The most tokens of each sentence, its prefix among them; known here, to ask the device would be to wait."""
+    never: tuple[int, ...]
+    """The forbidden ones likewise."""
     uniforms: Tensor | None
     """(C, n_best, longest limit) when tokens are drawn: numbers of each text's own, in [0, 1)."""
+    rules: tuple[Ruled, ...] | None = None
+    """Phrases that each sentence may not and must contain, where anybody asks for some."""
 
     @property
     def count(self) -> int:
@@ -44,18 +51,28 @@ class Request:
 
     @property
     def width(self) -> int:
-        """Hypotheses of each sentence."""
-        return self.config.n_best if self.config.sample else self.config.beam
+        """Hypotheses of a lane: of each sentence, or of each of its groups."""
+        return self.config.width
 
     @property
-    def rooms(self) -> Tensor:
-        """(C,) the most tokens of each sentence, its prefix among them."""
-        return self.prefix_lengths + self.limits
+    def recordable(self) -> bool:
+        """Whether a step asks nothing of the device and no lane needs its neighbours: only then can it be recorded."""
+        return self.rules is None and self.config.groups == 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is beam search as the kernels know it."""
+        return self.recordable and self.config.stop == "bound"
+
+    @property
+    def requires(self) -> bool:
+        """Whether some sentence has something that it must say."""
+        return any(one.rules.constraint.require for one in self.rules or ())
 
     @property
     def room(self) -> int:
-        """The most of all."""
-        return int(self.rooms.max())
+        """The most tokens of all sentences."""
+        return max(self.rooms)
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
@@ -81,17 +98,20 @@ def prepare(
     limits: Sequence[int] | Tensor | None,
     forbid: Sequence[int],
     keys: Sequence[int] | None = None,
+    constraints: Sequence[Constraint] | None = None,
 ) -> Request:
     """Check what was asked and move it beside the model."""
     prefixes = [()] * count if prefixes is None else prefixes
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
-    for name, given in (("prefixes", prefixes), ("limits", ceilings), ("keys", keys)):
-        if len(given) != count:
+    named = {"prefixes": prefixes, "limits": ceilings, "keys": keys, "constraints": constraints}
+    for name, given in named.items():
+        if given is not None and len(given) != count:
             raise ConfigError(f"{len(given)} are given for {count} sentences", where=name, cure="one for each")
     if any(limit < 1 for limit in ceilings):
         raise ConfigError(f"a limit of {min(ceilings)} leaves no room for a token", where="limits", cure="at least 1")
     ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
+    _check_required(config, constraints or ())
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
     device = device_of(model)
@@ -101,8 +121,23 @@ def prepare(
         prefix_lengths=torch.tensor([len(prefix) for prefix in prefixes], dtype=torch.long, device=device),
         limits=torch.tensor(ceilings, dtype=torch.long, device=device),
         forbidden=torch.tensor(list(forbid), dtype=torch.long, device=device),
+        rooms=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
+        never=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
+        rules=compile_rules(constraints, prefixes),
     )
+
+
+def _check_required(config: DecodeConfig, constraints: Sequence[Constraint]) -> None:
+    """Required phrases need a beam: places for hypotheses that have said them beside places for those that have not."""
+    if not any(one.require for one in constraints):
+        return
+    if config.sample:
+        raise ConfigError("sampling cannot be made to say something", where="require", cure="search: beam = 4")
+    if config.beam == 1:
+        raise ConfigError("beam = 1 leaves no place for a text that waits", where="require", cure="beam = 2 or more")
+    if config.groups > 1:
+        raise ConfigError(f"groups = {config.groups} share no beam", where="require", cure="groups = 1")
 
 
 def _within(longest: int | None, prefixes: Sequence[Sequence[int]], limits: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ from weft.decoding.request import Request
 def advance_sample(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> None:
     """logits (N, V) -> the board is one step further; every row continues itself."""
     width, lengths = board.shape.width, board.lengths
-    every = request.log_probabilities(logits, lengths.repeat_interleave(width))
+    every = board.log_probabilities(logits, request)
     column = (lengths - 1).clamp(min=0, max=board.uniforms.size(2) - 1)
     uniforms = board.uniforms.gather(2, column[:, None, None].expand(-1, width, 1)).flatten()
     drawn = draw(every, uniforms, request.config).view(-1, width)

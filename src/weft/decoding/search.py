@@ -1,7 +1,7 @@
 """The door to search: greedy for a beam of 1, beam search for more, sampling on request.
 
-Sentences wait in a queue, the longest first, and take a lane each; where one ends, the next begins. At the end, when
-nobody waits, lanes are given up.
+Sentences wait in a queue, the longest first, and take a seat each: a lane, or with diverse beams one for each group.
+Where one ends, the next begins. At the end, when nobody waits, seats are given up.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from torch import Tensor
 
 from weft.decoding.captured import can_capture, most_lanes, open_captured
 from weft.decoding.config import DecodeConfig
-from weft.decoding.hypothesis import Hypothesis
+from weft.decoding.constraints import Constraint
+from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.lanes import MOST_ROWS, Lanes, open_lanes
 from weft.decoding.request import Request, prepare
-from weft.decoding.trail import read_lanes
-from weft.models.stepper import FixedStepper, Stepper
+from weft.decoding.trail import Reading, read_lanes
+from weft.models.stepper import FixedStepper, Stepper, is_fixed
+from weft.nn.native.decode import Steady
 from weft.text import MASK, PAD, SOS
 
 NEVER: Final = (PAD, SOS, MASK)
@@ -39,22 +41,27 @@ def search(
     limits: Sequence[int] | None = None,
     forbid: Sequence[int] = NEVER,
     keys: Sequence[int] | None = None,
+    constraints: Sequence[Constraint] | None = None,
     attention: bool = True,
 ) -> list[list[Hypothesis]]:
     """The n_best hypotheses, best first, for each of `count` sentences of the memory.
 
     prefixes: tokens that a sentence is made to begin with; they count in neither score nor length. limits: the most
-    tokens of each sentence, where config.max_length is too generous. keys: numbers that tell the sentences apart when
-    sampling (their place in the file, say; by default their place in this batch). attention: whether hypotheses carry
-    where the model looked. What is found for a sentence does not depend on the others. A list is shorter than n_best
-    only where no more texts are possible. The model should be in evaluation mode.
+    tokens of each sentence, where config.max_length is too generous. forbid: tokens that never come. keys: numbers that
+    tell the sentences apart when sampling; by default their place in this batch. constraints: phrases that each may not
+    and must contain. attention: whether hypotheses carry where the model looked. What is found for a sentence does not
+    depend on the others. A list is shorter than n_best only where no more texts are possible, or where groups have
+    found the same ones. The model should be in evaluation mode.
     """
     if count == 0:
         return []
-    request = prepare(model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, keys=keys)
+    request = prepare(
+        model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, keys=keys, constraints=constraints
+    )
     found: list[list[Hypothesis]] = [[] for _ in range(count)]
-    for sentence, hypotheses in Search(model, memory, request, attention=attention).run():
-        found[sentence] = hypotheses
+    for ended in Search(model, memory, request, attention=attention).run():
+        for sentence, hypotheses in ended:
+            found[sentence] = hypotheses
     return found
 
 
@@ -62,65 +69,92 @@ class Search:
     """One search over all sentences of a request."""
 
     def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
-        self.request = request
-        longest_first = request.rooms.argsort(descending=True, stable=True).tolist()
+        self.request, self.groups = request, request.config.groups
+        self.steady = Steady()
+        longest_first = sorted(range(request.count), key=lambda sentence: -request.rooms[sentence])
         most = request.count
-        captured = not attention and can_capture(model, request)
-        if isinstance(model, FixedStepper):
-            rows = MOST_ROWS[request.device.type] // request.width
-            most = most_lanes(request.width) if captured else max(1, rows)
+        captured = not attention and request.recordable and can_capture(model, request)
+        if is_fixed(model):
+            seats = MOST_ROWS[request.device.type] // (request.width * self.groups)
+            most = most_lanes(request.width) if captured else max(1, seats)
         first, self.waiting = longest_first[:most], longest_first[most:]
         self.lanes: Lanes
         if captured:
             self.lanes = open_captured(model, memory, request, lanes=len(first))
-            self.lanes.admit(self._tensor(list(range(len(first)))), request, self._tensor(first))
+            self.lanes.admit(self._lanes(list(range(len(first)))), request, self._sentences(first))
         else:
-            self.lanes = open_lanes(model, memory, request, self._tensor(first), attention=attention)
-        self.owners: list[int | None] = [*first, *[None] * (self.lanes.count - len(first))]
-        self.rooms = request.rooms.tolist()
-        self.left = [0 if owner is None else self.rooms[owner] for owner in self.owners]
+            self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
+        self.owners: list[int | None] = [*first, *[None] * (self.lanes.count // self.groups - len(first))]
+        """The sentence of each seat."""
+        self.left = [0 if owner is None else request.rooms[owner] for owner in self.owners]
 
-    def run(self) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Each sentence with its hypotheses, as it ends."""
+    def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
+        """Each time some steps have been made, at most so many together: the sentences that have ended since."""
         try:
             while any(owner is not None for owner in self.owners):
                 near = min(left for left, owner in zip(self.left, self.owners, strict=True) if owner is not None)
-                turns = self.lanes.turns(near)
+                with self.steady:
+                    turns = self.lanes.turns(min(near, together or near))
                 self.left = [left - turns for left in self.left]
-                yield from self.harvest()
+                yield self.harvest()
                 self.fill()
         finally:
             self.lanes.close()
 
-    def harvest(self) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The sentences that have ended since; their lanes are free."""
-        live = self.lanes.board.live.tolist()
-        done = [lane for lane, owner in enumerate(self.owners) if owner is not None and not live[lane]]
+    def harvest(self) -> list[tuple[int, list[Hypothesis]]]:
+        """The sentences that have ended since; their seats are free."""
+        live = self.lanes.board.live.view(-1, self.groups).any(1).tolist()
+        done = [seat for seat, owner in enumerate(self.owners) if owner is not None and not live[seat]]
         if not done:
-            return
-        config = self.request.config
-        found = read_lanes(self.lanes.board, self._tensor(done)).hypotheses(config.n_best, config.length_penalty)
-        for lane, hypotheses in zip(done, found, strict=True):
-            sentence, self.owners[lane] = self.owners[lane], None
+            return []
+        reading, ended = read_lanes(self.lanes.board, self._lanes(done)), []
+        for seat, hypotheses in zip(done, self._gather(reading), strict=True):
+            sentence, self.owners[seat] = self.owners[seat], None
             assert sentence is not None
-            yield sentence, hypotheses
+            ended.append((sentence, self._rank(sentence, hypotheses)))
+        return ended
 
     def fill(self) -> None:
-        """Give free lanes to those who wait, or up."""
-        free = [lane for lane, owner in enumerate(self.owners) if owner is None]
+        """Give free seats to those who wait, or up."""
+        free = [seat for seat, owner in enumerate(self.owners) if owner is None]
         if not free or (self.lanes.joins and FREE * len(free) < len(self.owners)):
             return
         if self.waiting:
-            lanes = free[: len(self.waiting)]
-            taken, self.waiting = self.waiting[: len(lanes)], self.waiting[len(lanes) :]
-            for lane, sentence in zip(lanes, taken, strict=True):
-                self.owners[lane], self.left[lane] = sentence, self.rooms[sentence]
-            self.lanes.admit(self._tensor(lanes), self.request, self._tensor(taken))
+            seats = free[: len(self.waiting)]
+            taken, self.waiting = self.waiting[: len(seats)], self.waiting[len(seats) :]
+            for seat, sentence in zip(seats, taken, strict=True):
+                self.owners[seat], self.left[seat] = sentence, self.request.rooms[sentence]
+            self.lanes.admit(self._lanes(seats), self.request, self._sentences(taken))
         elif self.lanes.shrinks:
-            kept = [lane for lane, owner in enumerate(self.owners) if owner is not None]
-            self.owners, self.left = [self.owners[lane] for lane in kept], [self.left[lane] for lane in kept]
+            kept = [seat for seat, owner in enumerate(self.owners) if owner is not None]
+            self.owners, self.left = [self.owners[seat] for seat in kept], [self.left[seat] for seat in kept]
             if kept:
-                self.lanes.keep(self._tensor(kept))
+                self.lanes.keep(self._lanes(kept))
+
+    def _gather(self, reading: Reading) -> list[list[Hypothesis]]:
+        """What the lanes of each seat have found, together."""
+        # Where something is required, the best of those that the limit cut need not be among the likeliest.
+        most = self.request.width if self.request.requires else self.lanes.board.shape.n_best
+        found = reading.hypotheses(most, self.request.config.length_penalty)
+        seats = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
+        return [[one for lane in seat for one in lane] for seat in seats]
+
+    def _rank(self, sentence: int, found: list[Hypothesis]) -> list[Hypothesis]:
+        """The n_best of a sentence."""
+        if self.request.rules is not None:
+            rules, _, starts = self.request.rules[sentence]
+            found = [one._replace(missing=rules.constraint.missing(one.tokens, starts=starts)) for one in found]
+        if self.groups > 1:
+            found = list({(one.tokens, one.finished): one for one in found}.values())
+        return best_first(found)[: self.request.config.n_best]
+
+    def _lanes(self, seats: list[int]) -> Tensor:
+        """The lanes of some seats, side by side."""
+        return self._tensor([seat * self.groups + group for seat in seats for group in range(self.groups)])
+
+    def _sentences(self, sentences: list[int]) -> Tensor:
+        """Sentences, one for each lane."""
+        return self._tensor(sentences).repeat_interleave(self.groups)
 
     def _tensor(self, numbers: list[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self.request.device)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.decoding.board import Board
-from weft.decoding.hypothesis import Hypothesis, best_first
+from weft.decoding.hypothesis import Hypothesis
 
 
 class Ends(NamedTuple):
@@ -48,7 +48,7 @@ class Reading(NamedTuple):
         return Ends(lanes, steps[chosen], places[chosen], columns < self.best.shape[1])
 
     def hypotheses(self, n_best: int, length_penalty: float) -> list[list[Hypothesis]]:
-        """The n_best of each lane, best first."""
+        """The n_best of each lane, in no order."""
         ends = self.ends(n_best)
         paths, tokens, logs = self._walk(ends)
         found: list[list[Hypothesis]] = [[] for _ in self.step]
@@ -60,7 +60,20 @@ class Reading(NamedTuple):
             score = sum(own) / len(own) ** length_penalty
             text = tuple(said[:-1] if finished else said)
             found[lane].append(Hypothesis(text, score, tuple(own), finished, attention, tuple(own_path[part])))
-        return [best_first(own) for own in found]
+        return found
+
+    def going_on(self, live: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        """What may still become the best text, as far as it goes: all that live lanes (lanes,) go on with, and the best
+        of all that have ended."""
+        lanes, places = np.nonzero((self.sums > -np.inf) & live[:, None])
+        ends = Ends(lanes, self.step[lanes] - 1, places, np.zeros(len(lanes), dtype=np.bool_))
+        if (self.best > -np.inf).any():
+            lane, column = divmod(int(self.best.argmax()), self.best.shape[1])
+            last = (lane, self.best_step[lane, column], self.best_place[lane, column], True)
+            ends = Ends(*(np.append(part, one) for part, one in zip(ends, last, strict=True)))
+        _, tokens, _ = self._walk(ends)
+        rows = zip(ends.lanes, ends.steps, ends.finished, tokens, strict=True)
+        return [tuple(said[self.first[lane] : step + 1 - finished].tolist()) for lane, step, finished, said in rows]
 
     def _walk(self, ends: Ends) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """The places that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.nn.cross_entropy import linear_cross_entropy
+from weft.nn.linear import Linear
 from weft.text import PAD, UNK
 
 EmbeddingSetting = Annotated[int, Field(gt=0)] | Literal["onehot"]
@@ -79,9 +80,9 @@ class Output(nn.Module):
         self.narrow: nn.Linear | None = None
         if isinstance(tied, Vectors):
             if hidden_size != tied.embedding_dim:
-                self.narrow = nn.Linear(hidden_size, tied.embedding_dim, bias=False)
+                self.narrow = Linear(hidden_size, tied.embedding_dim, bias=False)
             hidden_size = tied.embedding_dim
-        self.scores = nn.Linear(hidden_size, vocabulary)
+        self.scores = Linear(hidden_size, vocabulary)
         nn.init.zeros_(self.scores.bias)
         if isinstance(tied, Vectors):
             self.scores.weight = tied.weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import torch
 from torch import Tensor
@@ -35,7 +35,6 @@ class Stepper(Protocol):
         """tokens (N,), one for each row of the state -> what may follow each."""
 
 
-@runtime_checkable
 class FixedStepper(Protocol):
     """A stepper that also knows states of fixed shape, in lanes (see weft.nn.lanes): what a fast search runs on."""
 
@@ -50,6 +49,11 @@ class FixedStepper(Protocol):
 
     def step(self, tokens: Tensor, state: State, *, attention: bool = True) -> Step:
         """The same; without `attention` nobody asks for it."""
+
+
+def is_fixed(model: Any) -> TypeGuard[FixedStepper]:
+    """Whether a model knows states of fixed shape."""
+    return hasattr(model, "reserve")
 
 
 def reserve(decoder: Decoder, memory: Any, sentences: Tensor, *, each: int, room: int) -> State:

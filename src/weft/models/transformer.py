@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.models.memory import Decoded, Encoder, Memory
+from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
 from weft.nn.attention.past import Past
 from weft.nn.positions import BOUNDED, SinusoidPositions
@@ -156,6 +157,11 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
         """tokens (B, S), lengths (B) -> Memory; or tokens (N) and how they lie."""
+        if isinstance(lengths, Tensor) and can_record(self, tokens):
+            return encode_recorded(self, self._read, tokens, lengths)
+        return self._read(tokens, lengths)
+
+    def _read(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
         return self.encode(self.embedding(tokens), lengths)
 
     def encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:

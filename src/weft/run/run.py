@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,18 @@ from weft.config import Config, validate
 from weft.data import BadLines, Pair, Record, Text
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
-from weft.evaluate import Evaluation, evaluate, predict, score
+from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.folder import read_json
 from weft.run.save import REPORT
 from weft.tasks import Prediction, Task, Translate, encode
-from weft.tasks.generation import Scored, Scoring
+from weft.tasks.generation import Generating, Scored, Scoring
+from weft.tasks.wording import Words, read_wordings
 
-CHANCE = {"temperature", "top_k", "top_p"}
+CHANCE = {"temperature", "top_k", "top_p", "min_p"}
 """Settings that only act on sampling."""
+
+WIDTH = {"beam", "stop", "groups", "diversity"}
+"""Settings that only act on beam search."""
 
 
 class Run:
@@ -34,12 +38,36 @@ class Run:
         found: dict[str, Any] = read_json(self.folder / REPORT) if (self.folder / REPORT).exists() else {}
         return found
 
-    def predict(self, inputs: Iterable[Any], **options: Any) -> list[Prediction]:
-        """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3."""
+    def predict(
+        self,
+        inputs: Iterable[Any],
+        *,
+        forbid: Words = (),
+        require: Words = (),
+        attention: bool = False,
+        **options: Any,
+    ) -> list[Prediction]:
+        """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3.
+
+        Written texts contain no word or phrase of `forbid` and all of `require`: words for all of them, or one list for
+        each. With `attention` candidates tell where the model looked.
+        """
         records = [self.task.record(source) for source in inputs]
+        wordings = read_wordings(len(records), forbid=forbid, require=require)
+        if wordings or attention:
+            self._check_writes("forbid, require and attention")
         if not records:
             return []
-        return predict(self.task, self.model, encode(self.task, records), decode=self.decode(options))
+        decode = self.decode(options)
+        examples = encode(self.task, records)
+        return predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+
+    def stream(self, source: Any, *, forbid: Words = (), require: Words = (), **options: Any) -> Iterator[str]:
+        """The text that `predict([source])` gives first, in pieces as soon as they are certain."""
+        self._check_writes("stream")
+        wordings = read_wordings(1, forbid=forbid, require=require)
+        examples = encode(self.task, [self.task.record(source)])
+        return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
     def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
         """The log-probability and rank of each token of given texts; a translator scores pairs of source and target.
@@ -66,11 +94,20 @@ class Run:
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
         """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it."""
         tree = self.config.tree()
-        sample = options.get("sample", True if CHANCE & options.keys() else False if "beam" in options else None)
-        kept = {name: value for name, value in tree["decode"].items() if sample is not False or name not in CHANCE}
+        sample = options.get("sample", True if CHANCE & options.keys() else False if WIDTH & options.keys() else None)
+        dropped = set() if sample is None else WIDTH if sample else CHANCE
+        dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
+        kept = {name: value for name, value in tree["decode"].items() if name not in dropped}
         asked = dict(options) if sample is None else {"sample": sample, **options}
         # The model as it was read: its cell may be one that only the person who loaded the run has.
         return validate(tree | {"model": self.config.model, "decode": kept | asked}).decode
+
+    def _check_writes(self, what: str) -> None:
+        if not isinstance(self.task, Generating):
+            where = f'task = "{self.config.task}"'
+            raise ConfigError(
+                f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
+            )
 
     def _given(self, item: str | tuple[str, str] | Record) -> Record:
         """A text, or for a translator a pair, as a record."""

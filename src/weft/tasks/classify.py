@@ -185,7 +185,6 @@ class Classify:
         *,
         records: Sequence[Labelled],
         decode: DecodeConfig,
-        keys: Sequence[int] | None = None,
     ) -> list[Classification]:
         answers = []
         for record, row in zip(records, model(batch.tokens, batch.lengths).float().softmax(-1).tolist(), strict=True):

@@ -2,83 +2,174 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from weft.decoding import Hypothesis
+from weft.data import Record
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
 from weft.decoding.score import score_tokens
+from weft.errors import ConfigError
 from weft.models import LanguageModel, Translator
 from weft.nn import length_mask
+from weft.tasks.wording import Wording
 from weft.text import Tokenizer
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One hypothesis as text; `score` is its length-normalised log-probability."""
+    """One hypothesis as text; `score` is its length-normalised log-probability.
+
+    There is a log-probability, a place of the beam (`path`) and a row of `attention` (steps, source tokens) for each
+    token and for the end, which `finished` says it came to. `missing` are required words that the length limit left no
+    room for.
+    """
 
     text: str
     score: float
     tokens: tuple[str, ...]
     log_probabilities: tuple[float, ...]
+    finished: bool = True
+    path: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+    attention: Tensor | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
-        return {
+        found = {
             "text": self.text,
             "score": self.score,
             "tokens": list(self.tokens),
             "log_probabilities": list(self.log_probabilities),
+            "finished": self.finished,
+            "path": list(self.path),
         }
+        if self.missing:
+            found["missing"] = list(self.missing)
+        if self.attention is not None:
+            found["attention"] = self.attention.tolist()
+        return found
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What a model wrote for `source`, best candidate first."""
+    """What a model wrote for `source`, best candidate first; none where nothing may be said. `source_tokens` are what
+    attention looks at, where it was asked for."""
 
     source: str
     candidates: tuple[Candidate, ...]
+    source_tokens: tuple[str, ...] | None = None
 
     @property
     def text(self) -> str:
-        return self.candidates[0].text
+        return self.candidates[0].text if self.candidates else ""
 
     @property
     def score(self) -> float:
-        return self.candidates[0].score
+        return self.candidates[0].score if self.candidates else -math.inf
 
     def __str__(self) -> str:
         # One line in, one line out: a generated line break must not add a line.
         return self.text.replace("\n", " ")
 
     def record(self) -> dict[str, Any]:
-        best, *others = (candidate.record() for candidate in self.candidates)
-        return {"source": self.source, **best, "others": others}
+        best, *others = [candidate.record() for candidate in self.candidates] or [{"text": ""}]
+        read = {} if self.source_tokens is None else {"source_tokens": list(self.source_tokens)}
+        return {"source": self.source, **read, **best, "others": others}
 
 
-def generations(
-    tokenizer: Tokenizer,
-    sources: Sequence[str],
-    found: Sequence[Sequence[Hypothesis]],
+@dataclass(frozen=True)
+class Question:
+    """What a search for the answers to a batch starts from."""
+
+    tokenizer: Tokenizer
+    """Of the texts that are written."""
+    memory: Any
+    prompts: Sequence[Sequence[int]] | None = None
+    """What each text begins with."""
+    limits: Sequence[int] | None = None
+    """The most tokens of each."""
+
+
+@runtime_checkable
+class Generating(Protocol):
+    """A task whose models write text."""
+
+    def question(self, model: Any, batch: Any, *, records: Sequence[Any]) -> Question:
+        """What to search for in a batch."""
+        ...
+
+    def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
+        """The tokens of each row that attention looks at; None where there is no source."""
+        ...
+
+
+def generate(
+    task: Generating,
+    model: Any,
+    batch: Any,
     *,
-    prompts: Sequence[Sequence[int]] | None = None,
+    records: Sequence[Record],
+    decode: DecodeConfig,
+    wordings: Sequence[Wording] | None = None,
+    attention: bool = False,
 ) -> list[Generation]:
-    """Hypotheses of each source as text, which begins with the prompt where there was one."""
-    return [
-        Generation(source, tuple(_candidate(tokenizer, hypothesis, prompt) for hypothesis in hypotheses))
-        for source, hypotheses, prompt in zip(sources, found, prompts or [()] * len(sources), strict=True)
-    ]
+    """What the model writes for each record of a batch. Without `attention` nobody has to compute it."""
+    question = task.question(model, batch, records=records)
+    sources = task.source_tokens(batch) if attention else [None] * len(records)
+    if sources is None:
+        raise ConfigError("the model reads no source that it could look at", where="attention", cure="leave it out")
+    found = search(
+        model,
+        question.memory,
+        len(records),
+        decode,
+        prefixes=question.prompts,
+        limits=question.limits,
+        keys=[key_of(record) for record in records] if decode.sample else None,
+        constraints=None if wordings is None else _constraints(question.tokenizer, wordings),
+        attention=attention,
+    )
+    prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
+    answers = []
+    for record, hypotheses, prompt, wording, source in zip(records, found, prompts, asked, sources, strict=True):
+        columns = None if source is None else len(source)
+        own = (_candidate(question.tokenizer, one, prompt, wording, columns) for one in hypotheses)
+        answers.append(Generation(record.key, tuple(own), source))
+    return answers
 
 
-def _candidate(tokenizer: Tokenizer, hypothesis: Hypothesis, prompt: Sequence[int]) -> Candidate:
+def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Constraint]:
+    """Wordings in tokens; most texts ask for the same."""
+    made = {wording: wording.constraint(tokenizer) for wording in set(wordings)}
+    return [made[wording] for wording in wordings]
+
+
+def key_of(record: Record) -> int:
+    """A number for an input, so that chance depends on what is asked and not on where it stands."""
+    return int.from_bytes(hashlib.blake2b(record.key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def _candidate(
+    tokenizer: Tokenizer, one: Hypothesis, prompt: Sequence[int], wording: Wording, columns: int | None
+) -> Candidate:
+    """A hypothesis as text; of its attention those columns that are not padding."""
+    if columns is not None and one.attention is None:
+        cure = "train a decoder with attention, such as context = after"
+        raise ConfigError("the model has none", where="attention", cure=cure)
     return Candidate(
-        tokenizer.decode([*prompt, *hypothesis.tokens]),
-        hypothesis.score,
-        tuple(tokenizer.tokens(hypothesis.tokens)),
-        hypothesis.log_probabilities,
+        tokenizer.decode([*prompt, *one.tokens]),
+        one.score,
+        tuple(tokenizer.tokens(one.tokens)),
+        one.log_probabilities,
+        one.finished,
+        one.path,
+        tuple(wording.require[number] for number in one.missing),
+        None if one.attention is None else one.attention[:, :columns],
     )
 
 

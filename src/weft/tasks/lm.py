@@ -13,12 +13,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.data import BadLines, Examples, Limit, Room, Text, read_stream, read_texts
-from weft.decoding import DecodeConfig, search
+from weft.decoding import DecodeConfig
 from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
 from weft.nn import Packing
 from weft.settings import OneOf
-from weft.tasks.generation import Generation, Scored, generations, scored
+from weft.tasks.generation import Generation, Question, Scored, generate, scored
 from weft.tasks.shift import predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -178,12 +178,15 @@ class LanguageModelling:
         *,
         records: Sequence[Text],
         decode: DecodeConfig,
-        keys: Sequence[int] | None = None,
     ) -> list[Generation]:
-        assert isinstance(model, LanguageModel)
+        return generate(self, model, batch, records=records, decode=decode)
+
+    def question(self, model: LanguageModel, batch: TextBatch, *, records: Sequence[Text]) -> Question:
         prompts = self.tokenizer.encode_many([record.text for record in records])
-        found = search(model, None, len(records), decode, prefixes=prompts, keys=keys)
-        return generations(self.tokenizer, [record.text for record in records], found, prompts=prompts)
+        return Question(self.tokenizer, None, prompts=prompts)
+
+    def source_tokens(self, batch: TextBatch) -> None:
+        return None
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
         assert isinstance(model, LanguageModel)

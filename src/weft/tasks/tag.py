@@ -223,7 +223,6 @@ class Tag:
         *,
         records: Sequence[Tagged],
         decode: DecodeConfig,
-        keys: Sequence[int] | None = None,
     ) -> list[Tagging]:
         best, numbers = self.logits(model, batch).float().softmax(-1).max(-1)
         answers = []

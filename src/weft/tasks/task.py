@@ -243,9 +243,8 @@ class Task(Protocol):
         *,
         records: Sequence[Any],
         decode: DecodeConfig,
-        keys: Sequence[int] | None = None,
     ) -> Sequence[Prediction]:
-        """Answers for a batch, in its order. Keys tell inputs apart where chance has a part, whatever their batch."""
+        """Answers for a batch, in its order."""
         ...
 
 

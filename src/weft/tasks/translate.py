@@ -12,12 +12,12 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from weft.data import BadLines, Examples, Limit, Pair, Room, read_pairs
-from weft.decoding import DecodeConfig, search
+from weft.decoding import DecodeConfig
 from weft.metrics import LossTally, TranslationTally
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings
-from weft.tasks.generation import Generation, Scored, generations, scored
+from weft.tasks.generation import Generation, Question, Scored, generate, scored
 from weft.tasks.shift import lay, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -226,14 +226,18 @@ class Translate:
         *,
         records: Sequence[Pair],
         decode: DecodeConfig,
-        keys: Sequence[int] | None = None,
     ) -> list[Generation]:
-        assert isinstance(model, Translator)
+        return generate(self, model, batch, records=records, decode=decode)
+
+    def question(self, model: Translator, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
         memory = model.encode(batch.source, batch.source_lengths)
-        limits = (2 * batch.source_lengths + 20).tolist()
-        found = search(model, memory, len(records), decode, limits=limits, keys=keys)
-        return generations(self.target, [pair.source for pair in records], found)
+        return Question(self.target, memory, limits=(2 * batch.source_lengths + 20).tolist())
+
+    def source_tokens(self, batch: PairBatch) -> list[tuple[str, ...]]:
+        assert isinstance(batch.source_lengths, Tensor)
+        rows = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
+        return [tuple(self.source.tokens(row[:length])) for row, length in rows]
 
     def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
         assert isinstance(model, Translator)

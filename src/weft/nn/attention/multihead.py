@@ -24,6 +24,8 @@ from weft.nn.attention.past import Stored, attend_past
 from weft.nn.attention.rotary import Rotary
 from weft.nn.attention.scores import Score
 from weft.nn.attention.short import attend_short, is_short
+from weft.nn.linear import Linear
+from weft.nn.native import decode as native
 from weft.nn.packing import Packing
 
 
@@ -72,15 +74,15 @@ class MultiHeadAttention(nn.Module):
         self.splits = [keys, keys, values]
         self.joint = self.query = self.memory = self.key = self.value = None
         if key_size is None:
-            self.joint = nn.Linear(query_size, sum(self.splits), bias=bias)
+            self.joint = Linear(query_size, sum(self.splits), bias=bias)
         else:
-            self.query = nn.Linear(query_size, keys, bias=bias)
+            self.query = Linear(query_size, keys, bias=bias)
             if value_size is None:
-                self.memory = nn.Linear(key_size, keys + values, bias=bias)
+                self.memory = Linear(key_size, keys + values, bias=bias)
             else:
-                self.key = nn.Linear(key_size, keys, bias=bias)
-                self.value = nn.Linear(value_size, values, bias=bias)
-        self.output = nn.Linear(values, output_size or query_size, bias=bias)
+                self.key = Linear(key_size, keys, bias=bias)
+                self.value = Linear(value_size, values, bias=bias)
+        self.output = Linear(values, output_size or query_size, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -187,9 +189,10 @@ class MultiHeadAttention(nn.Module):
         assert self.query is not None
         heads = self._heads(self.query(query), self.head_size)
         plain = self.score == "scaled_dot" and not weights and (mask is None or mask.size(1) == 1)
-        if plain and serves(heads):
+        if plain and (serves(heads) or native.serves(heads, seen.keys)):
             real = None if mask is None else mask[:, 0]
-            context = attend_shared(heads, *seen, mask=real, scale=self.head_size**-0.5)
+            attend_one = attend_shared if heads.is_cuda else native.attend_shared
+            context = attend_one(heads, *seen, mask=real, scale=self.head_size**-0.5)
             return self.output(context.flatten(2)), None
         q = heads.transpose(1, 2)
         if weights:

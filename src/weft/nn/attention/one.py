@@ -12,8 +12,8 @@ from torch import Tensor
 
 from weft.nn.kernels import HAS_TRITON
 
-BLOCK: Final = 32
-"""Positions that a program reads at once."""
+LAUNCHES: Final = ((264, 64, 4), (1056, 64, 2), (1 << 62, 32, 1))
+"""Up to so many programs: positions that one reads at once, and warps. Few programs should be quick, many small."""
 
 WIDEST: Final = 256
 """Features of a head that a program can hold."""
@@ -38,7 +38,8 @@ def attend_next(
         q, k, v, keys, values, origin, length, None, out, scale, 0,
         q.stride(0), k.stride(0), v.stride(0), *keys.stride()[:3], *values.stride()[:3],
         0 if origin is None else origin.stride(0), 0,
-        APPEND=True, MOVED=origin is not None, MASKED=False, EACH=1, **_sizes(keys, values), num_warps=1,
+        APPEND=True, MOVED=origin is not None, MASKED=False, EACH=1,
+        **_sizes(keys, values), **_launch(q.size(0) * q.size(1)),
     )  # fmt: skip
     return out
 
@@ -57,15 +58,21 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
         attend[(rows.size(0), rows.size(1))](
             rows, None, None, keys, values, None, None, mask, out, scale, keys.size(2),
             rows.stride(0), 0, 0, *places, 0, masks,
-            APPEND=False, MOVED=False, MASKED=mask is not None, EACH=1, **_sizes(keys, values), num_warps=1,
+            APPEND=False, MOVED=False, MASKED=mask is not None, EACH=1,
+            **_sizes(keys, values), **_launch(rows.size(0) * rows.size(1)),
         )  # fmt: skip
     else:
         attend_together[(keys.size(0), rows.size(1))](
             rows, keys, values, mask, out, scale, keys.size(2), rows.stride(0), *places, masks,
             MASKED=mask is not None, EACH=each, QP=max(16, 1 << (each - 1).bit_length()), **_sizes(keys, values),
-            num_warps=4,
+            BLOCK=64, num_warps=4,
         )  # fmt: skip
     return out
+
+
+def _launch(programs: int) -> dict[str, int]:
+    block, warps = next((block, warps) for most, block, warps in LAUNCHES if programs <= most)
+    return {"BLOCK": block, "num_warps": warps}
 
 
 def _check(*rows: Tensor) -> None:
@@ -77,4 +84,4 @@ def _sizes(keys: Tensor, values: Tensor) -> dict[str, int]:
     m, v = keys.size(3), values.size(3)
     assert keys.stride(3) == values.stride(3) == 1
     padded = (max(16, 1 << (size - 1).bit_length()) for size in (m, v))
-    return {"D": m, "V": v, "BLOCK": BLOCK, **dict(zip(("DP", "VP"), padded, strict=True))}
+    return {"D": m, "V": v, **dict(zip(("DP", "VP"), padded, strict=True))}

@@ -14,6 +14,7 @@ from torch import Tensor
 from weft.nn.attention.attend import attend
 from weft.nn.attention.one import attend_next, serves
 from weft.nn.attention.scores import ScoreFunction
+from weft.nn.native import decode as native
 
 
 class Stored(NamedTuple):
@@ -40,12 +41,12 @@ class Past(NamedTuple):
     length: Tensor
 
     @classmethod
-    def make(cls, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], *, reorders: bool) -> Past:
-        """Nothing seen yet, in stores as given."""
-        rows, room = keys[0].shape[:2]
-        own = torch.arange(rows, device=keys[0].device)
-        origin = own[:, None].repeat(1, room) if reorders else None
-        return cls(keys, values, origin, torch.zeros_like(own))
+    def make(
+        cls, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], *, rows: Tensor, room: int, reorders: bool
+    ) -> Past:
+        """Nothing seen yet by the rows 0 … N - 1, in stores as given; none where there is no room."""
+        origin = rows[:, None].repeat(1, room) if reorders and room else None
+        return cls(keys, values, origin, torch.zeros_like(rows))
 
     def begin(self) -> None:
         """The next position of each row will be its own."""
@@ -65,6 +66,8 @@ def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | S
     """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store."""
     if score == "scaled_dot" and serves(q):
         return attend_next(q, k, v, *seen, scale=q.size(-1) ** -0.5)
+    if score == "scaled_dot" and native.serves(q, seen.keys):
+        return native.attend_past(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     rows = torch.arange(q.size(0), device=q.device)
     seen.keys[rows, seen.length] = k
     seen.values[rows, seen.length] = v

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from weft.nn.dropout import drop
+from weft.nn.linear import Linear
 
 Activation = Literal["relu", "gelu", "swiglu"]
 
@@ -23,8 +24,8 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation, self.dropout = activation, dropout
         self.gated = activation == "swiglu"
-        self.inner = nn.Linear(width, 2 * hidden if self.gated else hidden, bias=not self.gated)
-        self.outer = nn.Linear(hidden, width, bias=not self.gated)
+        self.inner = Linear(width, 2 * hidden if self.gated else hidden, bias=not self.gated)
+        self.outer = Linear(hidden, width, bias=not self.gated)
         for part in self.inner.weight.detach().chunk(2 if self.gated else 1):
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.outer.weight)
@@ -34,12 +35,12 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (…, width) -> (…, width)."""
-        inner: Tensor = self.inner(x)
+        inner: Tensor
         if self.gated:
-            gate, value = inner.chunk(2, dim=-1)
+            gate, value = self.inner(x).chunk(2, dim=-1)
             inner = F.silu(gate) * value
         else:
-            inner = F.relu(inner) if self.activation == "relu" else F.gelu(inner)
+            inner = self.inner.relu(x) if self.activation == "relu" else F.gelu(self.inner(x))
         if self.dropout and self.training:
             inner = drop(inner, self.dropout)
         out: Tensor = self.outer(inner)

@@ -138,8 +138,9 @@ def _start(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tenso
 
 
 def _reserve(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, room: int) -> Past:
-    keys, values = zip(*(block.attention.room(rows, room, like) for block in blocks), strict=True)
-    return Past.make(keys, values, reorders=each > 1)
+    stores = [block.attention.room(rows, room, like) for block in blocks] if room else []
+    keys, values = (tuple(store[part] for store in stores) for part in (0, 1))
+    return Past.make(keys, values, rows=torch.arange(rows, device=like.device), room=room, reorders=each > 1)
 
 
 def _of_layer(state: Sight, number: int) -> Any:

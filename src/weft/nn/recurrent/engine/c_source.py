@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
-from importlib import resources
 
+from weft.nn.native.compiler import read_source
 from weft.nn.recurrent.engine.adjoint import Adjoint, pure_state
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Layout, Store
@@ -49,8 +49,8 @@ class CSource:
     @cached_property
     def text(self) -> str:
         """The whole file."""
-        runtime = (resources.files(__package__) / "runtime.c").read_text(encoding="utf-8")
-        return "\n".join([runtime, *self._forward(), *self._backward()]) + "\n"
+        given = [read_source("weft.nn.native", "arithmetic.c"), read_source(__package__, "runtime.c")]
+        return "\n".join([*given, *self._forward(), *self._backward()]) + "\n"
 
     def _size(self, value: int) -> str:
         """A size by its number, so that the text does not change with the sizes of a model."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from weft.nn.native.compiler import compile_library
+from weft.nn.native.threads import parallel
 from weft.nn.recurrent.engine.c_source import CSource
-from weft.nn.recurrent.engine.compiler import compile_library
 
 if TYPE_CHECKING:
     from weft.nn.recurrent.engine.plan import Kernels, Steps
@@ -62,14 +62,5 @@ class CPUBackend:
         function(
             (ctypes.c_void_p * len(pointers))(*pointers), self._sizes, (ctypes.c_long * (len(strides) + 1))(*strides),
             *(ctypes.c_void_p(table.data_ptr()) for table in (lengths, order, base)), bytes(reverse),
-            *(ctypes.c_long(number) for number in (len(tensors), batch, steps.time, blocks, threads)), _parallel(),
+            *(ctypes.c_long(number) for number in (len(tensors), batch, steps.time, blocks, threads)), parallel(),
         )  # fmt: skip
-
-
-@cache
-def _parallel() -> ctypes.c_void_p:
-    """torch's own thread pool. A second one would fight with it for the cores."""
-    try:
-        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p)
-    except AttributeError:
-        return ctypes.c_void_p(None)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from weft.disk import write_whole
-from weft.nn.recurrent.engine.compiler import cache_folder
+from weft.nn.native.compiler import cache_folder
 from weft.nn.recurrent.engine.triton_kernel import HEADER, SINGLE
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -99,12 +99,12 @@ class _Session:
         self.source, self.module, self.kind = backend.source, backend.module, kind
         self.batch, self.directions = batch, len(tensors)
         self.like, self.starts, self.lengths = tensors[0]["history0"], tensors[0]["start0"].dtype, lengths
-        self.like = self.like.new_empty(0)
         self.groups: list[Stage] = self.source.stages if kind == "forward" else self.source.back
-        self.table = torch.zeros(
-            HEADER + self.directions * len(self.source.slots), dtype=torch.int64, device=self.like.device
-        )
-        self.buffers = self._make_buffers()
+        size = HEADER + self.directions * len(self.source.slots)
+        with torch.inference_mode(False):  # they will also be written outside of it
+            self.like = self.like.new_empty(0)
+            self.table = torch.zeros(size, dtype=torch.int64, device=self.like.device)
+            self.buffers = self._make_buffers()
         self.graphs: dict[object, torch.cuda.CUDAGraph] = {}
         self.keep, self.warm = True, False
         self.alive: list[Tensor] = []

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from weft.nn.kernels import HAS_TRITON
+from weft.nn.native.compiler import NoCompiler
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
-from weft.nn.recurrent.engine.compiler import NoCompiler
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
 from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, Steps
 from weft.nn.recurrent.engine.recurrence import recur

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import resources
 from pathlib import Path
 
 from weft import cache
@@ -58,6 +59,12 @@ def compile_library(text: str) -> ctypes.CDLL:
 
 
 @functools.cache
+def read_source(package: str, name: str) -> str:
+    """A C source that a package of ours brings."""
+    return (resources.files(package) / name).read_text(encoding="utf-8")
+
+
+@functools.cache
 def find_compiler() -> tuple[str, ...]:
     """$CC with its arguments, or the first of cc, gcc and clang."""
     if os.name != "posix":
@@ -71,7 +78,7 @@ def find_compiler() -> tuple[str, ...]:
 
 def cache_folder() -> Path:
     """Where compiled libraries are kept; nobody else may write there."""
-    return cache.cache_folder("recurrence") or _private_folder()
+    return cache.cache_folder("compiled") or _private_folder()
 
 
 @functools.cache
@@ -102,7 +109,7 @@ def _processor() -> str:
 
 def _compile(compiler: tuple[str, ...], text: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as folder:
-        source, made = Path(folder, "recurrence.c"), Path(folder, "recurrence.so")
+        source, made = Path(folder, "source.c"), Path(folder, "made.so")
         source.write_text(text, encoding="utf-8")
         command = [*compiler, *OPTIONS, "-o", str(made), str(source), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

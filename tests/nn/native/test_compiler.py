@@ -16,7 +16,7 @@ import torch
 from torch.testing import assert_close
 
 from weft.nn import RNN
-from weft.nn.recurrent.engine import compiler
+from weft.nn.native import compiler
 
 REAL = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(REAL is None, reason="there is no C compiler on this machine")
@@ -94,7 +94,7 @@ def assert_compiled(rnn: RNN) -> None:
 def test_the_cache_is_where_it_is_asked_for(tmp_path: Path) -> None:
     assert_compiled(network("elman"))
     (library,) = libraries(tmp_path)
-    assert library.parent == tmp_path / "cache" / "recurrence"
+    assert library.parent == tmp_path / "cache" / "compiled"
     assert [path.name for path in library.parent.iterdir()] == [library.name], "nothing is left of the making"
     assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
 
@@ -103,9 +103,9 @@ def test_the_cache_is_the_users_by_default(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("WEFT_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert compiler.cache_folder() == tmp_path / "home" / ".cache" / "weft" / "recurrence"
+    assert compiler.cache_folder() == tmp_path / "home" / ".cache" / "weft" / "compiled"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    assert compiler.cache_folder() == tmp_path / "other" / "weft" / "recurrence"
+    assert compiler.cache_folder() == tmp_path / "other" / "weft" / "compiled"
 
 
 def test_layers_and_sizes_share_one_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_with_a_broken_compiler_the_numbers_are_the_same(monkeypatch: pytest.Mon
     assert "runs in plain torch" in explained
     assert "no such thing" in explained
     assert_right(rnn)
-    assert list((tmp_path / "cache" / "recurrence").iterdir()) == []
+    assert list((tmp_path / "cache" / "compiled").iterdir()) == []
 
 
 def test_a_compiler_that_makes_rubbish_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_damaged_library_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """A power cut can leave one. In a folder of another name: what this process has loaded it would not open again."""
     assert_compiled(network("elman"))
     (library,) = libraries(tmp_path)
-    damaged = tmp_path / "other" / "recurrence" / library.name
+    damaged = tmp_path / "other" / "compiled" / library.name
     damaged.parent.mkdir(parents=True, mode=0o700)
     damaged.write_bytes(library.read_bytes()[:100])
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "other"))
@@ -257,7 +257,7 @@ def test_a_cache_that_cannot_be_written(where: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     """Whoever can put a library there runs code here."""
-    shared = tmp_path / "cache" / "recurrence"
+    shared = tmp_path / "cache" / "compiled"
     shared.mkdir(parents=True)
     for mode in (0o770, 0o702, 0o777):
         shared.chmod(mode)
@@ -271,6 +271,6 @@ def test_a_link_to_a_folder_of_others_is_not_followed(tmp_path: Path) -> None:
     shared.mkdir()
     shared.chmod(0o777)
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "recurrence").symlink_to(shared)
+    (tmp_path / "cache" / "compiled").symlink_to(shared)
     folder = compiler.cache_folder()
     assert folder.resolve() != shared.resolve()

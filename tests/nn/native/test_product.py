@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from importlib import resources
 
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from weft.nn.recurrent import engine
-from weft.nn.recurrent.engine import compiler
+from weft.nn.native import compiler
 
 DEPTH = 19
 ENTRY = """
@@ -32,7 +30,10 @@ void entry(long rows, const float *a, const float *b, long depth, long width, co
 
 @cache
 def library() -> ctypes.CDLL:
-    text = (resources.files(engine) / "runtime.c").read_text(encoding="utf-8")
+    text = "".join(
+        compiler.read_source(package, name)
+        for package, name in (("weft.nn.native", "arithmetic.c"), ("weft.nn.recurrent.engine", "runtime.c"))
+    )
     return compiler.compile_library(text + ENTRY)
 
 

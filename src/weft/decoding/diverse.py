@@ -1,0 +1,34 @@
+"""Diverse beams (Vijayakumar et al., 2016): groups of a beam that avoid the words which the others have just chosen.
+
+The groups of a sentence stand in lanes side by side and choose one after the other. Group g ranks a continuation of one
+of its own hypotheses by
+
+    sum + log p(token) - λ · (times that groups before g chose this token at this step)
+
+and keeps the sum as it is: scores stay the model's own. S sentences, G groups of K hypotheses, V tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from weft.decoding.proposals import Proposals, likeliest
+
+
+def choose_diverse(sums: Tensor, every: Tensor, live: Tensor, *, groups: int, diversity: float) -> Proposals:
+    """sums (S·G, K), log-probabilities (S·G·K, V), which lanes search (S·G,) -> K continuations of each lane."""
+    width, vocabulary = sums.size(1), every.size(1)
+    sums_SGK, every_SGKV = sums.view(-1, groups, width), every.view(-1, groups, width, vocabulary)
+    live_SG = live.view(-1, groups)
+    chosen_SV = every.new_zeros(sums_SGK.size(0), vocabulary)
+    found: list[Proposals] = []
+    for group in range(groups):
+        own_sums, own = sums_SGK[:, group], every_SGKV[:, group]
+        ranked = likeliest(own_sums.contiguous(), (own - diversity * chosen_SV[:, None]).flatten(0, 1))
+        logs = own.flatten(1).gather(1, ranked.places * vocabulary + ranked.tokens)
+        new = own_sums.gather(1, ranked.places) + logs
+        found.append(Proposals(new, ranked.tokens, logs, ranked.places))
+        real = (new > -torch.inf) & live_SG[:, group, None]
+        chosen_SV.scatter_add_(1, ranked.tokens, real.to(chosen_SV.dtype))
+    return Proposals(*(torch.stack(part, dim=1).flatten(0, 1) for part in zip(*found, strict=True)))

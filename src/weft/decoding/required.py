@@ -1,0 +1,91 @@
+"""Required words: lexically constrained search by dynamic beam allocation (Post & Vilar, 2018).
+
+The candidates of a step are the best continuations of every hypothesis and, whatever their probability, the tokens that
+carry on what it still has to say. They are sorted into banks by how many required tokens they still need; the places of
+the beam are shared out among the banks, so that a hypothesis which has said little cannot push out one with more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from weft.decoding.board import Board
+from weft.decoding.constraints import Progress, Rules
+from weft.decoding.proposals import Proposals
+from weft.text import PAD
+
+
+class Candidate(NamedTuple):
+    """One continuation: its sum, the hypothesis that it extends, by which token, with which log-probability."""
+
+    sum: float
+    place: int
+    token: int
+    log: float
+
+
+def choose_required(board: Board, every: Tensor) -> Proposals:
+    """Log-probabilities (A·K, V) -> the K continuations that each lane of the board takes."""
+    assert board.watch is not None
+    width = board.shape.width
+    logs, tokens = every.topk(min(width, every.size(1)))
+    wanted = _wanted(board)
+    extra = every.gather(1, torch.tensor(wanted, dtype=torch.long, device=every.device))
+    all_logs, all_tokens = torch.cat((logs, extra), 1).tolist(), tokens.tolist()
+    sums, searching = board.sums.tolist(), (board.live & ~board.inside).tolist()
+    empty = Candidate(-torch.inf, 0, PAD, -torch.inf)
+    chosen: list[list[Candidate]] = []
+    for lane, rules in enumerate(board.watch.rules):
+        rows = range(lane * width, (lane + 1) * width)
+        candidates = {
+            (place, token): Candidate(sums[lane][place] + log, place, token, log)
+            for place, row in enumerate(rows)
+            for token, log in zip((*all_tokens[row], *wanted[row]), all_logs[row], strict=True)
+        }
+        possible = [one for one in candidates.values() if one.sum > -torch.inf]
+        taken = _allocate(possible, rules, board.watch.progress[lane], width) if rules and searching[lane] else []
+        chosen.append(taken + [empty] * (width - len(taken)))
+    found = torch.tensor([[(one.sum, one.log) for one in lane] for lane in chosen], dtype=every.dtype).to(every.device)
+    which = torch.tensor([[(one.token, one.place) for one in lane] for lane in chosen]).to(every.device)
+    return Proposals(found[..., 0], which[..., 0], found[..., 1], which[..., 1])
+
+
+def _wanted(board: Board) -> list[list[int]]:
+    """Of each row the tokens that carry on what is required, filled up to one size with padding, which never comes."""
+    assert board.watch is not None
+    rows: list[tuple[int, ...]] = []
+    for rules, progress in zip(board.watch.rules, board.watch.progress, strict=True):
+        rows += [rules.wanted(own) for own in progress] if rules else [()] * board.shape.width
+    most = max(map(len, rows))
+    return [[*row, *[PAD] * (most - len(row))] for row in rows]
+
+
+def _allocate(candidates: list[Candidate], rules: Rules, progress: list[Progress], width: int) -> list[Candidate]:
+    """The best of each bank, as many as it has places; the likeliest of all first."""
+    banks: dict[int, list[Candidate]] = {}
+    for one in sorted(candidates, key=lambda one: -one.sum):
+        banks.setdefault(rules.needed(rules.read(progress[one.place], one.token)), []).append(one)
+    fullest_last = [banks[needed] for needed in sorted(banks, reverse=True)]
+    places = share_places(width, [len(bank) for bank in fullest_last])
+    taken = [one for bank, count in zip(fullest_last, places, strict=True) for one in bank[:count]]
+    return sorted(taken, key=lambda one: -one.sum)
+
+
+def share_places(width: int, sizes: list[int]) -> list[int]:
+    """Places for each bank, the one that needs fewest tokens last: equal shares, the rest to the last, and what a bank
+    cannot fill to the others in turn, from the last on."""
+    if not sizes:
+        return []
+    places = [width // len(sizes)] * len(sizes)
+    places[-1] += width % len(sizes)
+    places = [min(share, size) for share, size in zip(places, sizes, strict=True)]
+    free = min(width, sum(sizes)) - sum(places)
+    while free:
+        for bank in reversed(range(len(sizes))):
+            if free and places[bank] < sizes[bank]:
+                places[bank] += 1
+                free -= 1
+    return places

@@ -1,0 +1,60 @@
+"""Tokens as they come: what a search has decided about the best text of one sentence, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from weft.decoding.config import DecodeConfig
+from weft.decoding.constraints import Constraint
+from weft.decoding.request import prepare
+from weft.decoding.search import NEVER, Search
+from weft.decoding.trail import read_lanes
+from weft.errors import ConfigError
+from weft.models.stepper import FixedStepper, Stepper
+
+
+@torch.inference_mode()
+def stream(
+    model: Stepper | FixedStepper,
+    memory: Any,
+    config: DecodeConfig,
+    *,
+    prefix: Sequence[int] = (),
+    limit: int | None = None,
+    forbid: Sequence[int] = NEVER,
+    key: int = 0,
+    constraint: Constraint | None = None,
+) -> Iterator[tuple[int, ...]]:
+    """New tokens of the best text after each step that decides some; all in all, those that `search` finds.
+
+    Greedy search and sampling decide one token a step. A beam has decided what all its hypotheses that go on have in
+    common with each other and with the best that has ended.
+    """
+    if config.sample and config.n_best > 1:
+        raise ConfigError(f"n_best = {config.n_best} texts cannot be told at once", where="stream", cure="n_best = 1")
+    constraints = None if constraint is None else [constraint]
+    limits = None if limit is None else [limit]
+    request = prepare(
+        model, 1, config, prefixes=[prefix], limits=limits, forbid=forbid, keys=[key], constraints=constraints
+    )
+    search, told = Search(model, memory, request, attention=False), 0
+    for ended in search.run(together=1):
+        if ended:
+            ((_, found),) = ended
+            sure = found[0].tokens if found else ()
+        else:
+            board = search.lanes.board
+            sure = _common(read_lanes(board, board.lanes).going_on(board.live.cpu().numpy()))
+        if len(sure) > told:
+            yield sure[told:]
+            told = len(sure)
+
+
+def _common(texts: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The beginning that all texts share: that of the first and the last of them in order."""
+    pairs = list(zip(min(texts), max(texts), strict=False)) if texts else []
+    size = next((place for place, (one, other) in enumerate(pairs) if one != other), len(pairs))
+    return tuple(one for one, _ in pairs[:size])

@@ -1,0 +1,141 @@
+/* What all C of weft stands on: elementary functions that vectorise, and a matrix product of a few rows with a matrix
+   that was packed once. Other text follows this one in one file. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define LANES 16
+#define TILE_ROWS 8
+#elif defined(__AVX__)
+#define LANES 8
+#define TILE_ROWS 6
+#else
+#define LANES 4
+#define TILE_ROWS 4
+#endif
+#define PANEL (2 * LANES)
+
+/* A vector stays in its register. Else gcc reads it from memory again for every row that it is multiplied with, and a
+   tile of few rows waits for its loads. */
+#if defined(__SSE__)
+#define HOLD(v) __asm__("" : "+v"(v))
+#else
+#define HOLD(v)
+#endif
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
+
+static inline long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
+
+/* exp(x) = 2^k (1 + r), x = k ln 2 + f with |f| <= ln 2 / 2, r = exp(f) - 1 by its series. */
+static inline float power_of_two(float k) {
+    union { int i; float f; } bits = { ((int)k + 127) << 23 };
+    return bits.f;
+}
+
+static inline float reduced(float x, float *k) {
+    *k = __builtin_rintf(x * 1.44269504088896341f);
+    const float f = (x - *k * 0.693359375f) + *k * 2.12194440e-4f;
+    const float p = 1.0f / 2 + f * (1.0f / 6 + f * (1.0f / 24 + f * (1.0f / 120 + f * (1.0f / 720 + f * (1.0f / 5040)))));
+    return f + f * f * p;
+}
+
+static inline float exponential(float x) {
+    float k;
+    const float high = x > 128.0f ? 128.0f : x, clamped = high < -104.0f ? -104.0f : high;
+    const float r = reduced(clamped, &k), k1 = __builtin_rintf(k * 0.5f);
+    return power_of_two(k1) * (1.0f + r) * power_of_two(k - k1); /* 2^k itself may have no place in a float */
+}
+
+static inline float sigmoid(float x) {
+    float k;
+    const float high = x > 87.0f ? 87.0f : x, clamped = high < -87.0f ? -87.0f : high;
+    const float r = reduced(-clamped, &k);
+    return 1.0f / (1.0f + power_of_two(k) * (1.0f + r));
+}
+
+/* tanh(x) = e / (e + 2) with e = exp(2x) - 1, which keeps its accuracy near zero. */
+static inline float hyperbolic(float x) {
+    float k;
+    const float high = x > 10.0f ? 10.0f : x, clamped = high < -10.0f ? -10.0f : high;
+    const float r = reduced(2.0f * clamped, &k), two = power_of_two(k);
+    const float e = two * r + (two - 1.0f);
+    return e / (e + 2.0f);
+}
+
+/* B (depth x width, element (k, n) at k * down + n * across) -> panels of PANEL columns, each depth x PANEL. */
+static void pack(const float *b, long down, long across, long depth, long width, float *packed) {
+    for (long n = 0; n < width; n += PANEL) {
+        const long real = width - n < PANEL ? width - n : PANEL;
+        for (long k = 0; k < depth; k++) {
+            float *to = packed + n * depth + k * PANEL;
+            for (long j = 0; j < real; j++) to[j] = b[k * down + (n + j) * across];
+            for (long j = real; j < PANEL; j++) to[j] = 0.0f;
+        }
+    }
+}
+
+/* Rows of c over one or two panels. A sum waits for the one before it: eight of them at a time keep the units busy. */
+static inline __attribute__((always_inline)) void tile(
+    const int rows, const int panels, const float *const *a, const float *panel, long depth, const float *bias,
+    float *c, long stride) {
+    vec sum[TILE_ROWS][4];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
+    for (long k = 0; k < depth; k++) {
+        vec b[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 2 * panels; j++) {
+            b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
+            HOLD(b[j]);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            const vec x = a[i][k] - (vec){0}; /* one number in every lane */
+#pragma GCC unroll 4
+            for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 2 * panels; j++) *(vec *)(c + i * stride + j * LANES) = sum[i][j];
+}
+
+/* c (rows x padded(width), rows `stride` apart) = a (rows pointers to depth numbers) @ packed + bias (padded, or none).
+   Rows are shared out evenly, and a row or two take panels in pairs: a tile of few sums takes as long as one of eight. */
+static void product_into(
+    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *c,
+    long stride) {
+    const long tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    long n = 0;
+    for (; (rows == 1 || rows == 2) && n + PANEL < width; n += 2 * PANEL) {
+        const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
+        if (rows == 1)
+            tile(1, 2, a, panel, depth, add, c + n, stride);
+        else
+            tile(2, 2, a, panel, depth, add, c + n, stride);
+    }
+    for (; n < width; n += PANEL) {
+        const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
+        for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
+            end = rows * (k + 1) / tiles;
+            float *to = c + i * stride + n;
+            switch (end - i) {
+                case 1: tile(1, 1, a + i, panel, depth, add, to, stride); break;
+                case 2: tile(2, 1, a + i, panel, depth, add, to, stride); break;
+                case 3: tile(3, 1, a + i, panel, depth, add, to, stride); break;
+                case 4: tile(4, 1, a + i, panel, depth, add, to, stride); break;
+#if TILE_ROWS > 4
+                case 5: tile(5, 1, a + i, panel, depth, add, to, stride); break;
+                case 6: tile(6, 1, a + i, panel, depth, add, to, stride); break;
+#endif
+#if TILE_ROWS > 6
+                case 7: tile(7, 1, a + i, panel, depth, add, to, stride); break;
+                case 8: tile(8, 1, a + i, panel, depth, add, to, stride); break;
+#endif
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+"""decode.c from Python: each function takes tensors on the CPU, in float32, and says what the C does with them."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from functools import cache
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from weft.nn.native.compiler import NoCompiler, compile_library, read_source
+from weft.nn.native.threads import parallel
+
+FEWEST: Final = 4
+"""Rows from which on a product with packed weights is quicker than torch's, and worth the packing."""
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The compiled text, or None where there is no compiler."""
+    try:
+        return compile_library(read_source("weft.nn.native", "arithmetic.c") + read_source(__package__, "decode.c"))
+    except NoCompiler:
+        return None
+
+
+def serves(*tensors: Tensor) -> bool:
+    """Whether the C computes with these: on the CPU, in float32, outside of training, and compiled."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    return all(x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors) and library() is not None
+
+
+class Packed(NamedTuple):
+    """Weights in the order in which the product reads them, bias padded alike, and the checksum of both."""
+
+    weight: Tensor
+    bias: Tensor | None
+    checksum: tuple[int, ...]
+
+
+_packed: WeakKeyDictionary[nn.Linear, Packed] = WeakKeyDictionary()
+_here = threading.local()
+
+
+class Steady:
+    """A time in which no weights change: `with` it, products use packed weights.
+
+    Packed weights are kept from one such time to the next. An optimizer may change weights without torch counting it,
+    so each is looked at once in each.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[nn.Linear, Packed] = {}
+        self.before: Steady | None = None
+
+    def __enter__(self) -> Steady:
+        self.before, _here.steady = getattr(_here, "steady", None), self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _here.steady = self.before
+
+    def packed(self, linear: nn.Linear) -> Packed:
+        if linear not in self.known:
+            self.known[linear] = _pack(linear)
+        return self.known[linear]
+
+
+def multiplies(x: Tensor, linear: nn.Linear) -> bool:
+    """Whether `multiply` is the way: in a steady time, for rows enough to be worth it."""
+    if getattr(_here, "steady", None) is None or x.numel() < FEWEST * x.size(-1):
+        return False
+    return serves(x, linear.weight)
+
+
+def multiply(x: Tensor, linear: nn.Linear, *, relu: bool = False) -> Tensor:
+    """x (…, K) -> (…, M), in a steady time."""
+    rows = x.reshape(-1, x.size(-1))
+    rows = rows if rows.stride(1) == 1 else rows.contiguous()
+    packed, width = _here.steady.packed(linear), linear.out_features
+    y = x.new_empty(rows.size(0), _padded(width))
+    _call(
+        "linear", rows, rows.size(0), rows.stride(0), rows.size(1), width, packed.weight, packed.bias, int(relu), y,
+        y.stride(0),
+    )  # fmt: skip
+    return y[:, :width].view(*x.shape[:-1], width)
+
+
+def attend_past(
+    q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, origin: Tensor | None, length: Tensor, scale: float
+) -> Tensor:
+    """q, k (N, H, m), v (N, H, v) and a store (see weft.nn.attention.past) -> (N, H, v)."""
+    out = torch.empty(v.shape)
+    rows, heads, size = q.shape
+    _call(
+        "attend_past", q, k, v, q.stride(0), k.stride(0), v.stride(0), keys, values, origin, length, out, rows, heads,
+        size, v.size(2), keys.size(1), scale,
+    )  # fmt: skip
+    return out
+
+
+def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    """q (A, K, H, m), keys (A, H, S, m), values (A, H, S, v), mask (A, S) -> (A, K, H, v): K rows read one source."""
+    lanes, each, heads, size = q.shape
+    out = torch.empty(lanes, each, heads, values.size(3))
+    rows = q.flatten(0, 1)  # of which the stride can be trusted even where a dimension is 1
+    masks = 0 if mask is None else mask.stride(0)
+    _call(
+        "attend_shared", rows, rows.stride(0), keys, keys.stride(0), keys.stride(2), values, values.stride(0),
+        values.stride(2), mask, masks, out, lanes, each, heads, size, values.size(3), keys.size(2), scale,
+    )  # fmt: skip
+    return out
+
+
+def pick(logits: Tensor, lengths: Tensor, never: Tensor, *, eos: int, least: int, best: int) -> tuple[Tensor, Tensor]:
+    """logits (N, V), lengths (N,) -> log-probabilities and tokens (N, best) of the likeliest that may come."""
+    rows, vocabulary = logits.shape
+    logs, tokens = torch.empty(rows, best), torch.empty(rows, best, dtype=torch.long)
+    _call(
+        "pick", logits, rows, logits.stride(0), vocabulary, never, never.numel(), lengths, eos, least, best, logs,
+        tokens,
+    )  # fmt: skip
+    return logs, tokens
+
+
+def _call(name: str, *arguments: Tensor | float | None) -> None:
+    """Call the C function with addresses, whole numbers and reals, and then the threads."""
+    given = [
+        ctypes.c_void_p(None if argument is None else argument.data_ptr())
+        if argument is None or isinstance(argument, Tensor)
+        else ctypes.c_float(argument)
+        if isinstance(argument, float)
+        else ctypes.c_long(argument)
+        for argument in arguments
+    ]
+    _function(name)(*given, ctypes.c_long(torch.get_num_threads()), parallel())
+
+
+def _pack(linear: nn.Linear) -> Packed:
+    weight, bias = linear.weight.detach(), linear.bias
+    weight = weight if weight.is_contiguous() else weight.contiguous()
+    checksum = tuple(_checksum(x.detach()) for x in (weight, bias) if x is not None)
+    kept = _packed.get(linear)
+    if kept is not None and kept.checksum == checksum:
+        return kept
+    width, depth = weight.shape
+    with torch.inference_mode(False):
+        packed = torch.empty(_padded(width) * depth)
+        padded = None if bias is None else nn.functional.pad(bias.detach(), (0, _padded(width) - width))
+    sizes = (ctypes.c_long(size) for size in (weight.stride(0), depth, width))
+    _function("pack_linear")(ctypes.c_void_p(weight.data_ptr()), *sizes, ctypes.c_void_p(packed.data_ptr()))
+    _packed[linear] = Packed(packed, padded, checksum)
+    return _packed[linear]
+
+
+def _checksum(x: Tensor) -> int:
+    function = _function("checksum")
+    function.restype = ctypes.c_ulong
+    return int(function(ctypes.c_void_p(x.data_ptr()), ctypes.c_long(x.numel())))
+
+
+def _function(name: str) -> Any:
+    found = library()
+    assert found is not None
+    return getattr(found, name)
+
+
+@cache
+def _panel() -> int:
+    function = _function("panel_size")
+    function.restype = ctypes.c_long
+    return int(function())
+
+
+def _padded(width: int) -> int:
+    return -(-width // _panel()) * _panel()

@@ -1,0 +1,75 @@
+"""Words that a written text may not or must contain, as phrases of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.decoding import Constraint
+from weft.errors import ConfigError
+from weft.text import SOS, UNK, Tokenizer
+
+Words = str | Sequence[str] | Sequence[Sequence[str]]
+"""One word or phrase, several for all texts, or a list for each text."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Words and phrases that one text may not and must contain."""
+
+    forbid: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
+
+    def constraint(self, tokenizer: Tokenizer) -> Constraint:
+        """The same in tokens."""
+        forbid = tuple(way for word in self.forbid for way in _ways_to_forbid(tokenizer, word))
+        return Constraint(forbid, tuple(_ways_to_require(tokenizer, word) for word in self.require))
+
+
+def read_wordings(count: int, *, forbid: Words, require: Words) -> list[Wording] | None:
+    """The wording of each of `count` texts; None where nothing is asked."""
+    if not forbid and not require:
+        return None
+    columns = zip(_per_text("forbid", forbid, count), _per_text("require", require, count), strict=True)
+    return [Wording(*both) for both in columns]
+
+
+def _per_text(name: str, words: Words, count: int) -> list[tuple[str, ...]]:
+    words = [words] if isinstance(words, str) else words
+    shared = [word for word in words if isinstance(word, str)]
+    if len(shared) == len(words):
+        return [_checked(name, shared)] * count
+    if shared:
+        raise ConfigError("has words beside lists of words", where=name, cure="give words, or one list for each text")
+    if len(words) != count:
+        raise ConfigError(f"{len(words)} lists are given for {count} texts", where=name, cure="one for each text")
+    return [_checked(name, own) for own in words]
+
+
+def _checked(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """The words without blanks around them."""
+    bare = tuple(word.strip() for word in words)
+    if not all(bare):
+        raise ConfigError("an empty word", where=name, cure="leave it out")
+    return bare
+
+
+def _ways_to_forbid(tokenizer: Tokenizer, word: str) -> list[tuple[int, ...]]:
+    """As at the beginning of a text and as after a blank, wherever it stands. What cannot be written needs no ban."""
+    texts = [word] if tokenizer.kind == "word" else [word, f" {word}"]
+    ways = dict.fromkeys(tuple(tokenizer.encode(text)) for text in texts)
+    return [way for way in ways if way and UNK not in way]
+
+
+def _ways_to_require(tokenizer: Tokenizer, word: str) -> tuple[tuple[int, ...], ...]:
+    """After a blank anywhere, or without one at the beginning, so that it does not become the end of another word.
+    Where a script needs no blanks between words, and among whole words, it may stand anywhere as it is."""
+    bare = tuple(tokenizer.encode(word))
+    if not bare or UNK in bare:
+        cure = "choose a word that stands in the training text"
+        raise ConfigError(f'"{word}" is not in the vocabulary', where="require", cure=cure)
+    if tokenizer.kind == "word":
+        return (bare,)
+    apart = tuple(tokenizer.encode(f" {word}"))
+    spaced = word[0].isdigit() or word[0].lower() != word[0].upper()
+    return (apart, (SOS, *bare)) if spaced else tuple(dict.fromkeys((bare, apart)))

@@ -1,0 +1,191 @@
+"""weft predict and Run.predict of models that write: words, streams, attention, chance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft as package
+from weft.errors import ConfigError
+
+SMALL = {"embedding": 8, "hidden": 8}
+BLOCKS = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1}
+MODELS = {
+    ("lm", "rnn", "bpe"): SMALL,
+    ("lm", "conv", "char"): {"kind": "conv", "embedding": 8, "width": 8},
+    ("lm", "transformer", "word"): BLOCKS,
+    ("translate", "rnn", "word"): {"encoder": SMALL, "decoder": SMALL},
+    ("translate", "transformer", "bpe"): {"encoder": BLOCKS, "decoder": BLOCKS},
+}
+SOURCES = {"lm": ["the cat", "the dog runs"], "translate": ["one two", "six four three five"]}
+
+
+@pytest.fixture(scope="module", params=MODELS, ids="-".join)
+def run(request, tmp_path_factory):
+    """A model of each kind that has hardly learned anything, and so says all sorts of things."""
+    task, _, text = request.param
+    folder = tmp_path_factory.mktemp("run")
+    lines = {
+        "lm": [
+            f"the {animal} {verb} {n} times"
+            for n in range(20)
+            for animal in ("cat", "dog")
+            for verb in ("runs", "sits")
+        ],
+        "translate": [f"one two three {n}\tun deux trois {n}" for n in ("four", "five", "six") * 10],
+    }
+    (folder / "data.tsv").write_text("\n".join(lines[task]), encoding="utf-8")
+    config = {
+        "task": task,
+        "data": {"train": str(folder / "data.tsv")},
+        "model": MODELS[request.param],
+        "text": {"kind": text, "min_count": 1},
+        "train": {"steps": 4, "rate": 0.02},
+        "decode": {"max_length": 24},
+    }
+    return package.train(config, out=folder / "run", quiet=True)
+
+
+SEARCHES = [{"beam": 1}, {"beam": 4}, {"beam": 4, "groups": 2, "n_best": 3}, {"temperature": 1.5, "seed": 5}]
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+def test_a_stream_is_the_text_of_predict(run, options):
+    for source in SOURCES[run.config.task]:
+        (whole,) = run.predict([source], **options)
+        pieces = list(run.stream(source, **options))
+        assert "".join(pieces) == whole.text
+        if "beam" not in options:
+            assert len(pieces) > 1 or len(whole.candidates[0].tokens) < 3
+
+
+def test_options_take_the_place_of_what_the_run_has(run):
+    diverse = run.decode({"beam": 4, "groups": 2, "diversity": 2.0})
+    assert (diverse.sample, diverse.width, diverse.diversity) == (False, 2, 2.0)
+    kept = run.config.model_copy(update={"decode": diverse})
+    other = type(run)(run.folder, kept, run.task, run.model)
+    assert other.decode({"min_p": 0.1}).sample
+    assert other.decode({"groups": 1}).beam == 4
+    assert other.decode({"n_best": 3}).groups == 2
+
+
+def test_the_same_seed_gives_the_same_text_in_any_company(run):
+    sources = SOURCES[run.config.task]
+    options = {"temperature": 1.5, "n_best": 3, "seed": 2}
+    together = run.predict(sources, **options)
+    backwards = run.predict([*sources[::-1], "one", sources[0]], **options)
+    texts = [[candidate.text for candidate in answer.candidates] for answer in together]
+    assert texts[0] == [candidate.text for candidate in backwards[1].candidates]
+    assert texts[0] == [candidate.text for candidate in backwards[3].candidates]
+    assert texts[1] == [candidate.text for candidate in backwards[0].candidates]
+    assert len(set(texts[0])) > 1
+    again = [candidate.text for candidate in run.predict(sources[:1], **options | {"seed": 3})[0].candidates]
+    assert again != texts[0]
+
+
+def test_forbidden_and_required_words(run):
+    first, second, third = ("cat", "runs", "dog") if run.config.task == "lm" else ("deux", "trois", "un")
+    sources = SOURCES[run.config.task]
+    with_first = run.predict(sources, beam=6, require=[first])
+    assert all(first in answer.text for answer in with_first)
+    mixed = run.predict(sources, beam=6, require=[[first], [second, first]], forbid=[[], [third]])
+    assert mixed[0].text == with_first[0].text
+    assert first in mixed[1].text
+    assert second in mixed[1].text
+    assert all(answer.candidates[0].missing == () for answer in mixed)
+    assert "".join(run.stream(sources[0], beam=6, require=[first])) == with_first[0].text
+
+
+def test_whatever_it_says_it_can_be_kept_from(run):
+    if run.config.text.kind != "word":
+        pytest.skip("an untrained model writes bytes that no word is made of")
+    source = SOURCES[run.config.task][0]
+    said: list[str] = []
+    for _ in range(3):
+        (answer,) = run.predict([source], beam=2, min_length=1, forbid=said)
+        words = [word for word in answer.candidates[0].tokens if not word.startswith("<")]
+        assert not set(said) & set(words)
+        said += words[:1]
+    assert len(said) > 1
+
+
+def test_too_little_room_is_told(run):
+    words = ["runs", "dog"] if run.config.task == "lm" else ["trois", "deux"]
+    (answer,) = run.predict(["the"], beam=4, require=words, max_length=1)
+    best = answer.candidates[0]
+    assert not best.finished
+    assert best.missing
+    assert best.record()["missing"] == list(best.missing)
+
+
+def test_attention_is_that_of_the_source_tokens(run):
+    sources = SOURCES[run.config.task]
+    if run.config.task == "lm":
+        with pytest.raises(ConfigError, match="attention: the model reads no source"):
+            run.predict(sources, attention=True)
+        return
+    plain = run.predict(sources, beam=3, n_best=2)
+    for answer, other in zip(run.predict(sources, beam=3, n_best=2, attention=True), plain, strict=True):
+        assert answer.source_tokens[-1] == "<eos>"
+        assert "attention" not in other.record()
+        for candidate, expected in zip(answer.candidates, other.candidates, strict=True):
+            assert candidate.text == expected.text
+            assert candidate.attention.shape == (len(candidate.log_probabilities), len(answer.source_tokens))
+            torch.testing.assert_close(candidate.attention.sum(1), torch.ones(len(candidate.log_probabilities)))
+            assert len(candidate.path) == len(candidate.log_probabilities)
+
+
+def test_on_the_command_line(weft, run):
+    source = SOURCES[run.config.task][0]
+    Path("in.txt").write_text(f"{source}\n\n{source}\n", encoding="utf-8")
+    folder = str(run.folder)
+    whole = weft("predict", folder, "in.txt", "--beam", "3")
+    assert whole.code == 0, whole.err
+    assert weft("predict", folder, "in.txt", "--beam", "3", "--stream").out == whole.out
+    word = "cat" if run.config.task == "lm" else "deux"
+    words = weft("predict", folder, "in.txt", "--beam", "4", "--require", word, "--forbid", "un", "--forbid", "zwei")
+    assert words.code == 0, words.err
+    assert word in words.out.splitlines()[0]
+    options = ["--groups", "2", "--beam", "4", "--diversity", "1.5", "--stop", "finished", "--n-best", "2"]
+    record = json.loads(weft("predict", folder, "in.txt", "--json", *options).out.splitlines()[0])
+    assert len(record["path"]) == len(record["log_probabilities"])
+    assert len(record["others"]) <= 1
+    drawn = weft("predict", folder, "in.txt", "--min-p", "0.1", "--temperature", "2").out.split("\n")
+    assert drawn[0] == drawn[2], "chance depends on what is asked"
+    looked = weft("predict", folder, "in.txt", "--json", "--attention", "--beam", "1")
+    assert looked.code == (2 if run.config.task == "lm" else 0)
+    if run.config.task == "translate":
+        record = json.loads(looked.out.splitlines()[0])
+        assert len(record["attention"][0]) == len(record["source_tokens"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--stream", "--json"], "leave out --json"),
+        (["--attention"], "add --json"),
+        (["--stop", "never"], "not one of bound, finished"),
+        (["--groups", "3", "--beam", "4"], "groups = 3 does not divide beam = 4"),
+        (["--sample", "--require", "WORD"], "sampling cannot be made to say something"),
+        (["--sample", "--stream", "--n-best", "2"], "n_best = 2 texts cannot be told at once"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_told_in_a_line(weft, run, options, message):
+    Path("in.txt").write_text("one\n", encoding="utf-8")
+    word = "cat" if run.config.task == "lm" else "deux"
+    outcome = weft("predict", str(run.folder), "in.txt", *(word if given == "WORD" else given for given in options))
+    assert outcome.code == 2
+    assert message in " ".join(outcome.err.split())
+
+
+def test_a_classifier_writes_nothing(labelled, tmp_path):
+    config = {"task": "classify", "data": {"train": labelled}, "model": SMALL, "train": {"steps": 2}}
+    run = package.train(config, out=tmp_path / "classify", quiet=True)
+    with pytest.raises(ConfigError, match='task = "classify": writes no text'):
+        run.predict(["red"], forbid=["a"])
+    with pytest.raises(ConfigError, match='task = "classify": writes no text'):
+        run.stream("red")

@@ -1,0 +1,201 @@
+"""Decoding on a GPU: recordings find what plain searches find on a CPU, and kernels what their twins do."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from weft.decoding import DecodeConfig, Hypothesis, search
+from weft.decoding import captured as captured_module
+from weft.models import (
+    RecurrentDecoderConfig,
+    RecurrentSourceConfig,
+    TransformerDecoderConfig,
+    TransformerEncoderConfig,
+    TranslatorConfig,
+)
+from weft.nn.attention import attend
+from weft.nn.attention.one import attend_next, attend_shared
+from weft.nn.attention.past import Stored, attend_past
+from weft.nn.kernels import HAS_TRITON
+from weft.nn.linear import multiply_few
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    pytest.mark.skipif(not HAS_TRITON, reason="needs Triton"),
+]
+
+BLOCKS: dict[str, Any] = {"width": 64, "heads": 4, "layers": 2, "feedforward": 128}
+SMALL: dict[str, Any] = {"embedding": 32, "hidden": 32}
+MODELS = {
+    "post": (
+        TransformerEncoderConfig(**BLOCKS, norm="post"),
+        TransformerDecoderConfig(**BLOCKS, norm="post"),
+    ),
+    "rotary": (
+        TransformerEncoderConfig(**BLOCKS, positions="rotary"),
+        TransformerDecoderConfig(**BLOCKS, positions="rotary", activation="swiglu"),
+    ),
+    "learned": (
+        TransformerEncoderConfig(**BLOCKS, positions="learned"),
+        TransformerDecoderConfig(**BLOCKS, positions="learned", norm="rezero"),
+    ),
+    "after": (RecurrentSourceConfig(**SMALL), RecurrentDecoderConfig(**SMALL, layers=2)),
+    "inside": (RecurrentSourceConfig(**SMALL, cell="gru"), RecurrentDecoderConfig(**SMALL, context="attention")),
+}
+SEARCHES = {
+    "greedy": DecodeConfig(beam=1),
+    "beam": DecodeConfig(beam=5, n_best=3, min_length=2),
+    "finished": DecodeConfig(beam=3, stop="finished"),
+    "wide": DecodeConfig(beam=12, length_penalty=0.6),
+    "diverse": DecodeConfig(beam=4, groups=2, n_best=2),
+    "sample": DecodeConfig(sample=True, n_best=2, top_k=50),
+}
+COUNT, VOCABULARY = 90, 300
+
+
+@pytest.fixture(autouse=True)
+def _exact() -> Iterator[None]:
+    torch.manual_seed(0)
+    places = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    before = [place.allow_tf32 for place in places]
+    for place in places:
+        place.allow_tf32 = False
+    yield
+    for place, value in zip(places, before, strict=True):
+        place.allow_tf32 = value
+
+
+def build(name: str) -> Any:
+    encoder, decoder = MODELS[name]
+    model = TranslatorConfig(encoder=encoder, decoder=decoder).build(VOCABULARY, VOCABULARY, shared=True).eval()
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=1.6 / parameter.size(1) ** 0.5)
+        elif parameter.dim() == 0:
+            nn.init.ones_(parameter)
+    return model
+
+
+def sources() -> tuple[Tensor, Tensor]:
+    return torch.randint(5, VOCABULARY, (COUNT, 20)), torch.randint(1, 21, (COUNT,))
+
+
+def find(model: Any, source: Tensor, lengths: Tensor, config: DecodeConfig, rows: list[int]) -> list[list[Hypothesis]]:
+    device = next(model.parameters()).device
+    size = int(lengths[rows].max())
+    with torch.inference_mode():
+        memory = model.encode(source[rows, :size].to(device), lengths[rows].to(device))
+    asked = {"limits": [3 + row % 25 for row in rows], "prefixes": [[7] * (row % 3) for row in rows], "keys": rows}
+    return search(model, memory, len(rows), config, attention=False, **asked)
+
+
+def texts(found: list[list[Hypothesis]]) -> list[list[tuple[tuple[int, ...], bool]]]:
+    return [[(one.tokens, one.finished) for one in own] for own in found]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_gpu_finds_what_a_cpu_finds_together_and_alone(name: str, kind: str) -> None:
+    model, (source, lengths), config = build(name), sources(), SEARCHES[kind]
+    every = list(range(COUNT))
+    expected = texts(find(model, source, lengths, config, every))
+    model.cuda()
+    for _ in range(3):  # plain, recorded, replayed
+        assert texts(find(model, source, lengths, config, every)) == expected
+    for row in (0, 17, 58):
+        assert texts(find(model, source, lengths, config, [row])) == [expected[row]]
+
+
+def test_a_recording_follows_the_weights() -> None:
+    model, (source, lengths), config = build("post").cuda(), sources(), SEARCHES["beam"]
+    rows = list(range(8))
+    for _ in range(3):
+        before = texts(find(model, source, lengths, config, rows))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(0.7)
+    changed = texts(find(model, source, lengths, config, rows))
+    assert changed != before
+    model.cpu()
+    assert texts(find(model, source, lengths, config, rows)) == changed
+    model.cuda()  # to other places
+    assert texts(find(model, source, lengths, config, rows)) == changed
+
+
+def test_recordings_go_with_the_model() -> None:
+    model, (source, lengths) = build("post").cuda(), sources()
+    for beam in range(1, 8):
+        find(model, source, lengths, DecodeConfig(beam=beam), [0, 1])
+    assert 0 < len(captured_module._kept[model]) <= captured_module.KEPT
+    del model
+    gc.collect()
+    assert not [kept for kept in captured_module._kept.values() if kept]
+
+
+def test_memory_does_not_grow_with_requests() -> None:
+    model, (source, lengths) = build("post").cuda(), sources()
+    used = []
+    for number in range(400):
+        rows = [number % COUNT, (7 * number) % COUNT][: 1 + number % 2]
+        find(model, source, lengths, SEARCHES["beam"], rows)
+        if number in (199, 399):
+            torch.cuda.synchronize()
+            used.append(torch.cuda.memory_allocated())
+    assert used[1] <= used[0] * 1.01
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [3, 66, 300])
+@pytest.mark.parametrize("moved", [False, True])
+def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> None:
+    room, heads, m, v_size = 70, 4, 24, 32
+    keys, values = (torch.randn(rows, room, heads, size, device="cuda", dtype=dtype) for size in (m, v_size))
+    joint = torch.randn(rows, heads * (2 * m + v_size), device="cuda", dtype=dtype)
+    parts = joint.split([heads * m, heads * m, heads * v_size], dim=1)
+    q, k, v = (part.unflatten(1, (heads, -1)) for part in parts)
+    own = torch.arange(rows, device="cuda")
+    length = own // 3 * 7 % room
+    origin = None
+    if moved:
+        origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, room), device="cuda")
+        origin.scatter_(1, length[:, None], own[:, None])
+    store = Stored(keys.double(), values.double(), origin, length)
+    expected = attend_past(q.double(), k.double(), v.double(), store)
+    with torch.no_grad():
+        found = attend_next(q, k, v, keys, values, origin, length, m**-0.5)
+    tolerance = {"atol": 2e-2, "rtol": 2e-2} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-4}
+    assert_close(found.double(), expected, **tolerance)
+    assert_close(keys[own, length], k, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("each", [1, 5, 20])
+def test_attention_to_what_rows_share(dtype: torch.dtype, each: int) -> None:
+    lanes, heads, m, size = 9, 4, 24, 75
+    q = torch.randn(lanes, each, heads, m, device="cuda", dtype=dtype)
+    source = torch.randn(lanes, size, 2 * heads * m, device="cuda", dtype=dtype)
+    keys, values = (part.view(lanes, size, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
+    mask = torch.arange(size, device="cuda") < torch.randint(0, size + 1, (lanes, 1), device="cuda")
+    with torch.no_grad():
+        found = attend_shared(q, keys, values, mask, m**-0.5)
+    wide = (part.double() for part in (q.transpose(1, 2), keys, values))
+    expected = attend(*wide, mask=mask[:, None, None]).transpose(1, 2)
+    tolerance = {"atol": 2e-2, "rtol": 2e-2} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-4}
+    assert_close(found.double(), expected, **tolerance)
+
+
+@pytest.mark.parametrize("sizes", [(1, 512, 512), (2, 100, 37), (1, 2048, 512)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_products_of_a_few_rows(sizes: tuple[int, int, int], bias: bool) -> None:
+    rows, inputs, outputs = sizes
+    x, weight = torch.randn(rows, inputs, device="cuda"), torch.randn(outputs, inputs, device="cuda")
+    add = torch.randn(outputs, device="cuda") if bias else None
+    expected = nn.functional.linear(x.double(), weight.double(), None if add is None else add.double())
+    assert_close(multiply_few(x, weight, add).double(), expected, atol=1e-4, rtol=1e-4)

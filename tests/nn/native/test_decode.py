@@ -1,0 +1,162 @@
+"""C for writing token by token, each function against its plain twin in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from weft.nn.attention import attend
+from weft.nn.attention.past import Stored, attend_past
+from weft.nn.linear import Linear
+from weft.nn.native import decode
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-4}
+NEVER = torch.tensor([1])
+
+
+@pytest.fixture(autouse=True)
+def _outside_of_training() -> Iterator[None]:
+    if decode.library() is None:
+        pytest.skip("no C compiler")
+    torch.manual_seed(0)
+    with torch.no_grad(), decode.Steady():
+        yield
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 65, 130])
+@pytest.mark.parametrize(("inputs", "outputs"), [(5, 1), (16, 16), (33, 50), (64, 300)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.usefixtures("threads")
+def test_products(rows: int, inputs: int, outputs: int, bias: bool) -> None:
+    linear, x = nn.Linear(inputs, outputs, bias=bias), torch.randn(rows, inputs)
+    assert_close(decode.multiply(x, linear), linear(x), **CLOSE)
+    assert_close(decode.multiply(x, linear, relu=True), linear(x).relu(), **CLOSE)
+
+
+def test_leading_dimensions_and_strides() -> None:
+    linear = nn.Linear(6, 9)
+    x = torch.randn(3, 4, 12)[..., ::2]
+    assert_close(decode.multiply(x, linear), linear(x), **CLOSE)
+    part = torch.randn(5, 12)[:, :6]
+    assert_close(decode.multiply(part, linear), linear(part), **CLOSE)
+
+
+def test_weights_that_changed_are_packed_anew() -> None:
+    """However they did: a fused optimizer changes them without torch counting it."""
+    linear, x = Linear(6, 9), torch.randn(4, 6)
+    optimizer = torch.optim.AdamW(linear.parameters(), lr=0.1, fused=True)
+
+    def learn() -> None:
+        with torch.enable_grad():
+            linear(x).sum().backward()
+        optimizer.step()
+
+    changes = (
+        lambda: None,
+        lambda: linear.weight.mul_(2),
+        lambda: linear.bias.data.add_(1),
+        learn,
+        lambda: linear.load_state_dict(nn.Linear(6, 9).state_dict()),
+        lambda: setattr(linear, "weight", nn.Parameter(torch.randn(9, 6))),
+        lambda: linear.weight.data.copy_(linear.weight.flip(0)),
+    )
+    for change in changes:
+        change()
+        with decode.Steady() as steady:
+            for _ in range(2):
+                assert_close(linear(x), nn.functional.linear(x, linear.weight, linear.bias), **CLOSE)
+            assert linear in steady.known
+
+
+def test_outside_of_a_steady_time_torch_multiplies() -> None:
+    linear, x = Linear(6, 9), torch.randn(4, 6)
+    assert decode.multiplies(x, linear)
+    assert not decode.multiplies(x[:1], linear)
+    with decode.Steady():
+        pass
+    assert decode.multiplies(x, linear), "the outer time goes on"
+    steady, decode._here.steady = decode._here.steady, None
+    assert not decode.multiplies(x, linear)
+    decode._here.steady = steady
+
+
+def test_what_learns_is_left_to_torch() -> None:
+    linear = Linear(6, 9)
+    with torch.enable_grad():
+        linear(torch.randn(4, 6)).sum().backward()
+    assert linear.weight.grad is not None
+    assert linear.double()(torch.randn(4, 6, dtype=torch.float64)).dtype == torch.float64
+
+
+def plainly(q: Tensor, k: Tensor, v: Tensor, seen: Stored) -> Tensor:
+    """The twin, which double precision is left to."""
+    store = Stored(seen.keys.double(), seen.values.double(), seen.origin, seen.length)
+    return attend_past(q.double(), k.double(), v.double(), store).float()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("sizes", [(16, 16), (5, 3), (24, 40)])
+@pytest.mark.usefixtures("threads")
+def test_attention_to_the_past(moved: bool, sizes: tuple[int, int]) -> None:
+    rows, room, heads, (m, v_size) = 12, 9, 2, sizes
+    keys, values = torch.randn(rows, room, heads, m), torch.randn(rows, room, heads, v_size)
+    joint = torch.randn(rows, heads * (2 * m + v_size)).split([heads * m, heads * m, heads * v_size], dim=1)
+    q, k, v = (part.unflatten(1, (heads, -1)) for part in joint)
+    length = torch.tensor([0, 3, 8, 5]).repeat_interleave(3)  # rows of a lane are equally long
+    own = torch.arange(rows)
+    origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, room)) if moved else None
+    if origin is not None:
+        origin.scatter_(1, length[:, None], own[:, None])
+    expected = plainly(q, k, v, Stored(keys.clone(), values.clone(), origin, length))
+    found = decode.attend_past(q, k, v, keys, values, origin, length, m**-0.5)
+    assert_close(found, expected, **CLOSE)
+    assert_close(keys[own, length], k)
+    assert_close(values[own, length], v)
+
+
+@pytest.mark.parametrize("each", [1, 3])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.usefixtures("threads")
+def test_attention_to_what_rows_share(each: int, masked: bool) -> None:
+    lanes, heads, m, length = 5, 2, 20, 7
+    q = torch.randn(lanes * each, heads * m + 3)[:, : heads * m].view(lanes, each, heads, m)
+    source = torch.randn(lanes, length, 2 * heads * m)
+    keys, values = (part.view(lanes, length, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
+    mask = torch.arange(length) < torch.tensor([7, 3, 1, 0, 5])[:, None] if masked else None
+    found = decode.attend_shared(q, keys, values, mask, m**-0.5)
+    wide = None if mask is None else mask[:, None, None]
+    assert_close(found, attend(q.transpose(1, 2), keys, values, mask=wide).transpose(1, 2), **CLOSE)
+
+
+@pytest.mark.parametrize("vocabulary", [4, 17, 300])
+@pytest.mark.parametrize("best", [1, 3])
+@pytest.mark.usefixtures("threads")
+def test_the_likeliest_tokens(vocabulary: int, best: int) -> None:
+    logits, lengths, never = 3 * torch.randn(6, vocabulary), torch.tensor([1, 2, 3, 4, 5, 6]), torch.tensor([0])
+    logs, tokens = decode.pick(logits, lengths, never, eos=2, least=3, best=best)
+    every = logits.log_softmax(-1)
+    every[:, 0] = -torch.inf
+    every[:3, 2] = -torch.inf
+    expected, expected_tokens = every.topk(best)
+    assert_close(logs, expected, **CLOSE)
+    there = expected > -torch.inf
+    assert tokens[there].tolist() == expected_tokens[there].tolist()
+
+
+def test_nothing_that_may_come() -> None:
+    logs, _ = decode.pick(
+        torch.full((2, 5), -torch.inf), torch.ones(2).long(), torch.tensor([1]), eos=2, least=0, best=2
+    )
+    assert (logs == -torch.inf).all()
