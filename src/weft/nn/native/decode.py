@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -22,7 +23,8 @@ FEWEST: Final = 4
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
     try:
-        return compile_library(read_source("weft.nn.native", "arithmetic.c") + read_source(__package__, "decode.c"))
+        names = ("arithmetic.c", "decode.c", "stack.c")
+        return compile_library("".join(read_source("weft.nn.native", name) for name in names))
     except NoCompiler:
         return None
 
@@ -42,6 +44,13 @@ class Packed(NamedTuple):
     checksum: tuple[int, ...]
 
 
+class Table(NamedTuple):
+    """Addresses of tensors in a row, and the tensors, so that they stay."""
+
+    tensors: list[Tensor | None]
+    pointers: Any
+
+
 _packed: WeakKeyDictionary[nn.Linear, Packed] = WeakKeyDictionary()
 _here = threading.local()
 
@@ -55,6 +64,7 @@ class Steady:
 
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
+        self.tables: dict[nn.Module, Table] = {}
         self.before: Steady | None = None
 
     def __enter__(self) -> Steady:
@@ -70,9 +80,20 @@ class Steady:
         return self.known[linear]
 
 
+def steady() -> Steady | None:
+    """The steady time that it is here and now."""
+    found: Steady | None = getattr(_here, "steady", None)
+    return found
+
+
+def pointers(tensors: Sequence[Tensor | None]) -> Any:
+    """Their addresses, as C takes them."""
+    return (ctypes.c_void_p * len(tensors))(*(None if x is None else x.data_ptr() for x in tensors))
+
+
 def multiplies(x: Tensor, linear: nn.Linear) -> bool:
     """Whether `multiply` is the way: in a steady time, for rows enough to be worth it."""
-    if getattr(_here, "steady", None) is None or x.numel() < FEWEST * x.size(-1):
+    if steady() is None or x.numel() < FEWEST * x.size(-1):
         return False
     return serves(x, linear.weight)
 
@@ -83,7 +104,7 @@ def multiply(x: Tensor, linear: nn.Linear, *, relu: bool = False) -> Tensor:
     rows = rows if rows.stride(1) == 1 else rows.contiguous()
     packed, width = _here.steady.packed(linear), linear.out_features
     y = x.new_empty(rows.size(0), _padded(width))
-    _call(
+    call(
         "linear", rows, rows.size(0), rows.stride(0), rows.size(1), width, packed.weight, packed.bias, int(relu), y,
         y.stride(0),
     )  # fmt: skip
@@ -96,7 +117,7 @@ def attend_past(
     """q, k (N, H, m), v (N, H, v) and a store (see weft.nn.attention.past) -> (N, H, v)."""
     out = torch.empty(v.shape)
     rows, heads, size = q.shape
-    _call(
+    call(
         "attend_past", q, k, v, q.stride(0), k.stride(0), v.stride(0), keys, values, origin, length, out, rows, heads,
         size, v.size(2), keys.size(1), scale,
     )  # fmt: skip
@@ -109,7 +130,7 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     out = torch.empty(lanes, each, heads, values.size(3))
     rows = q.flatten(0, 1)  # of which the stride can be trusted even where a dimension is 1
     masks = 0 if mask is None else mask.stride(0)
-    _call(
+    call(
         "attend_shared", rows, rows.stride(0), keys, keys.stride(0), keys.stride(2), values, values.stride(0),
         values.stride(2), mask, masks, out, lanes, each, heads, size, values.size(3), keys.size(2), scale,
     )  # fmt: skip
@@ -120,24 +141,25 @@ def pick(logits: Tensor, lengths: Tensor, never: Tensor, *, eos: int, least: int
     """logits (N, V), lengths (N,) -> log-probabilities and tokens (N, best) of the likeliest that may come."""
     rows, vocabulary = logits.shape
     logs, tokens = torch.empty(rows, best), torch.empty(rows, best, dtype=torch.long)
-    _call(
+    call(
         "pick", logits, rows, logits.stride(0), vocabulary, never, never.numel(), lengths, eos, least, best, logs,
         tokens,
     )  # fmt: skip
     return logs, tokens
 
 
-def _call(name: str, *arguments: Tensor | float | None) -> None:
+def call(name: str, *arguments: Any) -> None:
     """Call the C function with addresses, whole numbers and reals, and then the threads."""
-    given = [
-        ctypes.c_void_p(None if argument is None else argument.data_ptr())
-        if argument is None or isinstance(argument, Tensor)
-        else ctypes.c_float(argument)
-        if isinstance(argument, float)
-        else ctypes.c_long(argument)
-        for argument in arguments
-    ]
+    given = [_argument(argument) for argument in arguments]
     _function(name)(*given, ctypes.c_long(torch.get_num_threads()), parallel())
+
+
+def _argument(given: Any) -> Any:
+    if given is None or isinstance(given, Tensor):
+        return ctypes.c_void_p(None if given is None else given.data_ptr())
+    if isinstance(given, int | float):
+        return ctypes.c_float(given) if isinstance(given, float) else ctypes.c_long(given)
+    return given
 
 
 def _pack(linear: nn.Linear) -> Packed:
@@ -170,11 +192,12 @@ def _function(name: str) -> Any:
 
 
 @cache
-def _panel() -> int:
+def panel() -> int:
+    """Columns of a panel: packed weights are padded to whole ones."""
     function = _function("panel_size")
     function.restype = ctypes.c_long
     return int(function())
 
 
 def _padded(width: int) -> int:
-    return -(-width // _panel()) * _panel()
+    return -(-width // panel()) * panel()

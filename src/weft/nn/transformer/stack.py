@@ -14,6 +14,7 @@ from torch.nn.functional import linear as linear_map
 
 from weft.nn.attention import KeysValues, length_mask
 from weft.nn.attention.past import Past
+from weft.nn.native import stack as native
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock, scale_residuals
@@ -53,6 +54,8 @@ class EncoderStack(nn.Module):
 
     def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
         """The next position, read causally: x (N, D) -> (N, D)."""
+        if isinstance(state, Past) and native.serves(self, x):
+            return native.step(self, x, state, each=1, source=None), state.end()
         after = []
         for number, block in enumerate(self.blocks):
             x, seen = block.step(x, _of_layer(state, number))
@@ -117,6 +120,9 @@ class DecoderStack(nn.Module):
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
+        if not attention and isinstance(state.seen, Past) and native.serves(self, x):
+            out = native.step(self, x, state.seen, each=shared.each, source=shared.value)
+            return out, DecoderState(state.seen.end(), shared), None
         joint, mask = shared.value if shared.each else shared.expand()
         parts = joint.chunk(len(self.blocks), dim=-1)
         after, looked = [], None

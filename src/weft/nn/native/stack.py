@@ -1,0 +1,116 @@
+"""stack.c from Python: one position of a whole stack of transformer blocks, in one call."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from weft.nn.attention.past import Past
+from weft.nn.native import decode
+from weft.nn.transformer.block import DecoderBlock, EncoderBlock
+from weft.nn.transformer.norm import LayerNorm, PostNorm, PreNorm, ReZero
+
+KINDS: Final = {PostNorm: 0, PreNorm: 1, ReZero: 2}
+
+
+class Layout(NamedTuple):
+    """What the C must know of a stack: sizes, where it normalises, and how far from zero a variance is kept."""
+
+    width: int
+    heads: int
+    units: int
+    kind: int
+    gelu: bool
+    epsilon: float
+
+
+_layouts: WeakKeyDictionary[nn.Module, Layout | None] = WeakKeyDictionary()
+
+
+def layout_of(stack: Any) -> Layout | None:
+    """None where the C cannot run the stack."""
+    if stack not in _layouts:
+        _layouts[stack] = _look(stack)
+    return _layouts[stack]
+
+
+def _look(stack: Any) -> Layout | None:
+    if decode.library() is None:
+        return None
+    block = stack.blocks[0]
+    attentions = [block.attention, *([block.cross] if isinstance(block, DecoderBlock) else [])]
+    width, feed = block.attention.output.out_features, block.feedforward
+    plain = all(
+        part.score == "scaled_dot"
+        and part.rotary is None
+        and part.heads * part.head_size == part.heads * part.value_head_size == width
+        and part.output.in_features == part.output.out_features
+        for part in attentions
+    )
+    whole = all(size % decode.panel() == 0 for size in (width, feed.outer.in_features))
+    norm = block.around_attention
+    if not plain or not whole or feed.gated or width % block.attention.heads:
+        return None
+    epsilon = 0.0 if isinstance(norm, ReZero) else norm.norm.eps
+    kind = KINDS[type(norm)]
+    return Layout(width, block.attention.heads, feed.outer.in_features, kind, feed.activation == "gelu", epsilon)
+
+
+def serves(stack: Any, x: Tensor) -> bool:
+    """Whether the C can make this step, in a steady time."""
+    weight = stack.blocks[0].feedforward.inner.weight
+    return decode.steady() is not None and decode.serves(x, weight) and layout_of(stack) is not None
+
+
+def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
+    """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are the joint keys and values of all layers
+    (A, S, …), and where they are real (A, 1, S)."""
+    layout, steady = layout_of(stack), decode.steady()
+    assert layout is not None
+    assert steady is not None
+    if stack not in steady.tables:
+        steady.tables[stack] = _table(stack, steady)
+    table = steady.tables[stack]
+    seen.begin()
+    stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
+    joint, mask = source if source is not None else (None, None)
+    final = (stack.final.weight, stack.final.bias) if isinstance(stack.final, LayerNorm) else (None, None)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    decode.call(
+        "stack_step", table.pointers, decode.pointers(stores), *final, x.contiguous(), joint,
+        mask if mask is None else mask.contiguous(), seen.origin, seen.length, out, len(stack.blocks),
+        x.size(0) // each, each, layout.width, layout.heads, layout.units, seen.keys[0].size(1),
+        0 if joint is None else joint.size(1), layout.kind, int(layout.gelu), layout.epsilon,
+    )  # fmt: skip
+    return out
+
+
+def _table(stack: Any, steady: decode.Steady) -> decode.Table:
+    """The layers as stack.c lays them out: weights, biases and norms of each."""
+    tensors: list[Tensor | None] = []
+    for block in stack.blocks:
+        cross = isinstance(block, DecoderBlock)
+        maps = [block.attention.joint, block.attention.output]
+        maps += [block.cross.query, block.cross.output] if cross else [None, None]
+        maps += [block.feedforward.inner, block.feedforward.outer]
+        packed = [None if linear is None else steady.packed(linear) for linear in maps]
+        tensors += [None if part is None else part.weight for part in packed]
+        tensors += [None if part is None else part.bias for part in packed]
+        tensors += _norms(block)
+    return decode.Table(tensors, decode.pointers(tensors))
+
+
+def _norms(block: EncoderBlock | DecoderBlock) -> list[Tensor | None]:
+    around = [block.around_attention, getattr(block, "around_cross", None), block.around_feedforward]
+    found: list[Tensor | None] = []
+    for part in around:
+        if part is None:
+            found += [None, None]
+        elif isinstance(part, ReZero):
+            found += [part.alpha.detach(), None]
+        else:
+            found += [part.norm.weight.detach(), part.norm.bias.detach()]
+    return found

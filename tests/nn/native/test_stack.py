@@ -1,0 +1,78 @@
+"""A whole stack in C against the same stack in torch, position after position, as a beam moves its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from weft.nn import DecoderStack, EncoderStack
+from weft.nn.lanes import keep, reorder
+from weft.nn.native import decode, stack
+
+CLOSE = {"atol": 1e-4, "rtol": 1e-4}
+VARIANTS: list[dict[str, Any]] = [
+    {"norm": "post"},
+    {"norm": "pre", "activation": "gelu"},
+    {"norm": "rezero"},
+    {"norm": "post", "attention_bias": True},
+]
+WIDTH, UNITS = 64, 96
+
+
+def build(kind: type[Any], options: dict[str, Any]) -> Any:
+    if decode.library() is None:
+        pytest.skip("no C compiler")
+    torch.manual_seed(0)
+    more = {"memory_size": 40} if kind is DecoderStack else {}
+    made = kind(WIDTH, layers=2, heads=4, feedforward=UNITS, **more, **options).eval()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, mean=float(parameter.dim() == 1), std=0.3)
+    return made
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@torch.no_grad()
+def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
+    lanes, each, room = 5, 3, 7
+    decoder = build(DecoderStack, options)
+    memory, lengths = torch.randn(lanes, 6, 40), torch.tensor([6, 1, 4, 0, 3])
+    states = [decoder.reserve(memory, lengths, each=each, room=room) for _ in range(2)]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    for number in range(room - 1):
+        x = torch.randn(lanes * each, WIDTH)
+        plain, states[0], _ = decoder.step(x, states[0], attention=True)
+        with decode.Steady():
+            assert stack.serves(decoder, x)
+            found, states[1], _ = decoder.step(x, states[1], attention=False)
+        assert_close(found, plain, **CLOSE)
+        rows = torch.arange(lanes * each).view(lanes, each)[:, [1, 1, number % each]].flatten()
+        states = [reorder(state, rows) for state in states]
+        if number == 3:
+            lanes = 3
+            states = [keep(state, torch.tensor([0, 2, 4]), each) for state in states]
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@torch.no_grad()
+def test_a_language_model(options: dict[str, Any]) -> None:
+    model, x = build(EncoderStack, options), torch.randn(4, 6, WIDTH)
+    state = model.reserve(4, x, each=1, room=6)
+    whole = model(x, causal=True)
+    with decode.Steady():
+        for t in range(6):
+            assert stack.serves(model, x[:, t])
+            out, state = model.step(x[:, t], state)
+            assert_close(out, whole[:, t], **CLOSE)
+
+
+@pytest.mark.parametrize("options", [{"rotary": True}, {"activation": "swiglu"}], ids=str)
+def test_what_the_c_does_not_know_is_left_to_torch(options: dict[str, Any]) -> None:
+    assert stack.layout_of(build(EncoderStack, options)) is None
+    uneven = EncoderStack(20, layers=1, heads=2, feedforward=64)
+    assert stack.layout_of(uneven) is None, "no whole panels"
