@@ -223,3 +223,13 @@ print(os.waitpid(child, 0)[1])
 def test_a_forked_process_encodes_without_a_word() -> None:
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize("kind", ["char", "word", "bpe", "unigram"])
+def test_pieces_are_what_people_read(kind: str) -> None:
+    tokenizer = Tokenizer.learn(["près de l'hôpital"] * 4, TextConfig(kind=kind, size=300))
+    ids = tokenizer.encode("près de")
+    pieces = tokenizer.pieces([*ids, EOS])
+    assert pieces[-1] == tokenizer.token(EOS)
+    assert "è" in "".join(pieces)
+    assert not any(" " in piece or "\ufffd" in piece for piece in pieces)

@@ -85,7 +85,7 @@ def show(found: Scored) -> None:
 
     from weft.cli.output import print_table
 
-    columns = zip(found.tokens, found.log_probabilities, found.ranks, strict=True)
+    columns = zip(found.pieces, found.log_probabilities, found.ranks, strict=True)
     rows = [[escape(token), f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}"] for token, log, rank in columns]
     title = escape(found.text if found.source is None else f"{found.source} → {found.text}")
     print_table(["token", "probability", "log-probability", "rank"], rows, title=title)

@@ -180,6 +180,8 @@ class Scored:
     source: str | None
     text: str
     tokens: tuple[str, ...]
+    pieces: tuple[str, ...]
+    """The tokens for people to read."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
 
@@ -221,7 +223,9 @@ def scored(
     found = score_tokens(model.output, hidden[length_mask(lengths, hidden.size(1))], expected)
     sizes = lengths.tolist()
     columns = zip(*(torch.split(part, sizes) for part in (expected, *found)), strict=True)
-    return [
-        Scored(source, text, tuple(tokenizer.tokens(ids.tolist())), tuple(logs.tolist()), tuple(ranks.tolist()))
-        for (source, text), (ids, logs, ranks) in zip(texts, columns, strict=True)
-    ]
+    scored = []
+    for (source, text), parts in zip(texts, columns, strict=True):
+        ids, logs, ranks = (part.tolist() for part in parts)
+        names = tuple(tokenizer.tokens(ids)), tuple(tokenizer.pieces(ids))
+        scored.append(Scored(source, text, *names, tuple(logs), tuple(ranks)))
+    return scored

@@ -93,6 +93,11 @@ class Tokenizer:
         """The vocabulary entry of each id. Subwords are written in byte letters; `decode([id])` is what they say."""
         return [self.token(index) for index in ids]
 
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """What each id says, for people to read: spaces as ▁, and as in `tokens` where it says nothing by itself."""
+        said = ((index, self.decode([index])) for index in ids)
+        return [text.replace(" ", "▁") if text and "\ufffd" not in text else self.token(index) for index, text in said]
+
     def token(self, index: int) -> str:
         """The vocabulary entry of an id."""
         entry = self._inner.id_to_token(index)
