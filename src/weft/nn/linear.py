@@ -22,22 +22,29 @@ class Linear(nn.Linear):
     """x (…, inputs) -> (…, outputs)."""
 
     def forward(self, x: Tensor) -> Tensor:
+        if not _idle():
+            return super().forward(x)
         if native.multiplies(x, self):
             return native.multiply(x, self)
-        if x.is_cuda and not torch.is_grad_enabled() and self._is_small(x):
+        if x.is_cuda and self._is_small(x):
             return multiply_few(x, self.weight, self.bias)
         return super().forward(x)
 
     def relu(self, x: Tensor) -> Tensor:
         """max(0, forward(x))."""
-        if native.multiplies(x, self):
+        if _idle() and native.multiplies(x, self):
             return native.multiply(x, self, relu=True)
         return relu(self(x))
 
     def _is_small(self, x: Tensor) -> bool:
         few = 0 < x.numel() <= FEW * self.in_features and self.out_features <= MOST
         plain = x.dtype == self.weight.dtype != torch.float64 and not torch.is_autocast_enabled("cuda")
-        return HAS_TRITON and few and plain and not torch.compiler.is_compiling()
+        return HAS_TRITON and few and plain
+
+
+def _idle() -> bool:
+    """Whether nothing is learned here, and nothing compiled: a compiler should see one product and no questions."""
+    return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
 def multiply_few(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

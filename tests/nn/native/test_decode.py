@@ -160,3 +160,12 @@ def test_nothing_that_may_come() -> None:
         torch.full((2, 5), -torch.inf), torch.ones(2).long(), torch.tensor([1]), eos=2, least=0, best=2
     )
     assert (logs == -torch.inf).all()
+
+
+def test_a_compiler_sees_one_product() -> None:
+    linear, x = Linear(6, 9), torch.randn(4, 6)
+    whole = torch.compile(lambda x: linear.relu(linear(x)[:, :6]), backend="eager", fullgraph=True)
+    assert_close(whole(x), linear.relu(linear(x)[:, :6]), **CLOSE)
+    with torch.enable_grad():
+        whole(x).sum().backward()
+    assert linear.weight.grad is not None
