@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.bench_loop import loop
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import BenchDevice
 
 if TYPE_CHECKING:
     from weft.bench import Figures
@@ -50,7 +51,7 @@ def recurrence(
     autocast: Annotated[
         bool, typer.Option("--autocast", help="Keep the weights in float32, as training does.")
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
     repeats: Annotated[int, typer.Option(help="Rounds, of which the median is taken.", min=1)] = 15,
     memory: Annotated[
@@ -130,7 +131,7 @@ def training(
     compile: Annotated[
         bool | None, typer.Option("--compile/--no-compile", help="Compile weft's blocks.", show_default="on a GPU")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
     repeats: Annotated[int, typer.Option(help="Samples, of which the median is taken.", min=1)] = 15,
     updates: Annotated[int | None, typer.Option(help="Updates of a sample.", min=1, show_default="2 or 10")] = None,
@@ -210,7 +211,7 @@ def decode(
     feedforward: Annotated[int | None, size_option("Features inside a feed-forward layer.", "1024 or 2048")] = None,
     words: Annotated[int | None, size_option("Entries of the vocabulary.", "8000 or 32000")] = None,
     length: Annotated[int | None, size_option("Tokens of a source, and of its translation.", "32 or 64")] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 2,
     repeats: Annotated[int, typer.Option(help="Rounds, of which the median is taken.", min=1)] = 5,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,

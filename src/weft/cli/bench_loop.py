@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.options import BenchDevice
+
 
 def loop(
-    device: Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")] = "auto",
+    device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
     repeats: Annotated[int, typer.Option(help="Blocks of three rounds, of which the median is taken.", min=1)] = 15,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import Device
 
 if TYPE_CHECKING:
     from weft.compare import Comparison
@@ -28,7 +29,7 @@ def compare(
         Path | None, typer.Option(help="Draw the learning curves into this file.", metavar="FILE.svg|png|html")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    device: Device = "auto",
     imports: Imports = None,
 ) -> None:
     """Runs side by side: scores, cost, and the settings in which they differ.

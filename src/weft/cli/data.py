@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.options import SkipBadLines
+
 app = typer.Typer(help="Make a corpus to try things on; look into a file of examples.", no_args_is_help=True)
 
 
@@ -45,9 +47,7 @@ def show(
         list[str], typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE [key=value…]")
     ],
     most: Annotated[int, typer.Option(help="Examples to show.")] = 5,
-    skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
-    ] = False,
+    skip_bad_lines: SkipBadLines = False,
 ) -> None:
     """Show how weft reads a file: how many examples, how long, and the first few.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import Device, SkipBadLines
 
 WIDEST = 20
 """Classes up to which a confusion matrix is drawn."""
@@ -21,10 +22,8 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="All numbers and tables as JSON.")] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Score = sum / length^this.")] = None,
-    skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    skip_bad_lines: SkipBadLines = False,
+    device: Device = "auto",
     imports: Imports = None,
 ) -> None:
     """Measure a trained model on a file of examples.

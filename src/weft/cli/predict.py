@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import Device
 
 CHUNK = 512
 """Lines that are answered together, unless a person is typing."""
@@ -41,7 +42,7 @@ def predict(
     require: Annotated[list[str] | None, typer.Option(help="A word or phrase to write; may be repeated.")] = None,
     attention: Annotated[bool, typer.Option("--attention", help="With --json: where the model looked.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Write each answer as it comes.")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    device: Device = "auto",
     imports: Imports = None,
 ) -> None:
     """Answer each line of a file: its translation, label, tags or continuation. One line in, one line out.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import Device, SkipBadLines
 
 if TYPE_CHECKING:
     from weft.metrics import LossTally
@@ -30,10 +31,8 @@ def score(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each text, and one for all.")] = False,
-    skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.")] = "auto",
+    skip_bad_lines: SkipBadLines = False,
+    device: Device = "auto",
     imports: Imports = None,
 ) -> None:
     """Show what a model says of given texts: each token's probability, log-probability and rank.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import SkipBadLines
 
 if TYPE_CHECKING:
     from weft.sweep import Outcome, Trial
@@ -30,9 +31,7 @@ def sweep(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the sweep; the runs are in its trials/.")],
     trials: Annotated[int, typer.Option("--trials", "-n", help="Runs in all.", min=1)] = 20,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the sweep in the folder.")] = False,
-    skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
-    ] = False,
+    skip_bad_lines: SkipBadLines = False,
     imports: Imports = None,
 ) -> None:
     """Search for the settings that score best on validation data; the test data is never looked at.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.options import SkipBadLines
 
 if TYPE_CHECKING:
     from weft.nn import CellClass
@@ -39,9 +40,7 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Train nothing: tell the memory and the time that it would take.")
     ] = False,
-    skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
-    ] = False,
+    skip_bad_lines: SkipBadLines = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Tokenise large files anew, whatever is kept of them.")
     ] = False,

@@ -19,6 +19,7 @@ from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows
 from weft.models.memory import Memory
 from weft.models.stepper import FixedStepper, is_fixed
+from weft.nn.kernels import power_of_two
 from weft.nn.recording import addresses
 
 KEPT: Final = 4
@@ -71,9 +72,11 @@ class CapturedLanes(Lanes):
 def open_captured(model: Any, memory: Any, request: Request, *, lanes: int) -> CapturedLanes:
     """Empty lanes for the sentences of a request, at least so many, recorded before or now."""
     shape = shape_of(request, lanes)
-    shape = shape._replace(lanes=_up(lanes), room=_up(request.room, 32), prefix=_up(shape.prefix))
+    shape = shape._replace(
+        lanes=power_of_two(lanes), room=power_of_two(request.room, least=32), prefix=power_of_two(shape.prefix)
+    )
     if isinstance(memory, Memory):
-        memory = memory.padded(_up(memory.states.size(1), 16))
+        memory = memory.padded(power_of_two(memory.states.size(1), least=16))
         source = memory.states.size(1)
     else:
         source = 0
@@ -101,8 +104,3 @@ def most_lanes(width: int) -> int:
 def can_capture(model: Any, request: Request) -> bool:
     """Whether a turn can be recorded: a network on a GPU, with states of fixed shape, that does not learn just now."""
     return request.device.type == "cuda" and is_fixed(model) and isinstance(model, nn.Module) and not model.training
-
-
-def _up(size: int, least: int = 1) -> int:
-    """The next power of two."""
-    return max(least, 1 << max(0, size - 1).bit_length())

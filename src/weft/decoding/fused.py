@@ -9,7 +9,7 @@ from torch import Tensor
 
 from weft.decoding.board import Board
 from weft.decoding.request import Request
-from weft.nn.kernels import HAS_TRITON
+from weft.nn.kernels import HAS_TRITON, power_of_two
 from weft.text import EOS
 
 PART: Final = 1024
@@ -27,9 +27,10 @@ MOST: Final = 16384
 
 def serves(board: Board, logits: Tensor) -> bool:
     """Whether the kernels are made for it."""
-    width, parts = _power(board.shape.width), _power(-(-logits.size(1) // PART))
+    width, parts = power_of_two(board.shape.width), power_of_two(-(-logits.size(1) // PART))
     fits = board.shape.width <= WIDEST and width * width * parts <= MOST
-    return HAS_TRITON and logits.is_cuda and fits and board.sums.dtype == torch.float32
+    plain = logits.stride(1) == 1 and board.sums.dtype == torch.float32
+    return HAS_TRITON and logits.is_cuda and fits and plain
 
 
 class FusedBeam:
@@ -38,7 +39,7 @@ class FusedBeam:
     def __init__(self, board: Board, request: Request, vocabulary: int) -> None:
         self.board, self.config = board, request.config
         lanes, width = board.shape.lanes, board.shape.width
-        self.parts, self.padded = -(-vocabulary // PART), _power(width)
+        self.parts, self.padded = -(-vocabulary // PART), power_of_two(width)
         rows, device = lanes * width, board.device
         self.banned = torch.zeros(vocabulary, dtype=torch.int8, device=device)
         self.banned[request.forbidden] = 1
@@ -62,12 +63,7 @@ class FusedBeam:
             board.live, board.step, board.first, board.limit, board.prefix, board.tokens, board.sums, board.best,
             board.best_step, board.best_place, board.ended, board.trail, board.logs, self.rows,
             self.parts, board.prefix.size(1), board.trail.stride(0), self.config.length_penalty, EOS,
-            K=shape.width, KP=self.padded, B=shape.n_best, BP=_power(shape.n_best), CP=_power(self.parts),
+            K=shape.width, KP=self.padded, B=shape.n_best, BP=power_of_two(shape.n_best), CP=power_of_two(self.parts),
             num_warps=4,
         )  # fmt: skip
         return self.rows
-
-
-def _power(size: int) -> int:
-    """The next power of two."""
-    return 1 << max(0, size - 1).bit_length()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.models.convolutional import ConvolutionalConfig
 from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import Decoder, DecoderSettings
 from weft.models.recurrent import RecurrentDecoder, RecurrentLanguageConfig
-from weft.models.stepper import Step, reserve, step
+from weft.models.stepper import Writer
 from weft.models.transformer import TransformerDecoder, TransformerDecoderConfig
 from weft.nn import Packing, State
 from weft.settings import Settings
@@ -30,7 +30,7 @@ def build_language_model(config: DecoderSettings, vocabulary: int) -> LanguageMo
     return LanguageModel(decoder, vocabulary, tie=config.tie)
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(Writer):
     """Tokens -> hidden states -> logits of the next token; `start` and `step` do the same one token at a time."""
 
     def __init__(self, decoder: Decoder, vocabulary: int, *, tie: bool) -> None:
@@ -59,21 +59,3 @@ class LanguageModel(nn.Module):
         """tokens (B, T) that go on where a state was left -> hidden (B, T, D) and the state after them."""
         assert isinstance(self.decoder, RecurrentDecoder)
         return self.decoder.follow(tokens, state)
-
-    def start(self, memory: None, rows: Tensor) -> Any:
-        """The state before the first token, for as many hypotheses as there are rows."""
-        return self.decoder.start(None, rows)
-
-    def reserve(self, memory: None, sentences: Tensor, *, each: int, room: int) -> Any:
-        """The same with room for so many tokens: a lane of `each` hypotheses for each of the sentences (A,)."""
-        return reserve(self.decoder, None, sentences, each=each, room=room)
-
-    def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
-        """tokens (N) -> logits (N, V) of the token after each."""
-        hidden, state, looked = step(self.decoder, tokens, state, attention=attention)
-        return Step(self.output(hidden), state, looked)
-
-    @property
-    def longest(self) -> int | None:
-        """The most tokens that it can read, if there is a limit."""
-        return getattr(self.decoder, "longest", None)

@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 
 from weft.models.memory import Memory
 from weft.nn import map_state
+from weft.nn.kernels import power_of_two
 from weft.nn.recording import addresses
 from weft.text import PAD
 
@@ -107,4 +108,4 @@ def encode_recorded(encoder: nn.Module, encode: Encode, tokens: Tensor, lengths:
 
 def _up(rows: int) -> int:
     """The next power of two, or beyond 16 the next multiple of 16."""
-    return 1 << (rows - 1).bit_length() if rows <= 16 else -(-rows // 16) * 16
+    return power_of_two(rows) if rows <= 16 else -(-rows // 16) * 16

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from weft.models.memory import Decoded, Decoder
+from weft.models.embedding import Output
+from weft.models.memory import Decoder
 from weft.models.transformer import TransformerDecoder
-from weft.nn import State
+from weft.nn import State, select_rows
 from weft.nn.lanes import in_lanes
 
 
@@ -56,17 +57,31 @@ def is_fixed(model: Any) -> TypeGuard[FixedStepper]:
     return hasattr(model, "reserve")
 
 
-def reserve(decoder: Decoder, memory: Any, sentences: Tensor, *, each: int, room: int) -> State:
-    """The state of a decoder in lanes, one for each sentence of the memory."""
-    rows = torch.arange(sentences.numel(), device=sentences.device).repeat_interleave(each)
-    if isinstance(decoder, TransformerDecoder):
-        return decoder.reserve(memory, rows.numel(), each=each, room=room)
-    return in_lanes(decoder.start(memory, rows), each)
+class Writer(nn.Module):
+    """A decoder and the scores of what comes next: what all networks that write tokens do step by step."""
 
+    decoder: Decoder
+    output: Output
 
-def step(decoder: Decoder, tokens: Tensor, state: State, *, attention: bool) -> Decoded:
-    """A step of any decoder."""
-    if isinstance(decoder, TransformerDecoder):
-        return decoder.step(tokens, state, attention=attention)
-    found = decoder.step(tokens, state)
-    return found if attention else found._replace(attention=None)
+    def start(self, memory: Any, rows: Tensor) -> Any:
+        """The state before the first token; hypothesis n belongs to sentence rows[n] of the memory, if there is one."""
+        return self.decoder.start(memory, rows)
+
+    def reserve(self, memory: Any, sentences: Tensor, *, each: int, room: int) -> Any:
+        """The same with room for so many tokens: a lane of `each` hypotheses for each of the sentences (A,)."""
+        chosen = select_rows(memory, sentences)
+        rows = torch.arange(sentences.numel(), device=sentences.device).repeat_interleave(each)
+        if isinstance(self.decoder, TransformerDecoder):
+            return self.decoder.reserve(chosen, rows.numel(), each=each, room=room)
+        return in_lanes(self.decoder.start(chosen, rows), each)
+
+    def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
+        """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""
+        asked = {"attention": attention} if isinstance(self.decoder, TransformerDecoder) else {}
+        hidden, state, looked = self.decoder.step(tokens, state, **asked)
+        return Step(self.output(hidden), state, looked if attention else None)
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens that it can read, if there is a limit."""
+        return getattr(self.decoder, "longest", None)

@@ -20,6 +20,7 @@ from weft.models.memory import Decoded, Encoder, Memory
 from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
 from weft.nn.attention.past import Past
+from weft.nn.kernels import power_of_two
 from weft.nn.positions import BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Settings, known
@@ -117,7 +118,7 @@ class Placed(nn.Module):
     def reach(self, longest: int) -> None:
         """Be ready for so many places, which come one at a time."""
         if isinstance(self.positions, SinusoidPositions):
-            self.positions.reach(1 << (longest - 1).bit_length())
+            self.positions.reach(power_of_two(longest))
 
     def next(self, vectors: Tensor, places: Tensor) -> Tensor:
         """vectors (N, E) at places (N) that `reach` has prepared -> (N, D)."""

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.models.decoders import RecurrentDecoderConfig
 from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import DecoderSettings, EncoderSettings, Memory
 from weft.models.recurrent import RecurrentSourceConfig
-from weft.models.stepper import Step, reserve, step
+from weft.models.stepper import Writer
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.nn import Packing, select_rows
+from weft.nn import Packing
 from weft.settings import OneOf, Settings
 
 ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
@@ -40,7 +40,7 @@ class TranslatorConfig(Settings):
         return Translator(self, source, target, shared=shared)
 
 
-class Translator(nn.Module):
+class Translator(Writer):
     """source -> Memory -> hidden states of the target -> logits.
 
     Where the vocabulary is shared and both sides embed it alike there is one table, which a tied output uses too.
@@ -84,21 +84,3 @@ class Translator(nn.Module):
         memory = self.encode(source, source_lengths)
         mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
         return self.decoder(mixed, memory, target_lengths)
-
-    def start(self, memory: Memory, rows: Tensor) -> Any:
-        """The state before the first token; hypothesis n translates sentence rows[n] of the memory."""
-        return self.decoder.start(memory, rows)
-
-    def reserve(self, memory: Memory, sentences: Tensor, *, each: int, room: int) -> Any:
-        """The same with room for so many tokens: a lane of `each` hypotheses for each of the sentences (A,)."""
-        return reserve(self.decoder, select_rows(memory, sentences), sentences, each=each, room=room)
-
-    def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
-        """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""
-        hidden, state, looked = step(self.decoder, tokens, state, attention=attention)
-        return Step(self.output(hidden), state, looked)
-
-    @property
-    def longest(self) -> int | None:
-        """The most target tokens that it can read, if there is a limit."""
-        return getattr(self.decoder, "longest", None)

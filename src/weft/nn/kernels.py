@@ -16,3 +16,8 @@ HAS_TRITON: Final = importlib.util.find_spec("triton") is not None
 def in_half_on_gpu(x: Tensor) -> bool:
     """What fused kernels for transformers are made for."""
     return x.is_cuda and x.dtype in HALF
+
+
+def power_of_two(size: int, *, least: int = 1) -> int:
+    """The next power of two, but no less than `least`: sizes of tiles, and of what should come in few shapes."""
+    return max(least, 1 << max(0, size - 1).bit_length())

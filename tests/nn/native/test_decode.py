@@ -153,6 +153,8 @@ def test_the_likeliest_tokens(vocabulary: int, best: int) -> None:
     assert_close(logs, expected, **CLOSE)
     there = expected > -torch.inf
     assert tokens[there].tolist() == expected_tokens[there].tolist()
+    strided, _ = decode.pick(logits.t().contiguous().t(), lengths, never, eos=2, least=3, best=best)
+    assert_close(strided, logs)
 
 
 def test_nothing_that_may_come() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from weft.nn.kernels import HAS_TRITON
+from weft.nn.kernels import HAS_TRITON, power_of_two
 
 LAUNCHES: Final = ((264, 64, 4), (1056, 64, 2), (1 << 62, 32, 1))
 """Up to so many programs: positions that one reads at once, and warps. Few programs should be quick, many small."""
@@ -64,7 +64,7 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     else:
         attend_together[(keys.size(0), rows.size(1))](
             rows, keys, values, mask, out, scale, keys.size(2), rows.stride(0), *places, masks,
-            MASKED=mask is not None, EACH=each, QP=max(16, 1 << (each - 1).bit_length()), **_sizes(keys, values),
+            MASKED=mask is not None, EACH=each, QP=power_of_two(each, least=16), **_sizes(keys, values),
             BLOCK=64, num_warps=4,
         )  # fmt: skip
     return out
@@ -83,5 +83,5 @@ def _sizes(keys: Tensor, values: Tensor) -> dict[str, int]:
     """Of the heads, and padded to powers of two."""
     m, v = keys.size(3), values.size(3)
     assert keys.stride(3) == values.stride(3) == 1
-    padded = (max(16, 1 << (size - 1).bit_length()) for size in (m, v))
+    padded = (power_of_two(size, least=16) for size in (m, v))
     return {"D": m, "V": v, **dict(zip(("DP", "VP"), padded, strict=True))}

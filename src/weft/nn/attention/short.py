@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from weft.nn.kernels import HAS_TRITON, in_half_on_gpu
+from weft.nn.kernels import HAS_TRITON, in_half_on_gpu, power_of_two
 from weft.nn.packing import Packing
 
 LONGEST: Final = 128
@@ -41,7 +41,7 @@ def attend_short(
 
 def block(longest: int) -> int:
     """The size of a tile that holds so many positions."""
-    return max(16, 1 << (longest - 1).bit_length())
+    return power_of_two(longest, least=16)
 
 
 @torch.library.custom_op("weft::attend_own_rows", mutates_args=())

@@ -139,6 +139,7 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
 
 def pick(logits: Tensor, lengths: Tensor, never: Tensor, *, eos: int, least: int, best: int) -> tuple[Tensor, Tensor]:
     """logits (N, V), lengths (N,) -> log-probabilities and tokens (N, best) of the likeliest that may come."""
+    logits = logits if logits.stride(1) == 1 else logits.contiguous()
     rows, vocabulary = logits.shape
     logs, tokens = torch.empty(rows, best), torch.empty(rows, best, dtype=torch.long)
     call(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from weft.nn.kernels import HAS_TRITON, in_half_on_gpu
+from weft.nn.kernels import HAS_TRITON, in_half_on_gpu, power_of_two
 
 WIDEST: Final = 4096
 """Features of a position that a program can hold."""
@@ -122,5 +122,5 @@ def _outputs(x: Tensor, f: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tenso
 
 def _tile(width: int) -> tuple[int, int]:
     """Columns, a power of two, and rows of a tile of about 2,048 numbers."""
-    block = max(16, 1 << (width - 1).bit_length())
+    block = power_of_two(width, least=16)
     return block, max(1, 2048 // block)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from weft.disk import write_whole
+from weft.nn.kernels import power_of_two
 from weft.nn.native.compiler import cache_folder
 from weft.nn.recurrent.engine.triton_kernel import HEADER, SINGLE
 from weft.nn.recurrent.engine.triton_source import TritonSource
@@ -145,7 +146,7 @@ class _Session:
     def launch(self, name: str, parity: int, step: int) -> None:
         """One kernel; step counts from the first of its chunk."""
         widest = self.source.widest[name]
-        block = min(128, max(16, 1 << (widest - 1).bit_length()))
+        block = min(128, power_of_two(widest, least=16))
         grid = (self.directions * self.batch, -(-widest // block))
         fixed = [self.buffers[_with_parity(argument, parity)] for argument in self.source.arguments[name]]
         getattr(self.module, name)[grid](
