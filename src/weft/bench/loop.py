@@ -9,19 +9,21 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from weft.bench.case import choose_place
 from weft.bench.timing import Contender, time_in_turn
 from weft.config import validate
-from weft.data import Batches, Examples, Ragged
+from weft.data import Examples, Ragged
 from weft.models import build_language_model
 from weft.run.learning import Learning
 from weft.run.report import count_parameters
-from weft.tasks import Codec, LanguageModelling
+from weft.run.stream import build_batches
+from weft.tasks import Batch, Codec, LanguageModelling
 from weft.tasks.lm import TextData
 from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer
 from weft.training import precise
+from weft.training.gradients import Captured
 
 RATE: Final = 1e-4
 """Small, so that random words do no harm."""
@@ -43,6 +45,9 @@ MODELS: Final[dict[str, dict[str, dict[str, Any]]]] = {
 
 ROUNDS: Final = 3
 """Rounds of a block."""
+
+CALLS: Final = {"cpu": 1, "cuda": 25}
+"""Updates of a sample. Training never waits for a GPU, so its processor has long run ahead; a sample must let it."""
 
 SIZES: Final = {"cpu": {"rows": 32, "length": 32, "words": 4000}, "cuda": {"rows": 256, "length": 128, "words": 8000}}
 
@@ -67,10 +72,12 @@ class LoopCase:
 
     def describe(self) -> str:
         """What all rows of the table have in common."""
-        precision = "bf16 by autocast" if self.device.type == "cuda" else "float32"
+        on_gpu = self.device.type == "cuda"
+        precision = "bf16 by autocast" if on_gpu else "float32"
+        graphs = "; the transformer's forward and backward run from one CUDA graph in all three" if on_gpu else ""
         return (
             f"language models of {self.words:,} words, {self.rows}×{self.length} tokens, {precision}, fused AdamW; "
-            "bare is forward, backward and step, clipped bounds the norm too, the loop also makes its batches"
+            f"bare is forward, backward and step, clipped bounds the norm too, the loop also makes its batches{graphs}"
         )
 
 
@@ -101,15 +108,16 @@ class LoopFigures:
 
 def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
     """One kind of model, by all contenders in turn."""
-    learning, task, examples = build_learning(MODELS[case.device.type][kind], case)
-    steps = learning.steps()
+    learning = build_learning(MODELS[case.device.type][kind], case)
+    steps, compute = learning.steps(), forward_and_backward(learning)
     # One model and one optimizer for all: where in memory they happen to lie is worth more than a loop costs.
     contenders = {
-        "bare": Contender(by_hand(learning, task, examples, clip=0.0)),
-        "clipped": Contender(by_hand(learning, task, examples, clip=learning.settings.clip)),
+        "bare": Contender(by_hand(learning, compute, clip=0.0)),
+        "clipped": Contender(by_hand(learning, compute, clip=learning.settings.clip)),
         "loop": Contender(lambda: next(steps)),
     }
-    blocks = [time_in_turn(contenders, rounds=ROUNDS, device=case.device) for _ in range(repeats)]
+    calls = CALLS[case.device.type]
+    blocks = [time_in_turn(contenders, rounds=ROUNDS, device=case.device, calls=calls) for _ in range(repeats)]
     return LoopFigures(
         kind,
         count_parameters(learning.model),
@@ -118,35 +126,51 @@ def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
     )
 
 
-def build_learning(model: dict[str, Any], case: LoopCase) -> tuple[Learning, LanguageModelling, Examples]:
-    """The training of a model of these settings, and the one batch that it learns from."""
+def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
+    """The training of a model of these settings as `weft train` has it, by one batch; blocks are left uncompiled."""
     config = validate(
         {
             "task": "lm",
             "data": {"train": ""},
             "model": model | {"dropout": case.dropout},
-            "train": {"rate": RATE, "schedule": "constant", "warmup": 0, "compile": False},
+            "train": {"rate": RATE, "schedule": "constant", "warmup": 0},
         }
     )
     task, examples = draw_texts(case)
     settings: Any = config.model
     built = build_language_model(settings, case.words).to(case.device)
     # A budget for twice the rows: an epoch is then one batch, however the lengths are rounded.
-    plan = Batches(examples.lengths, batch_tokens=2 * case.rows * case.length)
-    return Learning(task, built, examples, plan, config=config, total=MANY), task, examples
+    plan = build_batches(built, examples, batch_tokens=2 * case.rows * case.length)
+    return Learning(task, built, examples, plan, config=config, total=MANY)
 
 
-def by_hand(learning: Learning, task: LanguageModelling, examples: Examples, *, clip: float) -> Callable[[], None]:
+def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
+    """The gradients of a batch in the fewest lines: from a CUDA graph where training has one, else call by call."""
+    model, device = learning.model.train(), learning.device
+
+    def compute(batch: Batch, factor: Tensor | float) -> Tensor:
+        with precise("auto", device):
+            loss = learning.objective.loss(model, batch)
+        mean = loss.total * factor
+        torch.autograd.backward(mean)
+        return mean.detach()
+
+    if learning.captured:
+        graph = Captured(compute, list(model.parameters()), device)
+        return lambda batch: graph(batch, 1 / batch.count)
+    return lambda batch: compute(batch.to(device), 1 / batch.count)
+
+
+def by_hand(learning: Learning, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
     """An update in the fewest lines, by a batch that waits in memory."""
-    model, optimizer, device = learning.model.train(), learning.optimizer, learning.device
-    batch = task.collate(examples, np.arange(len(examples)))
-    ready = batch.pin() if device.type == "cuda" else batch
+    model, optimizer = learning.model, learning.optimizer
+    batch = learning.stream.largest()
+    assert batch is not None
+    ready = batch.pin() if learning.device.type == "cuda" else batch
 
     def update() -> None:
         optimizer.zero_grad(set_to_none=True)
-        with precise("auto", device):
-            loss = task.loss(model, ready.to(device))
-        torch.autograd.backward(loss.total / loss.count)
+        compute(ready)
         if clip:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()

@@ -14,7 +14,7 @@ from typing import Final
 import torch
 
 SAMPLE: Final = 0.02
-"""Seconds that a sample on a GPU should last, so that the processor can run ahead of it as in training."""
+"""Seconds that a sample on a GPU should last where its calls are not given, so that the processor can run ahead."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,24 @@ class Contender:
 
 
 def time_in_turn(
-    contenders: Mapping[str, Contender], *, rounds: int, device: torch.device, rest: float = 0.0
+    contenders: Mapping[str, Contender],
+    *,
+    rounds: int,
+    device: torch.device,
+    rest: float = 0.0,
+    calls: int | None = None,
 ) -> dict[str, float]:
-    """The median seconds of a call of each, after one call of each that does not count; `rest` seconds before each."""
+    """The median seconds of a call of each, after one call of each that does not count; `rest` seconds before each.
+
+    A sample is so many `calls`, one after the other; on a GPU nobody waits for it between them.
+    """
     on_gpu = device.type == "cuda"
     clock = _gpu_seconds if on_gpu else _seconds
-    calls: dict[str, int] = {}
+    each: dict[str, int] = {}
     for name, contender in contenders.items():
         first = clock(contender.run, 1)
-        calls[name] = max(1, min(10, math.ceil(SAMPLE / first))) if on_gpu else 1
+        lasting = max(1, min(10, math.ceil(SAMPLE / first))) if on_gpu else 1
+        each[name] = calls or lasting
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     with _no_collection():
         for number in range(rounds):
@@ -43,7 +52,7 @@ def time_in_turn(
             for name, contender in order:
                 if number % contender.every == 0:
                     time.sleep(rest)
-                    samples[name].append(clock(contender.run, calls[name]))
+                    samples[name].append(clock(contender.run, each[name]))
     return {name: statistics.median(values) for name, values in samples.items()}
 
 

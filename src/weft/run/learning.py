@@ -86,7 +86,7 @@ class Learning:
                 label_smoothing=settings.label_smoothing,
                 precision=settings.precision,
                 scaling=self.scaling,
-                captured=isinstance(self.stream.batches, PackedBatches) and settings.compile is not False,
+                captured=self.captured,
                 accumulate=settings.accumulate,
                 start=self.number,
                 largest=largest,
@@ -95,6 +95,11 @@ class Learning:
             ):
                 self.number = step.number
                 yield step
+
+    @property
+    def captured(self) -> bool:
+        """Whether updates run from CUDA graphs: batches of a few shapes do, where the settings allow it."""
+        return isinstance(self.stream.batches, PackedBatches) and self.settings.compile is not False
 
     def observe(self, score: float) -> None:
         """The score of a validation, for a schedule that goes by it."""
