@@ -7,8 +7,10 @@ import os
 import shlex
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+import torch
 from safetensors import SafetensorError
 
 import weft as package
@@ -33,6 +35,28 @@ DATA = {"classify": "labelled", "tag": "tagged", "translate": "pairs", "lm": "te
 
 class Crash(Exception):
     """The process came to an unforeseen end."""
+
+
+class Heard(NamedTuple):
+    """The number of an update, the rows that its batches were made of, and their loss."""
+
+    number: int
+    rows: list[list[int]]
+    loss: float
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """All updates that any journal hears of."""
+    write, steps = Journal.write, []
+
+    def hear(journal, event):
+        if isinstance(event, Step):
+            steps.append(Heard(event.number, [origin.rows.tolist() for origin in event.origins], event.loss))
+        write(journal, event)
+
+    monkeypatch.setattr(Journal, "write", hear)
+    return steps
 
 
 @pytest.fixture
@@ -91,6 +115,22 @@ def test_a_broken_run_ends_as_the_unbroken_one(name, config, at_update, tmp_path
     train(config(name), tmp_path / "broken", resume=True)
     assert outcome(tmp_path / "broken") == outcome(tmp_path / "whole")
     assert [path.name for path in (tmp_path / "broken" / "checkpoints").iterdir()] == ["11"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")
+@pytest.mark.parametrize("name", ["classify", "translate", "transformer"])
+def test_on_a_gpu_a_broken_run_reads_the_same_data_and_learns_the_same(name, heard, config, at_update, tmp_path):
+    train(config(name, device="cuda"), tmp_path / "whole")
+    whole = {step.number: step for step in heard}
+    heard.clear()
+    at_update(8, crash)
+    with pytest.raises(Crash):
+        train(config(name, device="cuda"), tmp_path / "broken", resume=True)
+    train(config(name, device="cuda"), tmp_path / "broken", resume=True)
+    assert {step.number for step in heard} == whole.keys()
+    for step in heard:
+        assert step.rows == whole[step.number].rows
+        assert step.loss == pytest.approx(whole[step.number].loss, rel=0.01)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -147,7 +147,7 @@ def test_bad_lines_in_evaluation_are_counted_on_request(files, tmp_path):
     path = tmp_path / "test.tsv"
     path.write_text("one\tun\nbroken\ntwo\tdeux\n", encoding="utf-8")
     found = run.evaluate(str(path), skip_bad_lines=True)
-    assert found.details["skipped"].startswith("1 bad lines")
+    assert found.details["skipped"].startswith("1 bad line,")
     assert f"{path}:2" in found.details["skipped"]
 
 

@@ -73,7 +73,7 @@ def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterato
     for chunk in chunks(records, CHUNK):
         yield from model.score(chunk)
     if bad.count:
-        note(f"skipped {bad.count:,} bad lines, the first: {bad.first}")
+        note(f"skipped {bad}")
 
 
 def show(found: Scored) -> None:

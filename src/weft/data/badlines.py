@@ -30,6 +30,9 @@ class BadLines:
             # Its traceback would keep the reader's frames, and with them the open file, alive.
             self.first = error.with_traceback(None)
 
+    def __str__(self) -> str:
+        return f"{self.count:,} bad line{'' if self.count == 1 else 's'}, the first: {self.first}"
+
 
 def at_least_one(records: Iterator[Record], name: str, bad: BadLines) -> Iterator[Record]:
     """The records of the file `name`, which must have some."""

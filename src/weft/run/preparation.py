@@ -106,7 +106,7 @@ class Reader:
 
 def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
     if bad.count:
-        yield f"skipped {bad.count:,} bad lines of {path}, the first: {bad.first}"
+        yield f"{path}: skipped {bad}"
     if bad.empty:
         yield f"left out {bad.empty:,} pairs of {path} with an empty side"
 

@@ -88,7 +88,7 @@ class Run:
         examples = encode(self.task, records, self.task.limit(training=False), running=running)
         found = evaluate(self.task, self.model, examples, decode=self.decode(options))
         if bad.count:
-            found.details["skipped"] = f"{bad.count:,} bad lines, the first: {bad.first}"
+            found.details["skipped"] = str(bad)
         return found
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
