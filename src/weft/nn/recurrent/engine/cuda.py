@@ -147,10 +147,11 @@ class _Session:
         """One kernel; step counts from the first of its chunk."""
         widest = self.source.widest[name]
         block = min(128, power_of_two(widest, least=16))
-        grid = (self.directions * self.batch, -(-widest // block))
+        # Kernels read the batch from the grid: as a constant of theirs it would have them compiled for every size.
+        grid = (self.batch, -(-widest // block), self.directions)
         fixed = [self.buffers[_with_parity(argument, parity)] for argument in self.source.arguments[name]]
         getattr(self.module, name)[grid](
-            self.table, self.buffers["lengths"], *fixed, step, B=self.batch, LENGTHS=self.lengths, KEEP=self.keep,
+            self.table, self.buffers["lengths"], *fixed, step, LENGTHS=self.lengths, KEEP=self.keep,
             PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype), START=_triton_type(self.starts),
             BLOCK=block, num_warps=max(1, block // 32),
         )  # fmt: skip

@@ -36,14 +36,15 @@ class Kernel:
         """The whole function."""
         self.source.arguments[self.name] = list(self.fixed)
         self.source.widest[self.name] = max(self.widths, default=1)
-        options = ("B", "LENGTHS", "KEEP", "PREFETCH", "DTYPE", "START", "BLOCK")
+        options = ("LENGTHS", "KEEP", "PREFETCH", "DTYPE", "START", "BLOCK")
         arguments = ["table", "lengths", *self.fixed, "j", *(f"{option}: tl.constexpr" for option in options)]
         onward = "(reverse == 0)" if self.state_from == "state" else "(reverse > 0)"
         head = [
             '@triton.jit(do_not_specialize=["j"])',
             f"def {self.name}({', '.join(arguments)}):",
-            "    r, c = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)",
-            "    d, b = r // B, r % B",
+            "    b, d, B = tl.program_id(0).to(tl.int64), tl.program_id(2), tl.num_programs(0)",
+            "    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)",
+            "    r = d * B + b",
             f"    slots = table + {HEADER} + d * SLOTS",
             "    batch, time, s, reverse = tl.load(table), tl.load(table + 1), tl.load(table + 2) + j, tl.load(slots)",
             *(f"    {line}" for line in self.addresses.values()),
