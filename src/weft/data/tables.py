@@ -9,13 +9,16 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from weft.data.badlines import BadLines
 from weft.data.sources import lines, suffix
 from weft.errors import DataError, did_you_mean
 
 Names: TypeAlias = tuple[str, str]
+
+SETTINGS: Final = ("source", "target", "text", "label")
+"""Settings under `data` that name a column, and what they say by default."""
 
 
 class Row(NamedTuple):
@@ -69,8 +72,11 @@ def _find_columns(cells: list[str], names: Names, *, header: bool, place: str) -
     for name, count in zip(names, counts, strict=True):
         if count != 1:
             what = f'no column "{name}" in the header' if count == 0 else f'two columns "{name}" in the header'
+            others = [cell.strip()[:40] for cell in cells[:20] if cell.strip().casefold() not in names]
             shown = ", ".join(cell.strip()[:40] for cell in cells[:20])
             cure = f"its columns are: {shown}; a file without a header has {' and '.join(names)} in this order"
+            if count == 0 and name in SETTINGS and others:
+                cure = f"its columns are: {shown}; say which is meant, as in data.{name}={others[0]}"
             raise DataError(what, where=place, cure=cure)
     first, second = (columns.index(name.casefold()) for name in names)
     return first, second
