@@ -78,10 +78,11 @@ static void pack(const float *b, long down, long across, long depth, long width,
     }
 }
 
-/* Rows of c over one or two panels. A sum waits for the one before it: eight of them at a time keep the units busy. */
+/* Rows of c, each at an address of its own, over one or two panels. A sum waits for the one before it: eight of them at a
+   time keep the units busy. */
 static inline __attribute__((always_inline)) void tile(
     const int rows, const int panels, const float *const *a, const float *panel, long depth, const float *bias,
-    float *c, long stride) {
+    float *const *c) {
     vec sum[TILE_ROWS][4];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
@@ -100,42 +101,62 @@ static inline __attribute__((always_inline)) void tile(
         }
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2 * panels; j++) *(vec *)(c + i * stride + j * LANES) = sum[i][j];
+        for (int j = 0; j < 2 * panels; j++) *(vec *)(c[i] + j * LANES) = sum[i][j];
 }
 
-/* c (rows x padded(width), rows `stride` apart) = a (rows pointers to depth numbers) @ packed + bias (padded, or none).
-   Rows are shared out evenly, and a row or two take panels in pairs: a tile of few sums takes as long as one of eight. */
-static void product_into(
-    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *c,
-    long stride) {
+/* The tile of so many rows, over one panel. */
+static inline __attribute__((always_inline)) void tile_of(
+    long rows, const float *const *a, const float *panel, long depth, const float *bias, float *const *c) {
+    switch (rows) {
+        case 1: tile(1, 1, a, panel, depth, bias, c); break;
+        case 2: tile(2, 1, a, panel, depth, bias, c); break;
+        case 3: tile(3, 1, a, panel, depth, bias, c); break;
+        case 4: tile(4, 1, a, panel, depth, bias, c); break;
+#if TILE_ROWS > 4
+        case 5: tile(5, 1, a, panel, depth, bias, c); break;
+        case 6: tile(6, 1, a, panel, depth, bias, c); break;
+#endif
+#if TILE_ROWS > 6
+        case 7: tile(7, 1, a, panel, depth, bias, c); break;
+        case 8: tile(8, 1, a, panel, depth, bias, c); break;
+#endif
+    }
+}
+
+/* c = a (rows pointers to depth numbers) @ packed + bias (padded, or none); c has rows of padded(width), those at `to`
+   or, without it, from c on, `stride` apart. Rows are shared out evenly, and a row or two take panels in pairs: a tile of
+   few sums takes as long as one of eight. */
+static inline __attribute__((always_inline)) void product_over(
+    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *const *to,
+    float *c, long stride) {
     const long tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    float *at[TILE_ROWS];
     long n = 0;
     for (; (rows == 1 || rows == 2) && n + PANEL < width; n += 2 * PANEL) {
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
+        for (long r = 0; r < rows; r++) at[r] = (to ? to[r] : c + r * stride) + n;
         if (rows == 1)
-            tile(1, 2, a, panel, depth, add, c + n, stride);
+            tile(1, 2, a, panel, depth, add, at);
         else
-            tile(2, 2, a, panel, depth, add, c + n, stride);
+            tile(2, 2, a, panel, depth, add, at);
     }
     for (; n < width; n += PANEL) {
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
         for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
             end = rows * (k + 1) / tiles;
-            float *to = c + i * stride + n;
-            switch (end - i) {
-                case 1: tile(1, 1, a + i, panel, depth, add, to, stride); break;
-                case 2: tile(2, 1, a + i, panel, depth, add, to, stride); break;
-                case 3: tile(3, 1, a + i, panel, depth, add, to, stride); break;
-                case 4: tile(4, 1, a + i, panel, depth, add, to, stride); break;
-#if TILE_ROWS > 4
-                case 5: tile(5, 1, a + i, panel, depth, add, to, stride); break;
-                case 6: tile(6, 1, a + i, panel, depth, add, to, stride); break;
-#endif
-#if TILE_ROWS > 6
-                case 7: tile(7, 1, a + i, panel, depth, add, to, stride); break;
-                case 8: tile(8, 1, a + i, panel, depth, add, to, stride); break;
-#endif
-            }
+            for (long r = i; r < end; r++) at[r - i] = (to ? to[r] : c + r * stride) + n;
+            tile_of(end - i, a + i, panel, depth, add, at);
         }
     }
+}
+
+static void product_into(
+    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *c,
+    long stride) {
+    product_over(rows, a, packed, depth, width, bias, 0, c, stride);
+}
+
+static void product_at(
+    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *const *to) {
+    product_over(rows, a, packed, depth, width, bias, to, 0, 0);
 }

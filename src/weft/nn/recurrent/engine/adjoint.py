@@ -100,6 +100,12 @@ def pure_state(program: Program, row: Row) -> int | None:
     return leaf.place
 
 
+def left_states(program: Program) -> list[int]:
+    """The states that are the left side of a product as they are."""
+    found = {pure_state(program, product.left) for product in program.products}
+    return sorted(state for state in found if state is not None)
+
+
 def _accumulate(program: Program) -> dict[Expr, Expr]:
     """The gradient of every expression of the forward step that gets one."""
     build = program.build

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from weft.nn.native.compiler import read_source
-from weft.nn.recurrent.engine.adjoint import Adjoint, pure_state
+from weft.nn.recurrent.engine.adjoint import Adjoint, left_states, pure_state
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Layout, Store
 from weft.nn.recurrent.engine.operations import OPERATIONS
@@ -24,6 +24,11 @@ class CSource:
     def __init__(self, program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> None:
         self.program, self.adjoint, self.layout = program, adjoint, layout
         self.biased = biased
+        self.befores = {f"before{i}": i for i in left_states(program)}
+        """The states that the gradients of weights are made from, as they were before each step."""
+        self.summed = {f"grad_hoisted{k}": f"sum_hoisted{k}" for k in biased}
+        self.columns = layout.columns | {f"sum_hoisted{k}": program.hoisted[k] for k in biased}
+        self.columns |= {slot: program.state[i] for slot, i in self.befores.items()}
         self.sizes: list[int] = []
         states, products = range(len(program.state)), range(len(program.products))
         hoisted = [f"hoisted{k}" for k in range(len(program.hoisted))]
@@ -40,11 +45,14 @@ class CSource:
         self.backward_slots = [
             *starts, *histories, *vectors, *weights, *saved,
             *(f"grad_emitted{k}" for k in range(len(program.emitted))), *(f"grad_final{i}" for i in states),
-            *(f"grad_{name}" for name in hoisted),
+            *(f"grad_{name}" for name in hoisted), *(f"sum_hoisted{k}" for k in biased),
+            *self.befores,
             *(f"grad_product{p}" for p in products if p not in layout.product_alias),
             *(f"grad_vector{v}" for v in range(len(layout.vectors))), *(f"lefts{p}" for p in adjoint.left),
             *(f"grad_start{i}" for i in states),
         ]  # fmt: skip
+        self.sums = [slot for slot in self.backward_slots if slot.startswith(("sum_hoisted", "grad_vector"))]
+        """What is added up over all steps, by each block for itself."""
 
     @cached_property
     def text(self) -> str:
@@ -77,7 +85,7 @@ class CSource:
             lines += self._rows(stores)
         lines += ["    }"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i], last = call->length[b];"]
-        lines += ["        const long at = call->base[b] + (reverse ? 0 : last - 1);"]
+        lines += ["        const long at = b * T + (reverse ? 0 : last - 1);"]
         lines += self._zero_past_end(slot for slot in self.forward_slots if slot.startswith(("history", "emitted")))
         for state, width in enumerate(program.state):
             w = self._size(width)
@@ -92,6 +100,9 @@ class CSource:
         scratch += [(f"behind{i}", width) for i, width in enumerate(program.state)]
         scratch += [(f"grad_left{p}", product.depth) for p, product in enumerate(program.products)]
         lines += self._scratch(scratch)
+        for slot in self.sums:
+            w = self._size(self.columns[slot])
+            lines += [f"    memset({slot} + block * {w}, 0, sizeof(float) * {w});"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i];"]
         for state, width in enumerate(program.state):
             w = self._size(width)
@@ -107,6 +118,10 @@ class CSource:
                 if adjoint.stages[number] == stage:
                     lines += self._product_backward(number)
             lines += self._rows(stores)
+        for slot, state in self.befores.items():
+            w = self._size(program.state[state])
+            source = f"s ? history{state} + before * {w} : start{state} + b * {w}"
+            lines += self._each_row(f"memcpy({slot} + at * {w}, {source}, sizeof(float) * {w});")
         for state in range(len(program.state)):
             lines += [f"        {{ float *swap = carry{state}; carry{state} = behind{state}; behind{state} = swap; }}"]
         lines += [
@@ -119,16 +134,17 @@ class CSource:
             lines += [
                 f"        memcpy(grad_start{state} + b * {w}, behind{state} + i * padded({w}), sizeof(float) * {w});"
             ]
-        made = ("grad_hoisted", "grad_product", "grad_vector", "lefts")
+        made = ("grad_hoisted", "grad_product", "before", "lefts")
         lines += self._zero_past_end(slot for slot in self.backward_slots if slot.startswith(made))
         return [*lines, "    }", *self._tail("backward", self.backward_slots, transposed=True)]
 
     def _zero_past_end(self, slots: Iterable[str]) -> list[str]:
-        return [
-            f"        if (T) memset({slot} + (call->base[b] + last) * {w}, 0, sizeof(float) * (T - last) * {w});"
-            for slot in slots
-            for w in [self._size(self.layout.columns[slot])]
-        ]
+        lines = []
+        for slot in slots:
+            w = self._size(self.columns[slot])
+            first, room = ("b * T", "T") if _is_seen(slot) else ("call->base[b]", "call->room[b]")
+            lines += [f"        memset({slot} + ({first} + last) * {w}, 0, sizeof(float) * ({room} - last) * {w});"]
+        return lines
 
     def _head(self, name: str, slots: list[str]) -> list[str]:
         lines = [f"static void {name}_block(const call_t *call, long direction, long block) {{"]
@@ -158,8 +174,8 @@ class CSource:
         lines += [f"        {name}_block(call, task / call->blocks, task % call->blocks);", "}", ""]
         lines += [f"void {name}(float *const *tensors, const long *n, const long *strides, const long *length,"]
         lines += [
-            "    const long *order, const long *base, const char *reverse, long directions, long batch, long time,",
-            "    long blocks, long threads, parallel_t parallel) {",
+            "    const long *order, const long *base, const long *room, const char *reverse, long directions,",
+            "    long batch, long time, long blocks, long threads, parallel_t parallel) {",
         ]
         lines += [f"    float **packed = calloc(directions * {2 * len(products)} + 1, sizeof(float *));"]
         lines += ["    for (long d = 0; d < directions; d++) {"]
@@ -185,7 +201,8 @@ class CSource:
         lines += [
             "    }",
             "    const long tasks = directions * blocks;",
-            "    call_t call = {tensors, n, length, order, base, reverse, packed, batch, time, blocks, tasks, 0};",
+            "    call_t call = {",
+            "        tensors, n, length, order, base, room, reverse, packed, batch, time, blocks, tasks, 0};",
         ]
         lines += [f"    spread(&call, {name}_worker, threads, parallel);"]
         lines += [
@@ -226,9 +243,10 @@ class CSource:
     def _each_row(self, *body: str) -> list[str]:
         return [
             "        for (long i = 0; i < active; i++) {",
-            "            const long b = rows[i], at = call->base[b] + (reverse ? call->length[b] - 1 - s : s);",
-            "            const long before = reverse ? at + 1 : at - 1;",
-            "            (void)at; (void)before;",
+            "            const long b = rows[i], step = reverse ? call->length[b] - 1 - s : s;",
+            "            const long at = call->base[b] + step, seen = b * T + step;",
+            "            const long before = reverse ? seen + 1 : seen - 1;",
+            "            (void)at; (void)seen; (void)before;",
             *(f"            {line}" for line in body),
             "        }",
         ]
@@ -244,8 +262,10 @@ class CSource:
             for expr in closure(store.expr for store in mine):
                 names[expr] = self._value(expr, names, pointers, loops)
             for store in mine:
-                row = self._pointer(store.buffer, pointers)
-                loops += [f"    {row}[{self._column(store.offset)}] = {names[store.expr]};"]
+                sign = "+=" if store.buffer in self.sums else "="
+                loops += [f"    {self._place(store, store.buffer, pointers)} {sign} {names[store.expr]};"]
+                if store.buffer in self.summed:
+                    loops += [f"    {self._place(store, self.summed[store.buffer], pointers)} += {names[store.expr]};"]
             loops += ["}"]
         return self._each_row(*pointers.values(), *loops) if stores else []
 
@@ -273,6 +293,9 @@ class CSource:
         lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]
         return name
 
+    def _place(self, store: Store, buffer: str, pointers: dict[str, str]) -> str:
+        return f"{self._pointer(buffer, pointers)}[{self._column(store.offset)}]"
+
     def _column(self, offset: int) -> str:
         return "j" if offset == 0 else f"j + {self._size(offset)}"
 
@@ -285,11 +308,11 @@ class CSource:
             w = self._size(self.program.state[int(number)])
             place = f"s ? history{number} + before * {w} : start{number} + b * {w}"
         elif kind == "after":
-            place = f"history{number} + at * {self._size(self.program.state[int(number)])}"
+            place = f"history{number} + seen * {self._size(self.program.state[int(number)])}"
         elif kind == "vector":
             place = buffer
         elif kind in ("kept", "saved"):  # where nothing is to be kept, one row takes it all
-            place = f"{buffer} ? {buffer} + at * {self._size(self.layout.columns[buffer])} : unsaved"
+            place = f"{buffer} ? {buffer} + at * {self._size(self.columns[buffer])} : unsaved"
         elif kind == "product":
             place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].width)})"
         elif kind == "grad_left":
@@ -301,6 +324,12 @@ class CSource:
         elif kind == "left":
             place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].depth)})"
         else:
-            place = f"{buffer} + at * {self._size(self.layout.columns[buffer])}"
+            index = "block" if buffer in self.sums else "seen" if _is_seen(buffer) else "at"
+            place = f"{buffer} + {index} * {self._size(self.columns[buffer])}"
         pointers.setdefault(variable, f"float *const {variable} = {place};")
         return variable
+
+
+def _is_seen(slot: str) -> bool:
+    """Whether a buffer comes from outside or goes there: it has room for T steps of every row."""
+    return slot.startswith(("history", "emitted", "grad_emitted"))

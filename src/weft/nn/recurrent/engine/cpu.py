@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,20 +32,25 @@ class CPUBackend:
 
     def forward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None:
         """Fill histories, emitted values, last states and, where there is room for it, what is saved."""
-        self._call(self._forward, self.source.forward_slots, tensors, steps, reverse)
+        tables = _tables(steps, len(tensors[0]["hoisted0"]))
+        self._call(self._forward, self.source.forward_slots, tensors, steps, tables, reverse)
 
     def backward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None:
-        """Fill the gradients of hoisted values, products, vectors and first states, and the left sides."""
-        self._call(self._backward, self.source.backward_slots, tensors, steps, reverse)
+        """Fill the gradients of hoisted values, products, vectors and first states, and the left sides.
+
+        Adds to the tensors: the states before each step that are left sides, and what each block has summed.
+        """
+        rows, blocks = len(tensors[0]["grad_hoisted0"]), _blocks(steps.batch, len(tensors))
+        for mine in tensors:
+            room = dict.fromkeys(self.source.befores, rows) | dict.fromkeys(self.source.sums, blocks)
+            columns, like = self.source.columns, mine["grad_hoisted0"]
+            mine |= {slot: like.new_empty(count, columns[slot]) for slot, count in room.items()}
+        self._call(self._backward, self.source.backward_slots, tensors, steps, _tables(steps, rows), reverse)
 
     def _call(
-        self, function: Any, slots: list[str], tensors: list[dict[str, Tensor]], steps: Steps,
+        self, function: Any, slots: list[str], tensors: list[dict[str, Tensor]], steps: Steps, tables: Tables,
         reverse: list[bool],
     ) -> None:  # fmt: skip
-        batch, threads = steps.batch, torch.get_num_threads()
-        lengths = torch.full((batch,), steps.time) if steps.lengths is None else steps.lengths.contiguous()
-        order = torch.arange(batch) if steps.lengths is None else lengths.argsort(descending=True)
-        base = steps.base(lengths.device)
         # Weights are packed from any layout; everything else must be contiguous.
         alive = [
             {
@@ -56,11 +62,42 @@ class CPUBackend:
         ]
         pointers = [own[slot].data_ptr() if slot in own else 0 for own in alive for slot in slots]
         strides = [stride for own in alive for p in range(self.products) for stride in own[f"weight{p}"].stride()]
-        # With two directions a thread may take one of them whole.
-        share = max(1, threads // len(tensors))
-        blocks = max(1, min(batch, max(share, -(-batch // MOST_ROWS // share) * share)))
+        sizes = (len(tensors), steps.batch, steps.time, _blocks(steps.batch, len(tensors)), torch.get_num_threads())
         function(
             (ctypes.c_void_p * len(pointers))(*pointers), self._sizes, (ctypes.c_long * (len(strides) + 1))(*strides),
-            *(ctypes.c_void_p(table.data_ptr()) for table in (lengths, order, base)), bytes(reverse),
-            *(ctypes.c_long(number) for number in (len(tensors), batch, steps.time, blocks, threads)), parallel(),
+            *(ctypes.c_void_p(table.data_ptr()) for table in tables), bytes(reverse),
+            *map(ctypes.c_long, sizes), parallel(),
         )  # fmt: skip
+
+
+def _blocks(batch: int, directions: int) -> int:
+    """Into how many blocks rows are shared out. With two directions a thread may take one of them whole."""
+    share = max(1, torch.get_num_threads() // directions)
+    return max(1, min(batch, max(share, -(-batch // MOST_ROWS // share) * share)))
+
+
+class Tables(NamedTuple):
+    """Of each row of the batch (B,): its steps; which it is, the longest first; where its steps begin, how many fit."""
+
+    lengths: Tensor
+    order: Tensor
+    base: Tensor
+    room: Tensor
+
+
+def _tables(steps: Steps, rows: int) -> Tables:
+    """rows: what buffers that are not seen outside have room for, all B * T steps or the real ones only."""
+    full = _full_tables(steps.batch, steps.time)
+    if steps.lengths is None:
+        return full
+    lengths = steps.lengths.contiguous()
+    order = lengths.argsort(descending=True)
+    if rows < steps.batch * steps.time:
+        return Tables(lengths, order, lengths.cumsum(0) - lengths, lengths)
+    return Tables(lengths, order, full.base, full.room)
+
+
+@lru_cache(64)
+def _full_tables(batch: int, time: int) -> Tables:
+    steps, rows = torch.full((batch,), time, device="cpu"), torch.arange(batch, device="cpu")
+    return Tables(steps, rows, rows * time, steps)

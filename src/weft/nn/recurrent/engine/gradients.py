@@ -23,8 +23,9 @@ def input_gradients(plan: Kernels, tensors: dict[str, Tensor], steps: Steps, *, 
             found = constants.get(number)
             gradients.append(torch.zeros_like(tensors[name]) if found is None else found.to(tensors[name].dtype))
         elif name.startswith("shift"):
-            given, hoisted = tensors[name], tensors[f"grad_hoisted{name.removeprefix('shift')}"]
-            gradients.append(_over_steps(hoisted).to(given.dtype))
+            hoisted = name.replace("shift", "hoisted")
+            summed = tensors.get(f"sum_{hoisted}", tensors[f"grad_{hoisted}"])
+            gradients.append(_over_steps(summed).to(tensors[name].dtype))
         else:
             gradients.append(tensors[f"grad_{name}"])
     return gradients
@@ -34,7 +35,6 @@ def _constant_gradients(
     plan: Kernels, tensors: dict[str, Tensor], steps: Steps, *, backwards: bool
 ) -> dict[int, Tensor]:
     program, layout = plan.program, plan.layout
-    before: dict[int, Tensor] = {}
     constants: dict[int, Tensor] = {}
 
     def add(constant: int, gradient: Tensor) -> None:
@@ -50,9 +50,11 @@ def _constant_gradients(
         if state is None:
             left = tensors[f"lefts{number}"]
         else:
-            if state not in before:
-                before[state] = shift(tensors[f"history{state}"], tensors[f"start{state}"], steps, backwards=backwards)
-            left = before[state]
+            if f"before{state}" not in tensors:
+                tensors[f"before{state}"] = shift(
+                    tensors[f"history{state}"], tensors[f"start{state}"], steps, backwards=backwards
+                )
+            left = tensors[f"before{state}"]
         add(product.weight, (gradient.t() @ left).t())
         if product.bias is not None:
             add(product.bias, _over_steps(gradient))
@@ -79,7 +81,7 @@ def _over_steps(gradient: Tensor) -> Tensor:
 def shift(history: Tensor, start: Tensor, steps: Steps, *, backwards: bool) -> Tensor:
     """The state before each step (N, n), from that after each step and the first one."""
     before = torch.empty_like(history)
-    base = first = steps.base(history.device)
+    first = base = steps.base(history.device)
     if backwards:
         before[:-1] = history[1:]
         before[-1:] = 0  # past the end of the last row, unless that is replaced here
@@ -88,9 +90,6 @@ def shift(history: Tensor, start: Tensor, steps: Steps, *, backwards: bool) -> T
         before[1:] = history[:-1]
     if steps.lengths is None:
         before[first] = start.to(before.dtype)
-    elif steps.time:  # a row of no steps has room, so that what is written there does no harm
+    else:  # what is written where a row of no steps would be does no harm
         before[torch.maximum(first, base)] = start.to(before.dtype)
-    else:
-        real = steps.lengths > 0
-        before[first[real]] = start[real].to(before.dtype)
     return before

@@ -26,20 +26,15 @@ Writing over an input is what saves memory, and what a compiler that reorders op
 
 
 class Steps(NamedTuple):
-    """Which rows of a buffer belong to which row of the batch.
-
-    time is T where every row of the batch has T rows of a buffer, used or not; 0 where each has as many as it is long.
-    """
+    """How many steps each row of the batch has: its own of `lengths`, else all T of `time`."""
 
     batch: int
     time: int
     lengths: Tensor | None
 
     def base(self, device: torch.device) -> Tensor:
-        """The first row of each (B,)."""
-        if self.time or self.lengths is None:
-            return torch.arange(self.batch, device=device) * self.time
-        return self.lengths.cumsum(0) - self.lengths
+        """The first step of each (B,), in a buffer of all B * T."""
+        return torch.arange(self.batch, device=device) * self.time
 
 
 class Backend(Protocol):

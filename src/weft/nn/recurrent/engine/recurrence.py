@@ -1,7 +1,7 @@
 """The loop over time as two operators of torch, forward and backward.
 
 As operators they are opaque to torch.compile, which keeps them in its graph, and to autograd, which is told the
-gradients. Everything around the loop (the products over all time steps) stays ordinary torch code.
+gradients. Everything around the loop stays torch code that autograd sees through (products.py has the one exception).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _forward(
     outputs: list[Tensor] = []
     kept: list[Tensor] = []
     for mine in tensors:
-        made = _empty_outputs(plan, mine, keep)
+        made = _empty_outputs(plan, mine, keep, mine["start0"].shape[0] * time)
         outputs += made.values()
         if keep == IN_PLACE:
             mine |= {f"kept{number}": mine[f"hoisted{number}"] for number in plan.layout.overwritten}
@@ -60,9 +60,18 @@ def _forward(
 
 
 def _backward(
-    gradients: list[Tensor], kept: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool]
+    gradients: list[Tensor],
+    kept: list[Tensor],
+    lengths: Tensor | None,
+    time: int,
+    kernels: int,
+    reverse: list[bool],
+    rows: int,
 ) -> list[Tensor]:
-    """Gradients of emitted values and last states, and what was kept, by direction -> the gradients of the inputs."""
+    """Gradients of emitted values and last states, and what was kept, by direction -> the gradients of the inputs.
+
+    rows is the number of steps that hoisted values have.
+    """
     plan = KERNELS[kernels]
     tensors = plan.kept_by_name(kept)
     share = len(gradients) // len(reverse)
@@ -71,7 +80,7 @@ def _backward(
         names += [f"grad_final{number}" for number in range(len(plan.program.state))]
         given = gradients[direction * share : (direction + 1) * share]
         mine |= {name: gradient.contiguous() for name, gradient in zip(names, given, strict=True)}
-        mine |= _empty_gradients(plan, mine)
+        mine |= _empty_gradients(plan, mine, rows)
     steps = Steps(tensors[0]["start0"].shape[0], time, lengths)
     plan.backend(kept[0]).backward(tensors, steps, reverse)
     return [
@@ -94,7 +103,8 @@ def _(
     inputs: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
 ) -> list[Tensor]:
     plan = KERNELS[kernels]
-    return [made for mine in plan.inputs_by_name(inputs) for made in _empty_outputs(plan, mine, keep).values()]
+    rows = inputs[0].shape[0]
+    return [made for mine in plan.inputs_by_name(inputs) for made in _empty_outputs(plan, mine, keep, rows).values()]
 
 
 @torch.library.custom_op("weft::recurrence_backward", mutates_args=())
@@ -102,7 +112,8 @@ def recurrence_backward(
     gradients: list[Tensor], kept: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool]
 ) -> list[Tensor]:
     """The backward pass for torch.compile."""
-    return _backward(gradients, kept, lengths, time, kernels, reverse)
+    rows = KERNELS[kernels].kept_by_name(kept)[0]["history0"].shape[0]
+    return _backward(gradients, kept, lengths, time, kernels, reverse, rows)
 
 
 @recurrence_backward.register_fake
@@ -172,11 +183,12 @@ class _Recurrence(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         outputs, kept = _forward(list(inputs), lengths, time, kernels, reverse, keep)
         _remember(ctx, kept, lengths, time, kernels, reverse, keep)
+        ctx.rows = inputs[0].size(0)
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
-        given, saved, *rest = _arguments(ctx, gradients)
+        given, saved, *rest = *_arguments(ctx, gradients), ctx.rows
         if torch.is_grad_enabled():
             results = _RecurrenceBackward.apply(len(given), rest, *given, *saved)  # type: ignore[no-untyped-call]
         else:
@@ -194,18 +206,19 @@ class _RecurrenceBackward(torch.autograd.Function):
     backward = staticmethod(_refuse)
 
 
-def _empty_outputs(plan: Kernels, mine: dict[str, Tensor], keep: str) -> dict[str, Tensor]:
-    """What the loop fills, for one direction."""
+def _empty_outputs(plan: Kernels, mine: dict[str, Tensor], keep: str, rows: int) -> dict[str, Tensor]:
+    """What the loop fills, for one direction; histories and emitted values have `rows` steps."""
     like = mine["hoisted0"]
-    return {
-        name: torch.empty_like(mine["start" + name[5:]])
-        if name[:5] == "final"
-        else like.new_empty(like.shape[0], width)
-        for name, width in plan.output_sizes(keep).items()
-    }
+    made = {}
+    for name, width in plan.output_sizes(keep).items():
+        if name.startswith("final"):
+            made[name] = torch.empty_like(mine[name.replace("final", "start")])
+        else:
+            made[name] = like.new_empty(like.shape[0] if name.startswith(("kept", "saved")) else rows, width)
+    return made
 
 
-def _empty_gradients(plan: Kernels, mine: dict[str, Tensor]) -> dict[str, Tensor]:
+def _empty_gradients(plan: Kernels, mine: dict[str, Tensor], rows: int) -> dict[str, Tensor]:
     """What the backward loop fills, for one direction."""
     program, layout, like = plan.program, plan.layout, mine["history0"]
     sizes = {f"grad_hoisted{number}": width for number, width in enumerate(program.hoisted)}
@@ -214,8 +227,9 @@ def _empty_gradients(plan: Kernels, mine: dict[str, Tensor]) -> dict[str, Tensor
             sizes[f"grad_product{number}"] = product.width
         if number in plan.adjoint.left:
             sizes[f"lefts{number}"] = product.depth
-    sizes |= {f"grad_vector{number}": expr.width for number, expr in enumerate(layout.vectors)}
-    buffers = {name: like.new_empty(like.shape[0], width) for name, width in sizes.items()}
+    if like.is_cuda:  # on a CPU the loop adds them up as it goes
+        sizes |= {f"grad_vector{number}": expr.width for number, expr in enumerate(layout.vectors)}
+    buffers = {name: like.new_empty(rows, width) for name, width in sizes.items()}
     return buffers | {
         f"grad_start{number}": torch.empty_like(mine[f"start{number}"]) for number in range(len(program.state))
     }

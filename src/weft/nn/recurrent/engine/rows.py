@@ -15,28 +15,29 @@ WASTE: Final = 0.05
 
 
 class Rows:
-    """x (B, T, I) -> `taken` (N, I): all B * T steps, or the real ones alone (`time` is 0 then)."""
+    """x (B, T, I) -> `taken` (N, I): all B * T steps, or the real ones alone."""
 
     def __init__(self, x: Tensor, lengths: Tensor | None, *, leave_out: bool) -> None:
-        self.batch, self.full = x.size(0), x.size(1)
+        self.batch, self.time = x.size(0), x.size(1)
         self.lengths, self.index = lengths, None
         if leave_out and lengths is not None:
-            real = length_mask(lengths, self.full).flatten().nonzero().squeeze(1)
-            if real.numel() < (1 - WASTE) * self.batch * self.full:
+            real = length_mask(lengths, self.time).flatten().nonzero().squeeze(1)
+            if real.numel() < (1 - WASTE) * self.batch * self.time:
                 self.index = real
         if self.index is None:
-            self.time = self.full
-            self.taken = zero_past_end(x, lengths).reshape(self.batch * self.full, x.size(2))
+            self.taken = zero_past_end(x, lengths).reshape(self.batch * self.time, x.size(2))
         else:
-            self.time = 0
-            self.taken = _take(x.reshape(self.batch * self.full, x.size(2)), self.index)
+            self.taken = self.take(x.reshape(self.batch * self.time, x.size(2)))
 
-    def put_back(self, values: Tensor, *, clean: bool) -> Tensor:
-        """values (N, O), zero past each row's end already if `clean` -> (B, T, O) with zeros past each row's end."""
+    def take(self, values: Tensor) -> Tensor:
+        """values (B * T, O) -> (N, O)."""
+        return values if self.index is None else _take(values, self.index)
+
+    def put_back(self, values: Tensor) -> Tensor:
+        """values (N, O) -> (B, T, O) with zeros past each row's end."""
         if self.index is None:
-            padded = values.view(self.batch, self.full, values.size(1))
-            return padded if clean else zero_past_end(padded, self.lengths)
-        return _put(values, self.index, self.batch * self.full).view(self.batch, self.full, values.size(1))
+            return zero_past_end(values.view(self.batch, self.time, values.size(1)), self.lengths)
+        return _put(values, self.index, self.batch * self.time).view(self.batch, self.time, values.size(1))
 
 
 class _Take(torch.autograd.Function):

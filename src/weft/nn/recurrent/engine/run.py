@@ -19,6 +19,7 @@ from weft.nn.recurrent.engine.known import dtype_of, plan_of
 from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, Steps
 from weft.nn.recurrent.engine.recurrence import recur
 from weft.nn.recurrent.engine.rows import Rows
+from weft.nn.recurrent.lengths import zero_past_end
 from weft.nn.state import State, leaves_of, with_leaves
 
 
@@ -107,8 +108,12 @@ def _run_directions(
         ]
     outputs, finals = [], []
     for (emitted, last), rest, state in zip(results, rests, states, strict=True):
-        output = emitted[0] if split.after is None else split.after(*emitted, *rest)[0]
-        outputs.append(rows.put_back(output, clean=kernels is not None and split.after is None))
+        if split.after is not None:
+            output = rows.put_back(split.after(*(rows.take(value) for value in emitted), *rest)[0])
+        else:
+            output = emitted[0].view(batch, rows.time, emitted[0].size(1))
+            output = output if kernels is not None else zero_past_end(output, lengths)
+        outputs.append(output)
         finals.append(with_leaves(state, last))
     return outputs, finals
 

@@ -9,10 +9,11 @@ static void product(
 typedef struct {
     float *const *tensors; /* per direction, those of its slots */
     const long *n;
-    const long *length, *order, *base; /* of each row of the batch: its steps; its rank; where its steps begin */
+    const long *length, *order; /* of each row of the batch: its steps; its rank */
+    const long *base, *room;    /* where its steps begin in buffers that are not seen outside, and how many fit there */
     const char *reverse;
     float **packed; /* per direction, one for each product, then one padded bias for each */
-    long batch, time, blocks, tasks, next; /* time: the steps that every row has room for, or 0 if just its own */
+    long batch, time, blocks, tasks, next;
 } call_t;
 
 /* Rows k, k + blocks, k + 2 blocks, ... of the order: every block gets long and short rows alike. */

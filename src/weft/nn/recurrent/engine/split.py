@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from weft.nn.recurrent.engine.products import row_product
 from weft.nn.recurrent.engine.torch_operations import POINTWISE
 from weft.nn.recurrent.engine.trace import Batch, Trace, item
 
@@ -136,7 +137,12 @@ def _without_biases(
     wanted += [*others, *biases]
     needed = _ancestors(wanted, lambda node: node.op == "call_function")
     inputs = [trace.x, *trace.parameters.values()]
-    return _extract([node for node in trace.graph.nodes if node in needed], inputs, wanted), tuple(biased)
+    bare = _extract([node for node in trace.graph.nodes if node in needed], inputs, wanted)
+    for node in bare.graph.nodes:
+        if node.target is aten.mm.default:
+            node.target = row_product
+    bare.recompile()
+    return bare, tuple(biased)
 
 
 def is_product(node: fx.Node) -> bool:

@@ -1,0 +1,49 @@
+"""The product before the loop: on a CPU in C of our own, else by torch."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from weft.nn.native.product import addresses, multiply
+
+SMALL: Final = 32768
+"""Numbers of a matrix that a core keeps close whoever multiplies with it: up to there torch is as fast."""
+
+
+def row_product(x: Tensor, weight: Tensor) -> Tensor:
+    """x (N, n) @ weight (n, m) -> (N, m)."""
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.numel() >= SMALL
+    if not ours or torch.compiler.is_compiling():
+        return x @ weight
+    product: Tensor = _RowProduct.apply(x, weight)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _RowProduct(torch.autograd.Function):
+    """What torch does better it does: the gradient of the weight, a sum over all rows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _multiply(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        for_x = for_weight = None
+        if ctx.needs_input_grad[0]:
+            # Nothing of C where a second derivative may follow.
+            for_x = gradient @ weight.t() if torch.is_grad_enabled() else _multiply(gradient, weight.t())
+        if ctx.needs_input_grad[1]:
+            for_weight = x.t() @ gradient if weight.stride(1) == 1 else (gradient.t() @ x).t()
+        return for_x, for_weight
+
+
+def _multiply(x: Tensor, weight: Tensor) -> Tensor:
+    x = x if x.stride(1) == 1 else x.contiguous()
+    product = x.new_empty(x.size(0), weight.size(1))
+    multiply(addresses(x), weight, addresses(product))
+    return product
