@@ -53,7 +53,7 @@ def test_narrower_vectors_give_the_same(flags: list[str], tmp_path: Path, monkey
     source.write_text("\n".join(compiler.read_source("weft.nn.native", name) for name in ("arithmetic.c", "product.c")))
     subprocess.run([*compiler.find_compiler(), *compiler.OPTIONS, *flags, "-o", made, source, "-lm"], check=True)
     library = ctypes.CDLL(str(made))
-    monkeypatch.setattr(product, "_library", lambda: library)
+    monkeypatch.setattr(product, "library", lambda: library)
     assert_all_sizes()
 
 

@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from weft.nn import RNN
-from weft.nn.native import compiler
-from weft.nn.recurrent.engine import products
+from weft.nn.native import compiler, product
 from weft.nn.recurrent.engine.products import row_product
 
 LARGE = 192
@@ -24,14 +23,21 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     except compiler.NoCompiler as reason:
         pytest.skip(str(reason))
     rows: list[int] = []
-    multiply = products.multiply
+    multiply = product.multiply
 
     def counted(left: Tensor, weight: Tensor, to: Tensor) -> None:
         rows.append(left.numel())
         multiply(left, weight, to)
 
-    monkeypatch.setattr(products, "multiply", counted)
+    monkeypatch.setattr(product, "multiply", counted)
     return rows
+
+
+def test_without_a_compiler_torch_multiplies(calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "library", lambda: None)
+    x, weight = torch.randn(5, 256), torch.randn(256, 256)
+    assert torch.equal(row_product(x, weight), x @ weight)
+    assert calls == []
 
 
 @pytest.mark.parametrize("upright", [False, True], ids=["as-stored", "transposed"])

@@ -12,7 +12,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from weft.nn.native.compiler import compile_library, read_source
+from weft.nn.native.compiler import NoCompiler, compile_library, read_source
 from weft.nn.native.threads import parallel
 
 
@@ -26,11 +26,16 @@ def multiply(left: Tensor, weight: Tensor, to: Tensor) -> None:
     """Rows at `left` (N,) of n numbers, each @ weight (n, m), laid out in any way -> rows at `to` (N,) of m numbers."""
     sizes = [left.numel(), *weight.shape, *weight.stride(), torch.get_num_threads()]
     places = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (left, weight, to)]
-    _library().multiply(*places, *map(ctypes.c_long, sizes), parallel())
+    found = library()
+    assert found is not None
+    found.multiply(*places, *map(ctypes.c_long, sizes), parallel())
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    """Raises NoCompiler."""
+def library() -> ctypes.CDLL | None:
+    """The compiled text, or None where there is no compiler."""
     sources = [read_source("weft.nn.native", name) for name in ("arithmetic.c", "product.c")]
-    return compile_library("\n".join(sources))
+    try:
+        return compile_library("\n".join(sources))
+    except NoCompiler:
+        return None

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from weft.nn.native.product import addresses, multiply
+from weft.nn.native import product as native
 
 SMALL: Final = 32768
 """Numbers of a matrix that a core keeps close whoever multiplies with it: up to there torch is as fast."""
@@ -16,7 +16,7 @@ SMALL: Final = 32768
 def row_product(x: Tensor, weight: Tensor) -> Tensor:
     """x (N, n) @ weight (n, m) -> (N, m)."""
     ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.numel() >= SMALL
-    if not ours or torch.compiler.is_compiling():
+    if not ours or torch.compiler.is_compiling() or native.library() is None:
         return x @ weight
     product: Tensor = _RowProduct.apply(x, weight)  # type: ignore[no-untyped-call]
     return product
@@ -45,5 +45,5 @@ class _RowProduct(torch.autograd.Function):
 def _multiply(x: Tensor, weight: Tensor) -> Tensor:
     x = x if x.stride(1) == 1 else x.contiguous()
     product = x.new_empty(x.size(0), weight.size(1))
-    multiply(addresses(x), weight, addresses(product))
+    native.multiply(native.addresses(x), weight, native.addresses(product))
     return product
