@@ -1,5 +1,5 @@
-/* What writing token by token needs on a CPU, for a few rows at a time: products, attention of one query, the likeliest
-   tokens. Follows arithmetic.c. Everything is float32 and row by row; strides count numbers. */
+/* What writing token by token needs on a CPU, for a few rows at a time: products and attention of one query.
+   Follows arithmetic.c. Everything is float32 and row by row; strides count numbers. */
 
 typedef struct job job_t;
 struct job {
@@ -230,56 +230,5 @@ void attend_shared(const float *q, long q_stride, const float *keys, long key_la
     const shared_t s = {q, keys, values, out, mask, each, q_stride, heads, size, width, length, key_lane, key_step,
                         value_lane, value_step, mask_stride, scale};
     job_t job = {shared_lane, lanes, 0, &s};
-    share(&job, threads, parallel);
-}
-
-/* ---- the likeliest tokens of each row ---- */
-
-typedef struct {
-    const float *logits;
-    const long *never, *lengths;
-    float *logs;
-    long *tokens, stride, vocabulary, nevers, best, eos, least;
-} pick_t;
-
-static inline int may_come(const pick_t *p, long n, long token) {
-    int may = token != p->eos || p->lengths[n] > p->least;
-    for (long k = 0; k < p->nevers; k++) may &= p->never[k] != token;
-    return may;
-}
-
-static inline void insert(float *values, long *tokens, long best, float value, long token) {
-    long place = best - 1;
-    for (; place > 0 && values[place - 1] < value; place--)
-        values[place] = values[place - 1], tokens[place] = tokens[place - 1];
-    values[place] = value, tokens[place] = token;
-}
-
-static void pick_row(const job_t *job, long n) {
-    const pick_t *p = job->data;
-    const float *x = p->logits + n * p->stride;
-    float *logs = p->logs + n * p->best;
-    long *tokens = p->tokens + n * p->best;
-    for (long i = 0; i < p->best; i++) logs[i] = -INFINITY, tokens[i] = 0;
-    const float highest = maximum(x, p->vocabulary), base = highest == -INFINITY ? 0.0f : highest;
-    const float norm = base + logf(sum_exponentials(x, base, p->vocabulary, 0));
-    for (long from = 0; from < p->vocabulary; from += LANES) {
-        const long end = from + LANES < p->vocabulary ? from + LANES : p->vocabulary;
-        const float lowest = logs[p->best - 1];
-        int above = 0;
-        for (long i = from; i < end; i++) above |= x[i] > lowest;
-        for (long i = from; above && i < end; i++)
-            if (x[i] > logs[p->best - 1] && may_come(p, n, i)) insert(logs, tokens, p->best, x[i], i);
-    }
-    for (long i = 0; i < p->best; i++) logs[i] = logs[i] == -INFINITY ? -INFINITY : logs[i] - norm;
-}
-
-/* logits (rows x vocabulary), lengths (rows) with the coming token -> the `best` log-probabilities and tokens of a row,
-   descending, without those that may never come and without the end where it is too early. */
-void pick(const float *logits, long rows, long stride, long vocabulary, const long *never, long nevers,
-          const long *lengths, long eos, long least, long best, float *logs, long *tokens, long threads,
-          parallel_t parallel) {
-    const pick_t p = {logits, never, lengths, logs, tokens, stride, vocabulary, nevers, best, eos, least};
-    job_t job = {pick_row, rows, 0, &p};
     share(&job, threads, parallel);
 }

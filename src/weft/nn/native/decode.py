@@ -23,7 +23,7 @@ FEWEST: Final = 4
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
     try:
-        names = ("arithmetic.c", "decode.c", "stack.c")
+        names = ("arithmetic.c", "decode.c", "stack.c", "beam.c")
         return compile_library("".join(read_source("weft.nn.native", name) for name in names))
     except NoCompiler:
         return None
@@ -137,18 +137,6 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     return out
 
 
-def pick(logits: Tensor, lengths: Tensor, never: Tensor, *, eos: int, least: int, best: int) -> tuple[Tensor, Tensor]:
-    """logits (N, V), lengths (N,) -> log-probabilities and tokens (N, best) of the likeliest that may come."""
-    logits = logits if logits.stride(1) == 1 else logits.contiguous()
-    rows, vocabulary = logits.shape
-    logs, tokens = torch.empty(rows, best), torch.empty(rows, best, dtype=torch.long)
-    call(
-        "pick", logits, rows, logits.stride(0), vocabulary, never, never.numel(), lengths, eos, least, best, logs,
-        tokens,
-    )  # fmt: skip
-    return logs, tokens
-
-
 def call(name: str, *arguments: Any) -> None:
     """Call the C function with addresses, whole numbers and reals, and then the threads."""
     given = [_argument(argument) for argument in arguments]
@@ -198,6 +186,13 @@ def panel() -> int:
     function = _function("panel_size")
     function.restype = ctypes.c_long
     return int(function())
+
+
+def parts(vocabulary: int) -> int:
+    """In how many parts beam.c scores a vocabulary."""
+    function = _function("part_size")
+    function.restype = ctypes.c_long
+    return -(-vocabulary // int(function()))
 
 
 def _padded(width: int) -> int:
