@@ -206,7 +206,7 @@ class MultiHeadAttention(nn.Module):
 
     def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Stores for keys and values of so many positions, for `step_within`."""
-        shape = (rows, positions, self.heads)
+        shape = (rows, self.heads, positions)
         return like.new_zeros(*shape, self.head_size), like.new_zeros(*shape, self.value_head_size)
 
     def step_within(self, x: Tensor, seen: Stored) -> Tensor:

@@ -23,7 +23,7 @@ FEWEST: Final = 4
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
     try:
-        names = ("arithmetic.c", "decode.c", "stack.c", "beam.c")
+        names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c")
         return compile_library("".join(read_source("weft.nn.native", name) for name in names))
     except NoCompiler:
         return None
@@ -119,7 +119,7 @@ def attend_past(
     rows, heads, size = q.shape
     call(
         "attend_past", q, k, v, q.stride(0), k.stride(0), v.stride(0), keys, values, origin, length, out, rows, heads,
-        size, v.size(2), keys.size(1), scale,
+        size, v.size(2), keys.size(2), scale,
     )  # fmt: skip
     return out
 
@@ -131,8 +131,8 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     rows = q.flatten(0, 1)  # of which the stride can be trusted even where a dimension is 1
     masks = 0 if mask is None else mask.stride(0)
     call(
-        "attend_shared", rows, rows.stride(0), keys, keys.stride(0), keys.stride(2), values, values.stride(0),
-        values.stride(2), mask, masks, out, lanes, each, heads, size, values.size(3), keys.size(2), scale,
+        "attend_shared", rows, rows.stride(0), keys, *keys.stride()[:3], values, *values.stride()[:3], mask, masks, out,
+        lanes, each, heads, size, values.size(3), keys.size(2), scale,
     )  # fmt: skip
     return out
 

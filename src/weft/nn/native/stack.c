@@ -14,7 +14,7 @@ typedef struct {
     const layer_t *layers;
     float *const *stores; /* keys and values of each layer */
     const float *last[2]; /* the norm that ends a pre-norm stack, or none */
-    const float *x, *source; /* (N, D); (lanes, length, layers · 2 · D), or none */
+    const float *x, *source; /* (N, D); (lanes, layers, 2, heads, length, D / heads), or none */
     float *out;
     const unsigned char *mask; /* (lanes, length) */
     const long *origin, *length;
@@ -97,11 +97,11 @@ static void stack_lanes(const job_t *job, long task) {
         join(s, layer, 0, x, h, rows);
         if (s->source) {
             multiply(layer, QUERY, enter(s, layer, 1, x, h, rows), rows, d, d, wide);
-            const long step = s->count * 2 * d;
-            const float *keys = s->source + l * 2 * d;
-            const shared_t shared = {wide - from * d, keys, keys + d, context - from * d, s->mask, s->each, d, s->heads,
-                                     size, size, s->source_length, s->source_length * step, step,
-                                     s->source_length * step, step, s->source_length, scale};
+            const long head = s->source_length * size, part = s->heads * head, lane_size = s->count * 2 * part;
+            const float *keys = s->source + l * 2 * part;
+            const shared_t shared = {wide - from * d, keys, keys + part, context - from * d, s->mask, s->each, d,
+                                     s->heads, size, size, s->source_length, s->source_length, lane_size, head, size,
+                                     lane_size, head, size, scale};
             const job_t other = {0, 0, 0, &shared};
             for (long lane = first; lane < end; lane++) shared_lane(&other, lane);
             multiply(layer, CROSS, context, rows, d, d, h);

@@ -66,8 +66,8 @@ def serves(stack: Any, x: Tensor) -> bool:
 
 
 def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
-    """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are the joint keys and values of all layers
-    (A, S, …), and where they are real (A, 1, S)."""
+    """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are keys and values of all layers
+    (A, L, 2, H, S, m), and where they are real (A, 1, S)."""
     layout, steady = layout_of(stack), decode.steady()
     assert layout is not None
     assert steady is not None
@@ -76,14 +76,13 @@ def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, 
     table = steady.tables[stack]
     seen.begin()
     stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
-    joint, mask = source if source is not None else (None, None)
+    looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
     final = (stack.final.weight, stack.final.bias) if isinstance(stack.final, LayerNorm) else (None, None)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     decode.call(
-        "stack_step", table.pointers, decode.pointers(stores), *final, x.contiguous(), joint,
-        mask if mask is None else mask.contiguous(), seen.origin, seen.length, out, len(stack.blocks),
-        x.size(0) // each, each, layout.width, layout.heads, layout.units, seen.keys[0].size(1),
-        0 if joint is None else joint.size(1), layout.kind, int(layout.gelu), layout.epsilon,
+        "stack_step", table.pointers, decode.pointers(stores), *final, x.contiguous(), looked_at,
+        mask, seen.origin, seen.length, out, len(stack.blocks), x.size(0) // each, each, layout.width, layout.heads,
+        layout.units, seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4), layout.kind, int(layout.gelu), layout.epsilon,
     )  # fmt: skip
     return out
 

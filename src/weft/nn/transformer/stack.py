@@ -109,11 +109,13 @@ class DecoderStack(nn.Module):
         return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
 
     def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of all layers, made in one product (B, S, …), and where they are real (B, 1, S)."""
+        """Keys and values of all layers, made in one product (B, L, 2, H, S, m), and where they are real (B, 1, S)."""
         maps = [block.cross.memory for block in self.blocks if block.cross.memory is not None]
         weight = torch.cat([linear.weight for linear in maps])
         bias = None if maps[0].bias is None else torch.cat([linear.bias for linear in maps])
-        return linear_map(memory, weight, bias), length_mask(lengths, memory.size(1))[:, None]
+        sizes = (len(maps), 2, self.blocks[0].cross.heads, self.blocks[0].cross.head_size)
+        parts = linear_map(memory, weight, bias).unflatten(-1, sizes).permute(0, 2, 3, 4, 1, 5)
+        return parts, length_mask(lengths, memory.size(1))[:, None]
 
     def step(
         self, x: Tensor, state: DecoderState, *, attention: bool = True
@@ -123,13 +125,12 @@ class DecoderStack(nn.Module):
         if not attention and isinstance(state.seen, Past) and native.serves(self, x):
             out = native.step(self, x, state.seen, each=shared.each, source=shared.value)
             return out, DecoderState(state.seen.end(), shared), None
-        joint, mask = shared.value if shared.each else shared.expand()
-        parts = joint.chunk(len(self.blocks), dim=-1)
+        parts, mask = shared.value if shared.each else shared.expand()
         after, looked = [], None
         for number, block in enumerate(self.blocks):
             asked = attention and number == len(self.blocks) - 1
             seen = _of_layer(state.seen, number)
-            source = block.cross.recall(parts[number])
+            source = KeysValues(parts[:, number, 0], parts[:, number, 1])
             x, seen, looked = block.step(x, seen, source, each=shared.each or 1, mask=mask, weights=asked)
             after.append(seen)
         return self.final(x), DecoderState(_after(state.seen, after), shared), looked
