@@ -47,7 +47,7 @@ def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
         x = torch.randn(lanes * each, WIDTH)
         plain, states[0], _ = decoder.step(x, states[0], attention=True)
         with decode.Steady():
-            assert stack.serves(decoder, x)
+            assert stack.steps(decoder, x)
             found, states[1], _ = decoder.step(x, states[1], attention=False)
         assert_close(found, plain, **CLOSE)
         rows = torch.arange(lanes * each).view(lanes, each)[:, [1, 1, number % each]].flatten()
@@ -66,7 +66,7 @@ def test_a_language_model(options: dict[str, Any]) -> None:
     whole = model(x, causal=True)
     with decode.Steady():
         for t in range(6):
-            assert stack.serves(model, x[:, t])
+            assert stack.steps(model, x[:, t])
             out, state = model.step(x[:, t], state)
             assert_close(out, whole[:, t], **CLOSE)
 

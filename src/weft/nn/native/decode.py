@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -84,6 +85,11 @@ def steady() -> Steady | None:
     """The steady time that it is here and now."""
     found: Steady | None = getattr(_here, "steady", None)
     return found
+
+
+def steadily() -> AbstractContextManager[Any]:
+    """The steady time that it is, or one of its own for as long as it lasts."""
+    return Steady() if steady() is None else nullcontext()
 
 
 def pointers(tensors: Sequence[Tensor | None]) -> Any:

@@ -40,6 +40,8 @@ class EncoderStack(nn.Module):
         packing, mask = lengths if isinstance(lengths, Packing) else None, None
         if not causal:  # what comes after a real position needs no hiding from it otherwise
             mask = padding_mask(lengths, x)
+        if packing is None and not causal and not self.training and native.serves(self, x):
+            return native.run(self, x, mask)
         for block in self.blocks:
             x = self.run(block, x, mask=mask, causal=causal, packing=packing)
         return self.final(x)  # type: ignore[no-any-return]
@@ -54,7 +56,7 @@ class EncoderStack(nn.Module):
 
     def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
         """The next position, read causally: x (N, D) -> (N, D)."""
-        if isinstance(state, Past) and native.serves(self, x):
+        if isinstance(state, Past) and native.steps(self, x):
             return native.step(self, x, state, each=1, source=None), state.end()
         after = []
         for number, block in enumerate(self.blocks):
@@ -122,7 +124,7 @@ class DecoderStack(nn.Module):
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
-        if not attention and isinstance(state.seen, Past) and native.serves(self, x):
+        if not attention and isinstance(state.seen, Past) and native.steps(self, x):
             out = native.step(self, x, state.seen, each=shared.each, source=shared.value)
             return out, DecoderState(state.seen.end(), shared), None
         parts, mask = shared.value if shared.each else shared.expand()
