@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -14,6 +14,12 @@ from weft.models.embedding import Output
 from weft.models.stepper import Writer
 from weft.nn.native import decode as native
 from weft.text import EOS
+
+HELD: Final = (
+    "live", "step", "first", "limit", "prefix", "tokens", "sums", "best", "best_step", "best_place", "ended", "trail",
+    "logs",
+)  # fmt: skip
+"""What the C reads and writes of a board, in its order."""
 
 
 def serves(rows: Rows, board: Board, request: Request) -> bool:
@@ -30,9 +36,7 @@ class CompiledBeam:
 
     def __init__(self, board: Board, request: Request, output: Output) -> None:
         self.board, self.request, self.output = board, request, output
-        names = ("live", "step", "first", "limit", "prefix", "tokens", "sums", "best")
-        names += ("best_step", "best_place", "ended", "trail", "logs")
-        self.held = [getattr(board, name) for name in names]
+        self.held = [getattr(board, name) for name in HELD]
         assert all(tensor.is_contiguous() for tensor in self.held)
         self.pointers = native.pointers(self.held)
         rows, width = board.tokens.numel(), board.shape.width

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -12,13 +14,13 @@ from torch.testing import assert_close
 from weft.nn.attention import attend
 from weft.nn.attention.past import Stored, attend_past
 from weft.nn.linear import Linear
-from weft.nn.native import decode
+from weft.nn.native import compiler, decode
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 
 @pytest.fixture(autouse=True)
-def _outside_of_training() -> Iterator[None]:
+def _outside_of_training(vectors: str) -> Iterator[None]:
     if decode.library() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
@@ -137,6 +139,29 @@ def test_attention_to_what_rows_share(each: int, masked: bool) -> None:
     found = decode.attend_shared(q, keys, values, mask, m**-0.5)
     wide = None if mask is None else mask[:, None, None]
     assert_close(found, attend(q.transpose(1, 2), keys, values, mask=wide).transpose(1, 2), **CLOSE)
+
+
+@pytest.mark.parametrize("vectors", ["widest"], indirect=True)
+def test_padding_changes_no_bit() -> None:
+    """A source is as long as the longest of its batch."""
+    q, source = torch.randn(1, 3, 2, 20), torch.randn(1, 2, 2, 40, 20)
+    mask = torch.ones(1, 40, dtype=torch.bool)
+    mask[:, 5:] = False
+    alone = decode.attend_shared(q, source[:, 0, :, :5], source[:, 1, :, :5], mask[:, :5], 0.2)
+    for length in range(6, 41):
+        keys, values = source[:, 0, :, :length], source[:, 1, :, :length]
+        assert torch.equal(decode.attend_shared(q, keys, values, mask[:, :length], 0.2), alone)
+
+
+@pytest.mark.parametrize("vectors", ["widest"], indirect=True)
+@pytest.mark.parametrize("machine", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_it_compiles_for_vectors_that_this_machine_may_lack(machine: str) -> None:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("only x86 has vectors of several widths")
+    command = [*compiler.find_compiler(), *compiler.OPTIONS, f"-march={machine}", "-fsyntax-only", "-Wall", "-Werror"]
+    command += ["-Wno-unused-function", "-x", "c", "-"]
+    done = subprocess.run(command, input=decode.text(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_compiler_sees_one_product() -> None:

@@ -208,7 +208,8 @@ class MultiHeadAttention(nn.Module):
     def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Stores for keys and values of so many positions, for `step_within`."""
         shapes = [(rows, self.heads, positions, size) for size in (self.head_size, self.value_head_size)]
-        keys, values = zeros(sum(map(math.prod, shapes)), like).split([math.prod(shape) for shape in shapes])
+        sizes = [math.prod(shape) for shape in shapes]
+        keys, values = torch.split(zeros(sum(sizes), like), sizes)
         return keys.view(shapes[0]), values.view(shapes[1])
 
     def step_within(self, x: Tensor, seen: Stored) -> Tensor:

@@ -4,8 +4,9 @@
 typedef int whole __attribute__((vector_size(4 * LANES), aligned(4)));
 
 static inline vec larger(vec a, vec b) {
-    const whole first = a > b;
-    return (vec)(((whole)a & first) | ((whole)b & ~first));
+    vec found;
+    for (int j = 0; j < LANES; j++) found[j] = a[j] > b[j] ? a[j] : b[j];
+    return found;
 }
 
 #if LANES == 16

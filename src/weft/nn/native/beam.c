@@ -2,7 +2,7 @@
    part by part and never kept: of each part a row remembers its maximum, its sum and its best few. The twin in plain
    torch is weft.decoding.beam. Follows decode.c. */
 
-enum { PART = 512, BLOCK = 64 };
+enum { PART = 512, BLOCK = 64, CHUNK = 4 * LANES };
 
 /* What a search knows; the names are those of weft.decoding.board. */
 typedef struct {
@@ -41,27 +41,26 @@ static inline void insert(float *values, long *tokens, long best, float value, l
     values[place] = value, tokens[place] = token;
 }
 
-/* What a row n remembers of scores x (count) of the tokens from `first` on. */
-static void digest(const beam_t *s, long n, long part, const float *x, long first, long count) {
+/* What a row n remembers of scores x (PART) of the tokens from part * PART on. */
+static void digest(const beam_t *s, long n, long part, const float *x) {
     const long width = s->width, length = length_of(s->board, n / width), at = n * s->parts + part;
-    float *top = s->top + at * width, bound;
+    float *top = s->top + at * width, peaks[PART / CHUNK], bound;
     long *ids = s->ids + at * width;
-    const float highest = maximum(x, count);
+    for (long c = 0; c < PART / CHUNK; c++) {
+        const vec *of = (const vec *)(x + c * CHUNK);
+        peaks[c] = highest_of(larger(larger(of[0], of[1]), larger(of[2], of[3])))[0];
+    }
+    const float highest = maximum(peaks, PART / CHUNK);
     s->highest[at] = highest;
-    s->total[at] = sum_exponentials(x, highest == -INFINITY ? 0.0f : highest, count, 0);
+    s->total[at] = sum_exponentials(x, highest == -INFINITY ? 0.0f : highest, PART, 0);
     for (long k = 0; k < width; k++) top[k] = -INFINITY, ids[k] = 0;
     __atomic_load(s->bound + n, &bound, __ATOMIC_RELAXED);
-    if (highest < bound) return;
-    for (long from = 0; from < count; from += PANEL) {
-        const long end = from + PANEL < count ? from + PANEL : count;
-        int above = 0;
-        for (long i = from; i < end; i++) above |= x[i] >= bound;
-        for (long i = from; above && i < end; i++)
-            if (x[i] >= bound && x[i] > top[width - 1] && may_come(s, length, first + i)) {
-                insert(top, ids, width, x[i], first + i);
+    for (long c = 0; c < PART / CHUNK; c++)
+        for (long i = c * CHUNK; peaks[c] >= bound && i < (c + 1) * CHUNK; i++)
+            if (x[i] >= bound && x[i] > top[width - 1] && may_come(s, length, part * PART + i)) {
+                insert(top, ids, width, x[i], part * PART + i);
                 bound = top[width - 1] > bound ? top[width - 1] : bound;
             }
-    }
     /* Threads may overwrite each other's: any that was written is the last of K that may come. */
     __atomic_store(s->bound + n, &bound, __ATOMIC_RELAXED);
 }
@@ -75,7 +74,10 @@ static void score_part(const job_t *job, long part) {
         const long many = s->rows - n < BLOCK ? s->rows - n : BLOCK;
         for (long r = 0; r < many; r++) rows[r] = s->hidden + (n + r) * s->depth;
         product_into(many, rows, s->packed + first * s->depth, s->depth, count, s->bias ? s->bias + first : 0, x, PART);
-        for (long r = 0; r < many; r++) digest(s, n + r, part, x + r * PART, first, count);
+        for (long r = 0; r < many; r++) {
+            for (long i = count; i < PART; i++) x[r * PART + i] = -INFINITY;
+            digest(s, n + r, part, x + r * PART);
+        }
     }
     free(x);
 }

@@ -20,12 +20,17 @@ FEWEST: Final = 4
 """Rows from which on a product with packed weights is quicker than torch's, and worth the packing."""
 
 
+def text() -> str:
+    """All that is compiled, in one piece."""
+    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c")
+    return "".join(read_source("weft.nn.native", name) for name in names)
+
+
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
     try:
-        names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c")
-        return compile_library("".join(read_source("weft.nn.native", name) for name in names))
+        return compile_library(text())
     except NoCompiler:
         return None
 

@@ -1,4 +1,4 @@
-"""Room for many numbers on large pages: to be given small ones, a thousand times as many, takes longer than to use them."""
+"""Room for many numbers on large pages: to be given small ones, and so many of them, takes longer than to use them."""
 
 from __future__ import annotations
 

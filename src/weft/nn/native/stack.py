@@ -78,9 +78,10 @@ def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, 
     looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     decode.call(
-        "stack_step", table.pointers, decode.pointers(stores), *_final(stack), x.contiguous(), looked_at,
-        mask, seen.origin, seen.length, out, len(stack.blocks), x.size(0) // each, each, layout.width, layout.heads,
-        layout.units, seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4), layout.kind, int(layout.gelu), layout.epsilon,
+        "stack_step", table.pointers, decode.pointers(stores), *_final(stack), x.contiguous(), looked_at, mask,
+        seen.origin, seen.length, out, len(stack.blocks), x.size(0) // each, each, layout.width, layout.heads,
+        layout.units, seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4), layout.kind,
+        int(layout.gelu), layout.epsilon,
     )  # fmt: skip
     return out
 

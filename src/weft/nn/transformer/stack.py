@@ -115,9 +115,9 @@ class DecoderStack(nn.Module):
         maps = [block.cross.memory for block in self.blocks if block.cross.memory is not None]
         weight = torch.cat([linear.weight for linear in maps])
         bias = None if maps[0].bias is None else torch.cat([linear.bias for linear in maps])
-        sizes = (len(maps), 2, self.blocks[0].cross.heads, self.blocks[0].cross.head_size)
-        parts = linear_map(memory, weight, bias).unflatten(-1, sizes).permute(0, 2, 3, 4, 1, 5)
-        return parts, length_mask(lengths, memory.size(1))[:, None]
+        heads, size = self.blocks[0].cross.heads, self.blocks[0].cross.head_size
+        joint = linear_map(memory, weight, bias).view(*memory.shape[:2], len(maps), 2, heads, size)
+        return joint.permute(0, 2, 3, 4, 1, 5), length_mask(lengths, memory.size(1))[:, None]
 
     def step(
         self, x: Tensor, state: DecoderState, *, attention: bool = True
