@@ -174,7 +174,8 @@ enum { TOGETHER = 8 };
 typedef struct {
     const float *q, *k, *v;
     float *keys, *values, *out;
-    const long *origin, *length;
+    long *origin;
+    const long *length;
     long rows, q_stride, k_stride, v_stride, heads, size, width, room, at_once;
     float scale;
 } past_t;
@@ -185,7 +186,9 @@ static void past_rows(const job_t *job, long task) {
     float *shares = malloc(sizeof(float) * (p->room + 1 + LANES));
     long *place = malloc(sizeof(long) * (end - first) * p->room);
     for (long n = first; n < end; n++) {
-        const long last = p->length[n], *origin = p->origin ? p->origin + n * p->room : 0;
+        const long last = p->length[n];
+        long *origin = p->origin ? p->origin + n * p->room : 0;
+        if (origin) origin[last] = n;
         for (long h = 0; h < p->heads; h++) {
             const long at = (n * p->heads + h) * p->room + last;
             memcpy(p->keys + at * p->size, p->k + n * p->k_stride + h * p->size, sizeof(float) * p->size);
@@ -206,9 +209,10 @@ static void past_rows(const job_t *job, long task) {
     free(shares);
 }
 
-/* keys (N, H, T, m) and values (N, H, T, v). Nobody reads the position that another row writes now, so rows may be shared out as they come. */
+/* keys (N, H, T, m) and values (N, H, T, v); the next position of each row becomes its own. Nobody reads the position
+   that another row writes now, so rows may be shared out as they come. */
 void attend_past(const float *q, const float *k, const float *v, long q_stride, long k_stride, long v_stride,
-                 float *keys, float *values, const long *origin, const long *length, float *out, long rows, long heads,
+                 float *keys, float *values, long *origin, const long *length, float *out, long rows, long heads,
                  long size, long width, long room, float scale, long threads, parallel_t parallel) {
     const past_t p = {q, k, v, keys, values, out, origin, length, rows, q_stride, k_stride, v_stride, heads, size,
                       width, room, TOGETHER, scale};

@@ -169,5 +169,5 @@ void beam_step(const board_t *board, const float *hidden, const float *packed, c
     for (long n = 0; n < rows; n++) bound[n] = -INFINITY;
     job_t score = {score_part, parts, 0, &s}, advance = {advance_lane, lanes, 0, &s};
     share(&score, threads, parallel);
-    share(&advance, threads, parallel);
+    drain(&advance); /* less than it takes to share out */
 }

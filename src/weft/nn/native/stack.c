@@ -18,7 +18,8 @@ typedef struct {
     const float *x, *source; /* (N, D); (lanes, layers, 2, heads, length, D / heads), or none */
     float *out;
     const unsigned char *mask; /* (lanes, source_length), or none */
-    const long *origin, *length;
+    long *origin;
+    const long *length;
     long count, rows, lanes, each, width, heads, units, room, source_length, at_once;
     float epsilon;
     int kind, gelu;
@@ -136,7 +137,7 @@ static void stack_lanes(const job_t *job, long task) {
 }
 
 void stack_step(const layer_t *layers, float *const *stores, const float *gamma, const float *beta, const float *x,
-                const float *source, const unsigned char *mask, const long *origin, const long *length, float *out,
+                const float *source, const unsigned char *mask, long *origin, const long *length, float *out,
                 long count, long lanes, long each, long width, long heads, long units, long room, long source_length,
                 long kind, long gelu, float epsilon, long threads, parallel_t parallel) {
     const long at_once = (lanes + threads - 1) / threads;

@@ -73,7 +73,6 @@ def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, 
     """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are keys and values of all layers
     (A, L, 2, H, S, m), and where they are real (A, 1, S)."""
     layout, table = _prepare(stack)
-    seen.begin()
     stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
     looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
