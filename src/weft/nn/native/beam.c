@@ -1,6 +1,6 @@
 /* One step of beam search, from hidden states to the next beam: A lanes of K rows, V tokens in parts. Scores are made
    part by part and never kept: of each part a row remembers its maximum, its sum and its best few. The twin in plain
-   torch is weft.decoding.beam. Follows decode.c. */
+   torch is weft.decoding.beam. Follows attend.c. */
 
 enum { PART = 512, BLOCK = 64, CHUNK = 4 * LANES };
 
