@@ -156,7 +156,7 @@ def test_memory_does_not_grow_with_requests() -> None:
 @pytest.mark.parametrize("moved", [False, True])
 def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> None:
     room, heads, m, v_size = 70, 4, 24, 32
-    keys, values = (torch.randn(rows, room, heads, size, device="cuda", dtype=dtype) for size in (m, v_size))
+    keys, values = (torch.randn(rows, heads, room, size, device="cuda", dtype=dtype) for size in (m, v_size))
     joint = torch.randn(rows, heads * (2 * m + v_size), device="cuda", dtype=dtype)
     parts = joint.split([heads * m, heads * m, heads * v_size], dim=1)
     q, k, v = (part.unflatten(1, (heads, -1)) for part in parts)
@@ -172,7 +172,7 @@ def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> No
         found = attend_next(q, k, v, keys, values, origin, length, m**-0.5)
     tolerance = {"atol": 2e-2, "rtol": 2e-2} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-4}
     assert_close(found.double(), expected, **tolerance)
-    assert_close(keys[own, length], k, rtol=0, atol=0)
+    assert_close(keys[own, :, length], k, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -17,11 +17,9 @@ from torch import Tensor
 
 from weft.decoding.board import Board
 from weft.decoding.diverse import choose_diverse
-from weft.decoding.proposals import Proposals, highest, likeliest
+from weft.decoding.proposals import Proposals, likeliest
 from weft.decoding.request import Request
 from weft.decoding.required import choose_required
-from weft.nn.native import decode as native
-from weft.text import EOS
 
 
 def advance_beam(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> Tensor:
@@ -49,11 +47,7 @@ def _propose(board: Board, logits: Tensor, request: Request) -> Proposals:
 
 def _choose(board: Board, logits: Tensor, request: Request) -> Proposals:
     """The K continuations, by the way of choosing that was asked for."""
-    config, width = request.config, board.shape.width
-    if config.groups == 1 and board.watch is None and native.serves(logits):
-        lengths, most = board.lengths.repeat_interleave(width), min(width, logits.size(1))
-        picked = native.pick(logits, lengths, request.forbidden, eos=EOS, least=config.min_length, best=most)
-        return highest(board.sums, *picked)
+    config = request.config
     every = board.log_probabilities(logits, request)
     if request.requires:
         return choose_required(board, every)

@@ -124,13 +124,18 @@ class Board:
         """One step of every lane: tokens, their log-probabilities and what they extend, (A, K); attention (A·K, S)."""
         self.trail[self.lanes, self.step] = tokens * self.shape.width + places
         self.logs[self.lanes, self.step] = logs.to(self.logs.dtype)
-        if attention is not None:
-            seen = attention.view(*tokens.shape, -1)
-            if self.attention is None:
-                self.attention = seen.new_zeros(*self.trail.shape, seen.size(2))
-            self.attention[self.lanes, self.step] = seen
+        self.look(attention)
         if self.watch is not None:
             self.watch.move(tokens, places, self.inside)
+
+    def look(self, attention: Tensor | None) -> None:
+        """Where the rows of every lane look at this step, (A·K, S), if that is known."""
+        if attention is None:
+            return
+        seen = attention.view(self.shape.lanes, self.shape.width, -1)
+        if self.attention is None:
+            self.attention = seen.new_zeros(*self.trail.shape, seen.size(2))
+        self.attention[self.lanes, self.step] = seen
 
     def go_on(self, tokens: Tensor, sums: Tensor, stops: Tensor) -> None:
         """What the places (A, K) hold now, and which lanes (A,) stop; those that had stopped stay as they were."""

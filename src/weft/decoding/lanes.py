@@ -7,13 +7,15 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from weft.decoding import compiled, fused
 from weft.decoding.beam import advance_beam
 from weft.decoding.board import Board, Shape
-from weft.decoding.fused import FusedBeam, serves
+from weft.decoding.compiled import CompiledBeam
+from weft.decoding.fused import FusedBeam
 from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, GrowingRows, Rows
 from weft.decoding.sample import advance_sample
-from weft.models.stepper import FixedStepper, Stepper, is_fixed
+from weft.models.stepper import FixedStepper, Stepper, Writer, is_fixed
 
 MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
 """Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
@@ -30,6 +32,7 @@ class Lanes:
     def __init__(self, rows: Rows, board: Board, rules: Request) -> None:
         self.rows, self.board, self.rules = rows, board, rules
         self.fused: FusedBeam | None = None
+        self.compiled: CompiledBeam | None = None
 
     @property
     def count(self) -> int:
@@ -41,17 +44,29 @@ class Lanes:
         return 1
 
     def turn(self) -> None:
+        rows = self._turn_compiled() if compiled.serves(self.rows, self.board, self.rules) else self._turn()
+        self.rows.settle(rows if self.board.shape.width > 1 else None)
+
+    def _turn(self) -> Tensor | None:
+        """One step of the model and of the board -> the row that each row continues; none where each is its own."""
         board, rules = self.board, self.rules
         logits, _, attention = self.rows.step(board.tokens.view(-1))
-        rows: Tensor | None = None
         if rules.config.sample:
             advance_sample(board, logits, rules, attention)
-        elif attention is None and rules.plain and serves(board, logits):
+            return None
+        if attention is None and rules.plain and fused.serves(board, logits):
             self.fused = self.fused or FusedBeam(board, rules, logits.size(1))
-            rows = self.fused(logits)
-        else:
-            rows = advance_beam(board, logits, rules, attention)
-        self.rows.settle(rows if board.shape.width > 1 else None)
+            return self.fused(logits)
+        return advance_beam(board, logits, rules, attention)
+
+    def _turn_compiled(self) -> Tensor:
+        """The same in C on a CPU."""
+        assert isinstance(self.rows, FixedRows)
+        assert isinstance(self.rows.model, Writer)
+        hidden, _, attention = self.rows.hidden_step(self.board.tokens.view(-1))
+        self.board.look(attention)
+        self.compiled = self.compiled or CompiledBeam(self.board, self.rules, self.rows.model.output)
+        return self.compiled(hidden)
 
     def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
         """Sentences of a request begin in those lanes."""
@@ -62,7 +77,7 @@ class Lanes:
         """Go on with those lanes alone."""
         self.board.keep(lanes)
         self.rows.keep(lanes)
-        self.fused = None
+        self.fused = self.compiled = None
 
     def close(self) -> None:
         """Nobody searches here any more."""

@@ -21,13 +21,9 @@ class Proposals(NamedTuple):
 
 def likeliest(sums: Tensor, every: Tensor) -> Proposals:
     """sums (A, K) so far, log-probabilities (A·K, V) of what may follow -> the K highest new sums of each lane."""
+    width, per_row = sums.size(1), min(sums.size(1), every.size(1))
     # No row can place more than K, so each row's best are enough to choose from.
-    return highest(sums, *every.topk(min(sums.size(1), every.size(1))))
-
-
-def highest(sums: Tensor, logs: Tensor, tokens: Tensor) -> Proposals:
-    """The same from the best few log-probabilities of each row, and their tokens, both (A·K, …)."""
-    width, per_row = sums.size(1), logs.size(1)
+    logs, tokens = every.topk(per_row)
     new, picks = (sums.view(-1, 1) + logs).view(-1, width * per_row).topk(width)
     tokens, logs = (part.view(-1, width * per_row).gather(1, picks) for part in (tokens, logs))
     return Proposals(new, tokens, logs, picks // per_row)

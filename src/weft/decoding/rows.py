@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from weft.models.stepper import FixedStepper, Step, Stepper
+from weft.models.memory import Decoded
+from weft.models.stepper import FixedStepper, Step, Stepper, Writer
 from weft.nn import State, select_rows
 from weft.nn.lanes import keep, own, put, reorder, rows_of, write
 
@@ -74,6 +75,13 @@ class FixedRows:
 
     def step(self, tokens: Tensor) -> Step:
         found = self.model.step(tokens, self.state, attention=self.attention)
+        self.after = found.state
+        return found
+
+    def hidden_step(self, tokens: Tensor) -> Decoded:
+        """The same up to what the model's output scores."""
+        assert isinstance(self.model, Writer)
+        found = self.model.hidden_step(tokens, self.state, attention=self.attention)
         self.after = found.state
         return found
 

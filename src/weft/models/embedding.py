@@ -89,12 +89,13 @@ class Output(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (..., D) -> logits (..., V)."""
-        return self.scores(self._narrowed(hidden))  # type: ignore[no-any-return]
+        return self.scores(self.narrowed(hidden))  # type: ignore[no-any-return]
 
     def loss(self, hidden: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
         """hidden (N, D), targets (N,) -> sum of the N cross-entropies in float32; never holds all N × V scores."""
-        hidden, weight, bias = self._narrowed(hidden), self.scores.weight, self.scores.bias
+        hidden, weight, bias = self.narrowed(hidden), self.scores.weight, self.scores.bias
         return linear_cross_entropy(hidden, weight, bias, targets, label_smoothing=label_smoothing)
 
-    def _narrowed(self, hidden: Tensor) -> Tensor:
+    def narrowed(self, hidden: Tensor) -> Tensor:
+        """hidden (..., D) in the width that `scores` reads."""
         return hidden if self.narrow is None else self.narrow(hidden)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.models.embedding import Output
-from weft.models.memory import Decoder
+from weft.models.memory import Decoded, Decoder
 from weft.models.transformer import TransformerDecoder
 from weft.nn import State, select_rows
 from weft.nn.lanes import in_lanes
@@ -77,9 +77,14 @@ class Writer(nn.Module):
 
     def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
         """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""
+        hidden, state, looked = self.hidden_step(tokens, state, attention=attention)
+        return Step(self.output(hidden), state, looked)
+
+    def hidden_step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Decoded:
+        """The same up to what `output` scores, hidden (N, D)."""
         asked = {"attention": attention} if isinstance(self.decoder, TransformerDecoder) else {}
-        hidden, state, looked = self.decoder.step(tokens, state, **asked)
-        return Step(self.output(hidden), state, looked if attention else None)
+        found = self.decoder.step(tokens, state, **asked)
+        return found if attention else found._replace(attention=None)
 
     @property
     def longest(self) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -12,14 +14,13 @@ from torch.testing import assert_close
 from weft.nn.attention import attend
 from weft.nn.attention.past import Stored, attend_past
 from weft.nn.linear import Linear
-from weft.nn.native import decode
+from weft.nn.native import compiler, decode
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
-NEVER = torch.tensor([1])
 
 
 @pytest.fixture(autouse=True)
-def _outside_of_training() -> Iterator[None]:
+def _outside_of_training(vectors: str) -> Iterator[None]:
     if decode.library() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
@@ -111,7 +112,7 @@ def plainly(q: Tensor, k: Tensor, v: Tensor, seen: Stored) -> Tensor:
 @pytest.mark.usefixtures("threads")
 def test_attention_to_the_past(moved: bool, sizes: tuple[int, int]) -> None:
     rows, room, heads, (m, v_size) = 12, 9, 2, sizes
-    keys, values = torch.randn(rows, room, heads, m), torch.randn(rows, room, heads, v_size)
+    keys, values = torch.randn(rows, heads, room, m), torch.randn(rows, heads, room, v_size)
     joint = torch.randn(rows, heads * (2 * m + v_size)).split([heads * m, heads * m, heads * v_size], dim=1)
     q, k, v = (part.unflatten(1, (heads, -1)) for part in joint)
     length = torch.tensor([0, 3, 8, 5]).repeat_interleave(3)  # rows of a lane are equally long
@@ -122,8 +123,8 @@ def test_attention_to_the_past(moved: bool, sizes: tuple[int, int]) -> None:
     expected = plainly(q, k, v, Stored(keys.clone(), values.clone(), origin, length))
     found = decode.attend_past(q, k, v, keys, values, origin, length, m**-0.5)
     assert_close(found, expected, **CLOSE)
-    assert_close(keys[own, length], k)
-    assert_close(values[own, length], v)
+    assert_close(keys[own, :, length], k)
+    assert_close(values[own, :, length], v)
 
 
 @pytest.mark.parametrize("each", [1, 3])
@@ -140,28 +141,27 @@ def test_attention_to_what_rows_share(each: int, masked: bool) -> None:
     assert_close(found, attend(q.transpose(1, 2), keys, values, mask=wide).transpose(1, 2), **CLOSE)
 
 
-@pytest.mark.parametrize("vocabulary", [4, 17, 300])
-@pytest.mark.parametrize("best", [1, 3])
-@pytest.mark.usefixtures("threads")
-def test_the_likeliest_tokens(vocabulary: int, best: int) -> None:
-    logits, lengths, never = 3 * torch.randn(6, vocabulary), torch.tensor([1, 2, 3, 4, 5, 6]), torch.tensor([0])
-    logs, tokens = decode.pick(logits, lengths, never, eos=2, least=3, best=best)
-    every = logits.log_softmax(-1)
-    every[:, 0] = -torch.inf
-    every[:3, 2] = -torch.inf
-    expected, expected_tokens = every.topk(best)
-    assert_close(logs, expected, **CLOSE)
-    there = expected > -torch.inf
-    assert tokens[there].tolist() == expected_tokens[there].tolist()
-    strided, _ = decode.pick(logits.t().contiguous().t(), lengths, never, eos=2, least=3, best=best)
-    assert_close(strided, logs)
+@pytest.mark.parametrize("vectors", ["widest"], indirect=True)
+def test_padding_changes_no_bit() -> None:
+    """A source is as long as the longest of its batch."""
+    q, source = torch.randn(1, 3, 2, 20), torch.randn(1, 2, 2, 40, 20)
+    mask = torch.ones(1, 40, dtype=torch.bool)
+    mask[:, 5:] = False
+    alone = decode.attend_shared(q, source[:, 0, :, :5], source[:, 1, :, :5], mask[:, :5], 0.2)
+    for length in range(6, 41):
+        keys, values = source[:, 0, :, :length], source[:, 1, :, :length]
+        assert torch.equal(decode.attend_shared(q, keys, values, mask[:, :length], 0.2), alone)
 
 
-def test_nothing_that_may_come() -> None:
-    logs, _ = decode.pick(
-        torch.full((2, 5), -torch.inf), torch.ones(2).long(), torch.tensor([1]), eos=2, least=0, best=2
-    )
-    assert (logs == -torch.inf).all()
+@pytest.mark.parametrize("vectors", ["widest"], indirect=True)
+@pytest.mark.parametrize("machine", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_it_compiles_for_vectors_that_this_machine_may_lack(machine: str) -> None:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("only x86 has vectors of several widths")
+    command = [*compiler.find_compiler(), *compiler.OPTIONS, f"-march={machine}", "-fsyntax-only", "-Wall", "-Werror"]
+    command += ["-Wno-unused-function", "-x", "c", "-"]
+    done = subprocess.run(command, input=decode.text(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_compiler_sees_one_product() -> None:

@@ -12,6 +12,7 @@ from weft.nn import DecoderStack, EncoderStack
 from weft.nn.lanes import keep, reorder
 from weft.nn.native import decode, stack
 
+pytestmark = pytest.mark.usefixtures("vectors")
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 VARIANTS: list[dict[str, Any]] = [
     {"norm": "post"},
@@ -47,7 +48,7 @@ def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
         x = torch.randn(lanes * each, WIDTH)
         plain, states[0], _ = decoder.step(x, states[0], attention=True)
         with decode.Steady():
-            assert stack.serves(decoder, x)
+            assert stack.steps(decoder, x)
             found, states[1], _ = decoder.step(x, states[1], attention=False)
         assert_close(found, plain, **CLOSE)
         rows = torch.arange(lanes * each).view(lanes, each)[:, [1, 1, number % each]].flatten()
@@ -58,6 +59,48 @@ def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("positions", [1, 7, 70])
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_an_encoder(options: dict[str, Any], positions: int) -> None:
+    encoder, x = build(EncoderStack, options), torch.randn(5, positions, WIDTH)
+    lengths = torch.tensor([positions, 1, (positions + 1) // 2, 0, positions])
+    expected = [encoder(x, lengths).detach(), encoder(x).detach()]  # where something may be learned torch computes
+    with torch.no_grad():
+        assert stack.serves(encoder, x)
+        found = [encoder(x, lengths), encoder(x)]
+    real = torch.arange(positions) < lengths[:, None]
+    close = {**CLOSE, "atol": max(1e-4, 1e-5 * float(expected[1].abs().max()))}  # sums of large numbers may be small
+    assert_close(found[0][real], expected[0][real], **close)
+    assert_close(found[1], expected[1], **close)
+
+
+@torch.no_grad()
+def test_an_encoder_reads_every_row_alone() -> None:
+    """To the last bit, whatever stands beside it and however far it is padded."""
+    encoder, x = build(EncoderStack, {"norm": "post"}), torch.randn(9, 12, WIDTH)
+    lengths = torch.tensor([12, 3, 1, 7, 12, 2, 5, 11, 4])
+    together = encoder(x, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = encoder(x[row : row + 1, :length], lengths[row : row + 1])
+        assert torch.equal(together[row, :length], alone[0])
+
+
+@torch.no_grad()
+def test_a_steady_time_ends_with_the_encoder() -> None:
+    encoder = build(EncoderStack, {})
+    encoder(torch.randn(2, 3, WIDTH))
+    assert decode.steady() is None
+
+
+def test_what_learns_is_left_to_torch() -> None:
+    encoder = build(EncoderStack, {"dropout": 0.5})
+    encoder(torch.randn(2, 3, WIDTH)).sum().backward()
+    assert all(parameter.grad is not None for parameter in encoder.parameters())
+    with torch.no_grad():
+        dropped = encoder.train()(torch.ones(1, 50, WIDTH))
+    assert dropped.std(1).max() > 0.1, "the places of a row differ by what is dropped"
+
+
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @torch.no_grad()
 def test_a_language_model(options: dict[str, Any]) -> None:
@@ -66,7 +109,7 @@ def test_a_language_model(options: dict[str, Any]) -> None:
     whole = model(x, causal=True)
     with decode.Steady():
         for t in range(6):
-            assert stack.serves(model, x[:, t])
+            assert stack.steps(model, x[:, t])
             out, state = model.step(x[:, t], state)
             assert_close(out, whole[:, t], **CLOSE)
 

@@ -26,6 +26,7 @@ from weft.nn.attention.scores import Score
 from weft.nn.attention.short import attend_short, is_short
 from weft.nn.linear import Linear
 from weft.nn.native import decode as native
+from weft.nn.native.pages import zeros
 from weft.nn.packing import Packing
 
 
@@ -206,8 +207,10 @@ class MultiHeadAttention(nn.Module):
 
     def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Stores for keys and values of so many positions, for `step_within`."""
-        shape = (rows, positions, self.heads)
-        return like.new_zeros(*shape, self.head_size), like.new_zeros(*shape, self.value_head_size)
+        shapes = [(rows, self.heads, positions, size) for size in (self.head_size, self.value_head_size)]
+        sizes = [math.prod(shape) for shape in shapes]
+        keys, values = torch.split(zeros(sum(sizes), like), sizes)
+        return keys.view(shapes[0]), values.view(shapes[1])
 
     def step_within(self, x: Tensor, seen: Stored) -> Tensor:
         """Self-attention of the next token, x (N, …) -> (N, output_size); its keys and values are written to `seen`."""

@@ -28,7 +28,7 @@ def serves(q: Tensor) -> bool:
 def attend_next(
     q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, origin: Tensor | None, length: Tensor, scale: float
 ) -> Tensor:
-    """q, k (N, H, m), v (N, H, v), keys (N, T, H, m), values (N, T, H, v), of which each row has its length (N,), found
+    """q, k (N, H, m), v (N, H, v), keys (N, H, T, m), values (N, H, T, v), of which each row has its length (N,), found
     in the rows origin (N, T) -> (N, H, v). k and v are written to the store."""
     from weft.nn.attention.one_kernel import attend
 
@@ -36,7 +36,7 @@ def attend_next(
     out = v.new_empty(v.shape)
     attend[(q.size(0), q.size(1))](
         q, k, v, keys, values, origin, length, None, out, scale, 0,
-        q.stride(0), k.stride(0), v.stride(0), *keys.stride()[:3], *values.stride()[:3],
+        q.stride(0), k.stride(0), v.stride(0), *_places(keys), *_places(values),
         0 if origin is None else origin.stride(0), 0,
         APPEND=True, MOVED=origin is not None, MASKED=False, EACH=1,
         **_sizes(keys, values), **_launch(q.size(0) * q.size(1)),
@@ -51,8 +51,7 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     each = q.size(1)
     rows, out = q.flatten(0, 1), values.new_empty(*q.shape[:3], values.size(3))
     _check(rows)
-    # By row, head and position, as the kernels count.
-    places = [store.stride(dimension) for store in (keys, values) for dimension in (0, 2, 1)]
+    places = [*_places(keys), *_places(values)]
     masks = 0 if mask is None else mask.stride(0)
     if each == 1:
         attend[(rows.size(0), rows.size(1))](
@@ -68,6 +67,11 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
             BLOCK=64, num_warps=4,
         )  # fmt: skip
     return out
+
+
+def _places(store: Tensor) -> tuple[int, int, int]:
+    """Strides by row, position and head, as the kernels count, of a store (N, H, T, …)."""
+    return store.stride(0), store.stride(2), store.stride(1)
 
 
 def _launch(programs: int) -> dict[str, int]:

@@ -18,7 +18,7 @@ from weft.nn.native import decode as native
 
 
 class Stored(NamedTuple):
-    """What one layer has seen: keys (N, T, H, m) and values (N, T, H, v), of which row n has length[n] positions.
+    """What one layer has seen: keys (N, H, T, m) and values (N, H, T, v), of which row n has length[n] positions.
 
     origin (N, T), or None where every row continues itself.
     """
@@ -59,7 +59,7 @@ class Past(NamedTuple):
 
     def end(self) -> Past:
         """With the position that every layer has written. A row that nobody reads any more stays where room ends."""
-        return self._replace(length=(self.length + 1).clamp(max=self.keys[0].size(1) - 1))
+        return self._replace(length=(self.length + 1).clamp(max=self.keys[0].size(2) - 1))
 
 
 def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | ScoreFunction = "scaled_dot") -> Tensor:
@@ -69,16 +69,16 @@ def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | S
     if score == "scaled_dot" and native.serves(q, seen.keys):
         return native.attend_past(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     rows = torch.arange(q.size(0), device=q.device)
-    seen.keys[rows, seen.length] = k
-    seen.values[rows, seen.length] = v
+    seen.keys[rows, :, seen.length] = k
+    seen.values[rows, :, seen.length] = v
     # To ask a GPU how long the longest is would be to wait for it.
-    room = int(seen.length.max()) + 1 if q.device.type == "cpu" else seen.keys.size(1)
+    room = int(seen.length.max()) + 1 if q.device.type == "cpu" else seen.keys.size(2)
     places = torch.arange(room, device=q.device)
     if seen.origin is None:
-        keys, values = seen.keys[:, :room], seen.values[:, :room]
+        keys, values = seen.keys[:, :, :room], seen.values[:, :, :room]
     else:
         origin = seen.origin[:, :room]
-        keys, values = seen.keys[origin, places], seen.values[origin, places]
+        keys, values = (store[origin, :, places].transpose(1, 2) for store in (seen.keys, seen.values))
     mask = (places <= seen.length[:, None])[:, None, None]
-    context = attend(q[:, :, None], keys.transpose(1, 2), values.transpose(1, 2), score=score, mask=mask)
+    context = attend(q[:, :, None], keys, values, score=score, mask=mask)
     return context[:, :, 0]

@@ -16,6 +16,8 @@
 #define TILE_ROWS 4
 #endif
 #define PANEL (2 * LANES)
+#define LINE 16 /* numbers that memory gives at once */
+#define FETCH 8 /* steps of a product between two lines that it fetches ahead */
 
 /* A vector stays in its register. Else gcc reads it from memory again for every row that it is multiplied with, and a
    tile of few rows waits for its loads. */
@@ -79,25 +81,31 @@ static void pack(const float *b, long down, long across, long depth, long width,
 }
 
 /* Rows of c, each at an address of its own, over one or two panels. A sum waits for the one before it: eight of them at a
-   time keep the units busy. */
+   time keep the units busy. `next` is read soon: a line of it is fetched with every few steps, so that nobody waits for
+   memory. */
 static inline __attribute__((always_inline)) void tile(
     const int rows, const int panels, const float *const *a, const float *panel, long depth, const float *bias,
-    float *const *c) {
+    float *const *c, const float *next) {
     vec sum[TILE_ROWS][4];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
-    for (long k = 0; k < depth; k++) {
-        vec b[4];
+    for (long from = 0; from < depth; from += FETCH) {
+        const long end = from + FETCH < depth ? from + FETCH : depth;
+        __builtin_prefetch(next + from * (LINE / FETCH));
+#pragma GCC unroll 1
+        for (long k = from; k < end; k++) {
+            vec b[4];
 #pragma GCC unroll 4
-        for (int j = 0; j < 2 * panels; j++) {
-            b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
-            HOLD(b[j]);
-        }
+            for (int j = 0; j < 2 * panels; j++) {
+                b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
+                HOLD(b[j]);
+            }
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            const vec x = a[i][k] - (vec){0}; /* one number in every lane */
+            for (int i = 0; i < rows; i++) {
+                const vec x = a[i][k] - (vec){0}; /* one number in every lane */
 #pragma GCC unroll 4
-            for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
+                for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
+            }
         }
     }
     for (int i = 0; i < rows; i++)
@@ -106,19 +114,20 @@ static inline __attribute__((always_inline)) void tile(
 
 /* The tile of so many rows, over one panel. */
 static inline __attribute__((always_inline)) void tile_of(
-    long rows, const float *const *a, const float *panel, long depth, const float *bias, float *const *c) {
+    long rows, const float *const *a, const float *panel, long depth, const float *bias, float *const *c,
+    const float *next) {
     switch (rows) {
-        case 1: tile(1, 1, a, panel, depth, bias, c); break;
-        case 2: tile(2, 1, a, panel, depth, bias, c); break;
-        case 3: tile(3, 1, a, panel, depth, bias, c); break;
-        case 4: tile(4, 1, a, panel, depth, bias, c); break;
+        case 1: tile(1, 1, a, panel, depth, bias, c, next); break;
+        case 2: tile(2, 1, a, panel, depth, bias, c, next); break;
+        case 3: tile(3, 1, a, panel, depth, bias, c, next); break;
+        case 4: tile(4, 1, a, panel, depth, bias, c, next); break;
 #if TILE_ROWS > 4
-        case 5: tile(5, 1, a, panel, depth, bias, c); break;
-        case 6: tile(6, 1, a, panel, depth, bias, c); break;
+        case 5: tile(5, 1, a, panel, depth, bias, c, next); break;
+        case 6: tile(6, 1, a, panel, depth, bias, c, next); break;
 #endif
 #if TILE_ROWS > 6
-        case 7: tile(7, 1, a, panel, depth, bias, c); break;
-        case 8: tile(8, 1, a, panel, depth, bias, c); break;
+        case 7: tile(7, 1, a, panel, depth, bias, c, next); break;
+        case 8: tile(8, 1, a, panel, depth, bias, c, next); break;
 #endif
     }
 }
@@ -136,16 +145,17 @@ static inline __attribute__((always_inline)) void product_over(
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
         for (long r = 0; r < rows; r++) at[r] = (to ? to[r] : c + r * stride) + n;
         if (rows == 1)
-            tile(1, 2, a, panel, depth, add, at);
+            tile(1, 2, a, panel, depth, add, at, panel + 2 * depth * PANEL);
         else
-            tile(2, 2, a, panel, depth, add, at);
+            tile(2, 2, a, panel, depth, add, at, panel + 2 * depth * PANEL);
     }
     for (; n < width; n += PANEL) {
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
         for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
             end = rows * (k + 1) / tiles;
             for (long r = i; r < end; r++) at[r - i] = (to ? to[r] : c + r * stride) + n;
-            tile_of(end - i, a + i, panel, depth, add, at);
+            /* A part of the next panel with each tile of this one. */
+            tile_of(end - i, a + i, panel, depth, add, at, panel + depth * PANEL + k * depth * (LINE / FETCH));
         }
     }
 }

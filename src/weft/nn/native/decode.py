@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -19,12 +20,17 @@ FEWEST: Final = 4
 """Rows from which on a product with packed weights is quicker than torch's, and worth the packing."""
 
 
+def text() -> str:
+    """All that is compiled, in one piece."""
+    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c")
+    return "".join(read_source("weft.nn.native", name) for name in names)
+
+
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
     try:
-        names = ("arithmetic.c", "decode.c", "stack.c")
-        return compile_library("".join(read_source("weft.nn.native", name) for name in names))
+        return compile_library(text())
     except NoCompiler:
         return None
 
@@ -86,6 +92,11 @@ def steady() -> Steady | None:
     return found
 
 
+def steadily() -> AbstractContextManager[Any]:
+    """The steady time that it is, or one of its own for as long as it lasts."""
+    return Steady() if steady() is None else nullcontext()
+
+
 def pointers(tensors: Sequence[Tensor | None]) -> Any:
     """Their addresses, as C takes them."""
     return (ctypes.c_void_p * len(tensors))(*(None if x is None else x.data_ptr() for x in tensors))
@@ -119,7 +130,7 @@ def attend_past(
     rows, heads, size = q.shape
     call(
         "attend_past", q, k, v, q.stride(0), k.stride(0), v.stride(0), keys, values, origin, length, out, rows, heads,
-        size, v.size(2), keys.size(1), scale,
+        size, v.size(2), keys.size(2), scale,
     )  # fmt: skip
     return out
 
@@ -131,22 +142,10 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     rows = q.flatten(0, 1)  # of which the stride can be trusted even where a dimension is 1
     masks = 0 if mask is None else mask.stride(0)
     call(
-        "attend_shared", rows, rows.stride(0), keys, keys.stride(0), keys.stride(2), values, values.stride(0),
-        values.stride(2), mask, masks, out, lanes, each, heads, size, values.size(3), keys.size(2), scale,
+        "attend_shared", rows, rows.stride(0), keys, *keys.stride()[:3], values, *values.stride()[:3], mask, masks, out,
+        lanes, each, heads, size, values.size(3), keys.size(2), scale,
     )  # fmt: skip
     return out
-
-
-def pick(logits: Tensor, lengths: Tensor, never: Tensor, *, eos: int, least: int, best: int) -> tuple[Tensor, Tensor]:
-    """logits (N, V), lengths (N,) -> log-probabilities and tokens (N, best) of the likeliest that may come."""
-    logits = logits if logits.stride(1) == 1 else logits.contiguous()
-    rows, vocabulary = logits.shape
-    logs, tokens = torch.empty(rows, best), torch.empty(rows, best, dtype=torch.long)
-    call(
-        "pick", logits, rows, logits.stride(0), vocabulary, never, never.numel(), lengths, eos, least, best, logs,
-        tokens,
-    )  # fmt: skip
-    return logs, tokens
 
 
 def call(name: str, *arguments: Any) -> None:
@@ -198,6 +197,13 @@ def panel() -> int:
     function = _function("panel_size")
     function.restype = ctypes.c_long
     return int(function())
+
+
+def parts(vocabulary: int) -> int:
+    """In how many parts beam.c scores a vocabulary."""
+    function = _function("part_size")
+    function.restype = ctypes.c_long
+    return -(-vocabulary // int(function()))
 
 
 def _padded(width: int) -> int:

@@ -1,5 +1,6 @@
-/* One position of all layers of a decoder, for all rows: each thread takes some lanes through the whole stack, so that
-   nobody waits for anybody. Follows decode.c. Widths are whole panels; D width, F units, N rows. */
+/* All layers of a stack: one position of a decoder for all rows, or all positions of an encoder. Each thread takes some
+   lanes through the whole stack, so that nobody waits for anybody. Follows attend.c. Widths are whole panels; D width, F
+   units, N rows. */
 
 enum { JOINT, OUTPUT, QUERY, CROSS, INNER, OUTER, PRODUCTS };
 enum { POST, PRE, REZERO };
@@ -12,12 +13,13 @@ typedef struct {
 
 typedef struct {
     const layer_t *layers;
-    float *const *stores; /* keys and values of each layer */
+    float *const *stores; /* keys and values of each layer; none where the rows of a lane are positions of one text */
     const float *last[2]; /* the norm that ends a pre-norm stack, or none */
-    const float *x, *source; /* (N, D); (lanes, length, layers · 2 · D), or none */
+    const float *x, *source; /* (N, D); (lanes, layers, 2, heads, length, D / heads), or none */
     float *out;
-    const unsigned char *mask; /* (lanes, length) */
-    const long *origin, *length;
+    const unsigned char *mask; /* (lanes, source_length), or none */
+    long *origin;
+    const long *length;
     long count, rows, lanes, each, width, heads, units, room, source_length, at_once;
     float epsilon;
     int kind, gelu;
@@ -76,34 +78,52 @@ static void activate(float *x, long count, int gelu) {
         for (long i = 0; i < count; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
 }
 
+/* Self-attention of the rows of some lanes, joint (rows, 3 D) -> context (rows, D): to the past of each, or to all
+   positions of their lane. Pointers are such as if all rows were there. */
+static void attend_self(const stack_t *s, long layer, long first, long end, const float *joint, float *context) {
+    const long d = s->width, size = d / s->heads, step = 3 * d, lane_step = s->each * step;
+    const float scale = 1.0f / sqrtf((float)size), *k = joint + d, *v = joint + 2 * d;
+    if (s->stores) {
+        const past_t past = {joint, k, v, s->stores[2 * layer], s->stores[2 * layer + 1], context, s->origin, s->length,
+                             s->rows, step, step, step, s->heads, size, size, s->room, s->each, scale};
+        const job_t job = {0, 0, 0, &past};
+        for (long lane = first; lane < end; lane++) past_rows(&job, lane);
+    } else {
+        const shared_t whole = {joint, k, v, context, s->mask, s->each, step, s->heads, size, size, s->each, s->each,
+                                lane_step, size, step, lane_step, size, step, scale};
+        const job_t job = {0, 0, 0, &whole};
+        for (long lane = first; lane < end; lane++) shared_lane(&job, lane);
+    }
+}
+
+/* Attention of rows q (rows, D) to the source of their lane -> context (rows, D). */
+static void attend_source(const stack_t *s, long layer, long first, long end, const float *q, float *context) {
+    const long size = s->width / s->heads, head = s->source_length * size, part = s->heads * head;
+    const long lane_step = s->count * 2 * part;
+    const float *keys = s->source + layer * 2 * part, scale = 1.0f / sqrtf((float)size);
+    const shared_t shared = {q, keys, keys + part, context, s->mask, s->each, s->width, s->heads, size, size,
+                             s->source_length, s->source_length, lane_step, head, size, lane_step, head, size, scale};
+    const job_t job = {0, 0, 0, &shared};
+    for (long lane = first; lane < end; lane++) shared_lane(&job, lane);
+}
+
 static void stack_lanes(const job_t *job, long task) {
     const stack_t *s = job->data;
     const long first = task * s->at_once, end = first + s->at_once < s->lanes ? first + s->at_once : s->lanes;
-    const long from = first * s->each, rows = (end - first) * s->each, d = s->width, size = d / s->heads;
+    const long from = first * s->each, rows = (end - first) * s->each, d = s->width;
     const long widest = 3 * d > s->units ? 3 * d : s->units;
     float *x = s->out + from * d, *h = malloc(sizeof(float) * rows * (2 * d + widest));
     float *context = h + rows * d, *wide = context + rows * d;
     memcpy(x, s->x + from * d, sizeof(float) * rows * d);
     for (long l = 0; l < s->count; l++) {
         const layer_t *layer = s->layers + l;
-        const float scale = 1.0f / sqrtf((float)size);
         multiply(layer, JOINT, enter(s, layer, 0, x, h, rows), rows, d, 3 * d, wide);
-        const float *q = wide - from * 3 * d; /* as if all rows were there */
-        past_t past = {q, q + d, q + 2 * d, s->stores[2 * l], s->stores[2 * l + 1], context - from * d, s->origin,
-                       s->length, s->rows, 3 * d, 3 * d, 3 * d, s->heads, size, size, s->room, s->each, scale};
-        const job_t own = {0, 0, 0, &past};
-        for (long lane = first; lane < end; lane++) past_rows(&own, lane);
+        attend_self(s, l, first, end, wide - from * 3 * d, context - from * d);
         multiply(layer, OUTPUT, context, rows, d, d, h);
         join(s, layer, 0, x, h, rows);
         if (s->source) {
             multiply(layer, QUERY, enter(s, layer, 1, x, h, rows), rows, d, d, wide);
-            const long step = s->count * 2 * d;
-            const float *keys = s->source + l * 2 * d;
-            const shared_t shared = {wide - from * d, keys, keys + d, context - from * d, s->mask, s->each, d, s->heads,
-                                     size, size, s->source_length, s->source_length * step, step,
-                                     s->source_length * step, step, s->source_length, scale};
-            const job_t other = {0, 0, 0, &shared};
-            for (long lane = first; lane < end; lane++) shared_lane(&other, lane);
+            attend_source(s, l, first, end, wide - from * d, context - from * d);
             multiply(layer, CROSS, context, rows, d, d, h);
             join(s, layer, 1, x, h, rows);
         }
@@ -117,12 +137,25 @@ static void stack_lanes(const job_t *job, long task) {
 }
 
 void stack_step(const layer_t *layers, float *const *stores, const float *gamma, const float *beta, const float *x,
-                const float *source, const unsigned char *mask, const long *origin, const long *length, float *out,
+                const float *source, const unsigned char *mask, long *origin, const long *length, float *out,
                 long count, long lanes, long each, long width, long heads, long units, long room, long source_length,
                 long kind, long gelu, float epsilon, long threads, parallel_t parallel) {
     const long at_once = (lanes + threads - 1) / threads;
     const stack_t s = {layers, stores, {gamma, beta}, x, source, out, mask, origin, length, count, lanes * each, lanes,
                        each, width, heads, units, room, source_length, at_once, epsilon, (int)kind, (int)gelu};
+    job_t job = {stack_lanes, (lanes + at_once - 1) / at_once, 0, &s};
+    share(&job, threads, parallel);
+}
+
+enum { FILL = 64 };
+
+/* x (A, T, D) -> out (A, T, D), where all positions of a lane that are real (A, T) see each other. */
+void stack_all(const layer_t *layers, const float *gamma, const float *beta, const float *x, const unsigned char *mask,
+               float *out, long count, long lanes, long positions, long width, long heads, long units, long kind,
+               long gelu, float epsilon, long threads, parallel_t parallel) {
+    const long at_once = positions < FILL ? FILL / positions : 1; /* rows enough for the weights to be worth fetching */
+    const stack_t s = {layers, 0, {gamma, beta}, x, 0, out, mask, 0, 0, count, lanes * positions, lanes, positions,
+                       width, heads, units, 0, 0, at_once, epsilon, (int)kind, (int)gelu};
     job_t job = {stack_lanes, (lanes + at_once - 1) / at_once, 0, &s};
     share(&job, threads, parallel);
 }

@@ -1,4 +1,4 @@
-"""stack.c from Python: one position of a whole stack of transformer blocks, in one call."""
+"""stack.c from Python: a whole stack of transformer blocks in one call, for one position or for all of them."""
 
 from __future__ import annotations
 
@@ -60,32 +60,57 @@ def _look(stack: Any) -> Layout | None:
 
 
 def serves(stack: Any, x: Tensor) -> bool:
-    """Whether the C can make this step, in a steady time."""
-    weight = stack.blocks[0].feedforward.inner.weight
-    return decode.steady() is not None and decode.serves(x, weight) and layout_of(stack) is not None
+    """Whether the C can run the stack."""
+    return decode.serves(x, stack.blocks[0].feedforward.inner.weight) and layout_of(stack) is not None
+
+
+def steps(stack: Any, x: Tensor) -> bool:
+    """Whether it makes the next step: in a steady time, in which many follow."""
+    return decode.steady() is not None and serves(stack, x)
 
 
 def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
-    """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are the joint keys and values of all layers
-    (A, S, …), and where they are real (A, 1, S)."""
+    """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are keys and values of all layers
+    (A, L, 2, H, S, m), and where they are real (A, 1, S)."""
+    layout, table = _prepare(stack)
+    stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
+    looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    decode.call(
+        "stack_step", table.pointers, decode.pointers(stores), *_final(stack), x.contiguous(), looked_at, mask,
+        seen.origin, seen.length, out, len(stack.blocks), x.size(0) // each, each, layout.width, layout.heads,
+        layout.units, seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4), layout.kind,
+        int(layout.gelu), layout.epsilon,
+    )  # fmt: skip
+    return out
+
+
+def run(stack: Any, x: Tensor, mask: Tensor | None) -> Tensor:
+    """x (B, T, D) -> (B, T, D): all positions see each other, where they are real (B, 1, T)."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    with decode.steadily():
+        layout, table = _prepare(stack)
+        decode.call(
+            "stack_all", table.pointers, *_final(stack), x.contiguous(), mask if mask is None else mask.contiguous(),
+            out, len(stack.blocks), x.size(0), x.size(1), layout.width, layout.heads, layout.units, layout.kind,
+            int(layout.gelu), layout.epsilon,
+        )  # fmt: skip
+    return out
+
+
+def _prepare(stack: Any) -> tuple[Layout, decode.Table]:
+    """What the C knows of the stack, in a steady time."""
     layout, steady = layout_of(stack), decode.steady()
     assert layout is not None
     assert steady is not None
     if stack not in steady.tables:
         steady.tables[stack] = _table(stack, steady)
-    table = steady.tables[stack]
-    seen.begin()
-    stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
-    joint, mask = source if source is not None else (None, None)
-    final = (stack.final.weight, stack.final.bias) if isinstance(stack.final, LayerNorm) else (None, None)
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    decode.call(
-        "stack_step", table.pointers, decode.pointers(stores), *final, x.contiguous(), joint,
-        mask if mask is None else mask.contiguous(), seen.origin, seen.length, out, len(stack.blocks),
-        x.size(0) // each, each, layout.width, layout.heads, layout.units, seen.keys[0].size(1),
-        0 if joint is None else joint.size(1), layout.kind, int(layout.gelu), layout.epsilon,
-    )  # fmt: skip
-    return out
+    return layout, steady.tables[stack]
+
+
+def _final(stack: Any) -> tuple[Tensor | None, Tensor | None]:
+    """The norm that ends the stack, if one does."""
+    return (stack.final.weight, stack.final.bias) if isinstance(stack.final, LayerNorm) else (None, None)
 
 
 def _table(stack: Any, steady: decode.Steady) -> decode.Table:

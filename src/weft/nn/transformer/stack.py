@@ -40,6 +40,8 @@ class EncoderStack(nn.Module):
         packing, mask = lengths if isinstance(lengths, Packing) else None, None
         if not causal:  # what comes after a real position needs no hiding from it otherwise
             mask = padding_mask(lengths, x)
+        if packing is None and not causal and not self.training and native.serves(self, x):
+            return native.run(self, x, mask)
         for block in self.blocks:
             x = self.run(block, x, mask=mask, causal=causal, packing=packing)
         return self.final(x)  # type: ignore[no-any-return]
@@ -54,7 +56,7 @@ class EncoderStack(nn.Module):
 
     def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
         """The next position, read causally: x (N, D) -> (N, D)."""
-        if isinstance(state, Past) and native.serves(self, x):
+        if isinstance(state, Past) and native.steps(self, x):
             return native.step(self, x, state, each=1, source=None), state.end()
         after = []
         for number, block in enumerate(self.blocks):
@@ -109,27 +111,28 @@ class DecoderStack(nn.Module):
         return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
 
     def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of all layers, made in one product (B, S, …), and where they are real (B, 1, S)."""
+        """Keys and values of all layers, made in one product (B, L, 2, H, S, m), and where they are real (B, 1, S)."""
         maps = [block.cross.memory for block in self.blocks if block.cross.memory is not None]
         weight = torch.cat([linear.weight for linear in maps])
         bias = None if maps[0].bias is None else torch.cat([linear.bias for linear in maps])
-        return linear_map(memory, weight, bias), length_mask(lengths, memory.size(1))[:, None]
+        heads, size = self.blocks[0].cross.heads, self.blocks[0].cross.head_size
+        joint = linear_map(memory, weight, bias).view(*memory.shape[:2], len(maps), 2, heads, size)
+        return joint.permute(0, 2, 3, 4, 1, 5), length_mask(lengths, memory.size(1))[:, None]
 
     def step(
         self, x: Tensor, state: DecoderState, *, attention: bool = True
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
-        if not attention and isinstance(state.seen, Past) and native.serves(self, x):
+        if not attention and isinstance(state.seen, Past) and native.steps(self, x):
             out = native.step(self, x, state.seen, each=shared.each, source=shared.value)
             return out, DecoderState(state.seen.end(), shared), None
-        joint, mask = shared.value if shared.each else shared.expand()
-        parts = joint.chunk(len(self.blocks), dim=-1)
+        parts, mask = shared.value if shared.each else shared.expand()
         after, looked = [], None
         for number, block in enumerate(self.blocks):
             asked = attention and number == len(self.blocks) - 1
             seen = _of_layer(state.seen, number)
-            source = block.cross.recall(parts[number])
+            source = KeysValues(parts[:, number, 0], parts[:, number, 1])
             x, seen, looked = block.step(x, seen, source, each=shared.each or 1, mask=mask, weights=asked)
             after.append(seen)
         return self.final(x), DecoderState(_after(state.seen, after), shared), looked

@@ -1,0 +1,128 @@
+"""A step of beam search in C against the same step in torch, on boards that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from weft.decoding import DecodeConfig
+from weft.decoding.beam import advance_beam
+from weft.decoding.board import Board
+from weft.decoding.compiled import CompiledBeam
+from weft.decoding.lanes import shape_of
+from weft.decoding.request import Request, prepare
+from weft.models.embedding import Output, Vectors
+from weft.nn.native import decode
+
+SIZE = 24
+COUNT = 4
+CASES: list[dict[str, Any]] = [
+    {"beam": 1},
+    {"beam": 4},
+    {"beam": 4, "n_best": 3, "length_penalty": 0.0},
+    {"beam": 5, "min_length": 3, "length_penalty": 0.7},
+    {"beam": 3, "n_best": 2, "stop": "finished"},
+]
+HELD = ("live", "step", "tokens", "ended", "trail", "sums", "logs")
+
+
+@pytest.fixture(autouse=True)
+def _outside_of_training() -> Iterator[None]:
+    if decode.library() is None:
+        pytest.skip("no C compiler")
+    torch.manual_seed(0)
+    with torch.no_grad(), decode.Steady():
+        yield
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def begin(request: Request) -> Board:
+    board = Board(shape_of(request, COUNT), torch.device("cpu"), torch.float32)
+    board.admit(board.lanes, request, torch.arange(COUNT))
+    return board
+
+
+def ask(config: dict[str, Any], output: Output, prefixes: Sequence[Sequence[int]] | None = None) -> Request:
+    settings = DecodeConfig(max_length=9, **config)
+    return prepare(output, COUNT, settings, prefixes=prefixes, limits=[9, 4, 9, 6], forbid=(0, 1, 7))  # type: ignore[arg-type]
+
+
+def finished(board: Board) -> list[set[tuple[int, int, float]]]:
+    """Of each lane the texts that have ended, which lie in any order: their step, place and score."""
+    columns = zip(board.best_step.tolist(), board.best_place.tolist(), board.best.tolist(), strict=True)
+    return [
+        {(step, place, round(score, 3)) for step, place, score in zip(*lane, strict=True) if score > -torch.inf}
+        for lane in columns
+    ]
+
+
+def assert_alike(found: Board, expected: Board, rows: tuple[Tensor, Tensor], live: Tensor) -> None:
+    """In the lanes that were live; what the others hold nobody reads."""
+    for name in HELD:
+        assert_close(getattr(found, name)[live], getattr(expected, name)[live], atol=1e-4, rtol=1e-4, msg=name)
+    assert finished(found) == finished(expected)
+    assert rows[0].view(COUNT, -1)[live].tolist() == rows[1].view(COUNT, -1)[live].tolist()
+
+
+@pytest.mark.parametrize("vocabulary", [20, 512, 1300])
+@pytest.mark.parametrize("config", CASES, ids=str)
+@pytest.mark.usefixtures("threads")
+def test_steps_are_those_of_torch(config: dict[str, Any], vocabulary: int) -> None:
+    output = Output(SIZE, vocabulary)
+    output.scores.bias[2] = 2.5  # some end early
+    request = ask(config, output, [(), (5,), (), (4, 6)])
+    boards = [begin(request) for _ in range(2)]
+    step, ends = CompiledBeam(boards[0], request, output), 0
+    for _ in range(11):
+        live = boards[1].live.clone()
+        hidden = 2 * torch.randn(COUNT * request.width, SIZE)
+        rows = step(hidden), advance_beam(boards[1], output(hidden), request, None)
+        assert_alike(*boards, rows, live)
+        ends += int((boards[1].tokens[live] == 2).sum())
+    assert ends, "texts have ended"
+    assert not boards[0].live.any()
+
+
+def test_rows_do_not_depend_on_their_neighbours() -> None:
+    """To the last bit: parts are added up in one order, whoever has made them."""
+    output = Output(SIZE, 1300)
+    request, hidden = ask({"beam": 4}, output), torch.randn(4 * COUNT, SIZE)
+    board = begin(request)
+    CompiledBeam(board, request, output)(hidden)
+    for lane in range(COUNT):
+        other, here = begin(request), torch.randn(4 * COUNT, SIZE)
+        here[:4] = hidden[4 * lane : 4 * lane + 4]
+        torch.set_num_threads(1 + lane % 2)
+        CompiledBeam(other, request, output)(here)
+        assert torch.equal(other.sums[0], board.sums[lane])
+        assert torch.equal(other.tokens[0], board.tokens[lane])
+
+
+def test_a_tied_output_of_another_width() -> None:
+    output = Output(SIZE, 40, tied=Vectors(40, 8))
+    request, hidden = ask({"beam": 3}, output), torch.randn(3 * COUNT, SIZE)
+    boards = [begin(request) for _ in range(2)]
+    rows = CompiledBeam(boards[0], request, output)(hidden), advance_beam(boards[1], output(hidden), request, None)
+    assert_alike(*boards, rows, torch.ones(COUNT, dtype=torch.bool))
+
+
+def test_nothing_that_may_come() -> None:
+    output = Output(SIZE, 10)
+    request = prepare(output, COUNT, DecodeConfig(beam=2), prefixes=None, limits=None, forbid=tuple(range(10)))  # type: ignore[arg-type]
+    board = begin(request)
+    CompiledBeam(board, request, output)(torch.randn(2 * COUNT, SIZE))
+    assert not board.live.any()
+    assert (board.sums == -torch.inf).all()
+    assert not board.ended.any()
