@@ -80,34 +80,41 @@ static void pack(const float *b, long down, long across, long depth, long width,
     }
 }
 
+/* Step k of a product: to each of the sums its part. */
+static inline __attribute__((always_inline)) void add_step(
+    const int rows, const int panels, const float *const *a, const float *panel, long depth, long k,
+    vec (*sum)[4]) {
+    vec b[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 2 * panels; j++) {
+        b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
+        HOLD(b[j]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        const vec x = a[i][k] - (vec){0}; /* one number in every lane */
+#pragma GCC unroll 4
+        for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
+    }
+}
+
 /* Rows of c, each at an address of its own, over one or two panels. A sum waits for the one before it: eight of them at a
-   time keep the units busy. `next` is read soon: a line of it is fetched with every few steps, so that nobody waits for
-   memory. */
+   time keep the units busy. What stands at `next`, if given, is read soon: a line of it is fetched with every few steps,
+   so that nobody waits for memory. */
 static inline __attribute__((always_inline)) void tile(
     const int rows, const int panels, const float *const *a, const float *panel, long depth, const float *bias,
     float *const *c, const float *next) {
     vec sum[TILE_ROWS][4];
+    long k = 0;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
-    for (long from = 0; from < depth; from += FETCH) {
-        const long end = from + FETCH < depth ? from + FETCH : depth;
-        __builtin_prefetch(next + from * (LINE / FETCH));
+    for (; next && k + FETCH <= depth;) {
+        __builtin_prefetch(next + k * (LINE / FETCH));
+        const long end = k + FETCH;
 #pragma GCC unroll 1
-        for (long k = from; k < end; k++) {
-            vec b[4];
-#pragma GCC unroll 4
-            for (int j = 0; j < 2 * panels; j++) {
-                b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
-                HOLD(b[j]);
-            }
-#pragma GCC unroll 8
-            for (int i = 0; i < rows; i++) {
-                const vec x = a[i][k] - (vec){0}; /* one number in every lane */
-#pragma GCC unroll 4
-                for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
-            }
-        }
+        for (; k < end; k++) add_step(rows, panels, a, panel, depth, k, sum);
     }
+    for (; k < depth; k++) add_step(rows, panels, a, panel, depth, k, sum);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++) *(vec *)(c[i] + j * LANES) = sum[i][j];
 }
@@ -145,17 +152,20 @@ static inline __attribute__((always_inline)) void product_over(
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
         for (long r = 0; r < rows; r++) at[r] = (to ? to[r] : c + r * stride) + n;
         if (rows == 1)
-            tile(1, 2, a, panel, depth, add, at, panel + 2 * depth * PANEL);
+            tile(1, 2, a, panel, depth, add, at, 0);
         else
-            tile(2, 2, a, panel, depth, add, at, panel + 2 * depth * PANEL);
+            tile(2, 2, a, panel, depth, add, at, 0);
     }
     for (; n < width; n += PANEL) {
         const float *panel = packed + n * depth, *add = bias ? bias + n : 0;
         for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
             end = rows * (k + 1) / tiles;
             for (long r = i; r < end; r++) at[r - i] = (to ? to[r] : c + r * stride) + n;
-            /* A part of the next panel with each tile of this one. */
-            tile_of(end - i, a + i, panel, depth, add, at, panel + depth * PANEL + k * depth * (LINE / FETCH));
+            /* A part of the next panel with each tile of this one; a few rows are through before it pays. */
+            if (tiles > 4)
+                tile_of(end - i, a + i, panel, depth, add, at, panel + depth * PANEL + k * depth * (LINE / FETCH));
+            else
+                tile_of(end - i, a + i, panel, depth, add, at, 0);
         }
     }
 }
