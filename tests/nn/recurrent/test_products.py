@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 from weft.nn import RNN
 from weft.nn.native import compiler, product
+from weft.nn.recurrent.engine import products
 from weft.nn.recurrent.engine.products import row_product
 
 LARGE = 192
@@ -30,11 +31,21 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         multiply(left, weight, to)
 
     monkeypatch.setattr(product, "multiply", counted)
+    monkeypatch.setattr(products, "pays", lambda: True)
     return rows
 
 
-def test_without_a_compiler_torch_multiplies(calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("vectors", ["AVX2", "AVX512", "DEFAULT"])
+def test_it_pays_with_a_compiler_and_avx2(vectors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: vectors)
+    assert products.pays.__wrapped__() == (vectors == "AVX2")
     monkeypatch.setattr(product, "library", lambda: None)
+    assert not products.pays.__wrapped__()
+
+
+def test_where_it_does_not_pay_torch_multiplies(calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "pays", lambda: False)
     x, weight = torch.randn(5, 256), torch.randn(256, 256)
     assert torch.equal(row_product(x, weight), x @ weight)
     assert calls == []

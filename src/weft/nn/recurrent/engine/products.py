@@ -1,7 +1,8 @@
-"""The product before the loop: on a CPU in C of our own, else by torch."""
+"""The product before the loop: in C of our own where that is faster, else by torch."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -13,10 +14,16 @@ SMALL: Final = 32768
 """Numbers of a matrix that a core keeps close whoever multiplies with it: up to there torch is as fast."""
 
 
+@cache
+def pays() -> bool:
+    """Measured, with AVX2 ours is a tenth faster than torch's product, with AVX-512 a tenth slower."""
+    return torch.backends.cpu.get_cpu_capability() == "AVX2" and native.library() is not None
+
+
 def row_product(x: Tensor, weight: Tensor) -> Tensor:
     """x (N, n) @ weight (n, m) -> (N, m)."""
     ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.numel() >= SMALL
-    if not ours or torch.compiler.is_compiling() or native.library() is None:
+    if not ours or torch.compiler.is_compiling() or not pays():
         return x @ weight
     product: Tensor = _RowProduct.apply(x, weight)  # type: ignore[no-untyped-call]
     return product
