@@ -93,6 +93,15 @@ def test_outside_of_a_steady_time_torch_multiplies() -> None:
     decode._here.steady = steady
 
 
+def test_a_steady_time_may_be_entered_again() -> None:
+    outer, again = decode.steady(), decode.Steady()
+    with again:
+        with again:
+            assert decode.steady() is again
+        assert decode.steady() is again
+    assert decode.steady() is outer
+
+
 def test_what_learns_is_left_to_torch() -> None:
     linear = Linear(6, 9)
     with torch.enable_grad():

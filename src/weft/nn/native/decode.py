@@ -71,14 +71,15 @@ class Steady:
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
         self.tables: dict[nn.Module, Table] = {}
-        self.before: Steady | None = None
+        self.before: list[Steady | None] = []
 
     def __enter__(self) -> Steady:
-        self.before, _here.steady = getattr(_here, "steady", None), self
+        self.before.append(steady())
+        _here.steady = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        _here.steady = self.before
+        _here.steady = self.before.pop()
 
     def packed(self, linear: nn.Linear) -> Packed:
         if linear not in self.known:
