@@ -32,6 +32,28 @@ def _kernel_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
         yield
 
 
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """So many of torch's threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def a_compiler() -> None:
+    """For a test of what is compiled."""
+    from weft.nn.native import compiler
+
+    try:
+        compiler.find_compiler()
+    except compiler.NoCompiler as reason:
+        pytest.skip(str(reason))
+
+
 class Outcome(NamedTuple):
     code: int
     out: str

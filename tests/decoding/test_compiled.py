@@ -40,14 +40,6 @@ def _outside_of_training() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 def begin(request: Request) -> Board:
     board = Board(shape_of(request, COUNT), torch.device("cpu"), torch.float32)
     board.admit(board.lanes, request, torch.arange(COUNT))

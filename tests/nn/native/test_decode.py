@@ -28,14 +28,6 @@ def _outside_of_training(vectors: str) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 65, 130])
 @pytest.mark.parametrize(("inputs", "outputs"), [(5, 1), (16, 16), (33, 50), (64, 300)])
 @pytest.mark.parametrize("bias", [True, False])

@@ -18,12 +18,7 @@ from weft.nn.native.product import addresses, multiply
 SIZES = list(itertools.product([0, 1, 2, 5, 25, 131], [1, 19, 40], [1, 16, 33, 70]))
 
 
-@pytest.fixture(autouse=True)
-def _compiler() -> None:
-    try:
-        compiler.find_compiler()
-    except compiler.NoCompiler as reason:
-        pytest.skip(str(reason))
+pytestmark = pytest.mark.usefixtures("a_compiler")
 
 
 def multiplied(x: Tensor, weight: Tensor) -> Tensor:

@@ -46,12 +46,7 @@ def multiply(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
     return made
 
 
-@pytest.fixture(autouse=True)
-def _compiler() -> None:
-    try:
-        compiler.find_compiler()
-    except compiler.NoCompiler as reason:
-        pytest.skip(str(reason))
+pytestmark = pytest.mark.usefixtures("a_compiler")
 
 
 @pytest.mark.parametrize("biased", [False, True], ids=["bare", "biased"])

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from weft.nn import RNN
-from weft.nn.native import compiler, product
+from weft.nn.native import product
 from weft.nn.recurrent.engine import products
 from weft.nn.recurrent.engine.products import row_product
 
@@ -17,12 +17,8 @@ LARGE = 192
 
 
 @pytest.fixture(autouse=True)
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def calls(a_compiler: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows of every product that C has done."""
-    try:
-        compiler.find_compiler()
-    except compiler.NoCompiler as reason:
-        pytest.skip(str(reason))
     rows: list[int] = []
     multiply = product.multiply
 
