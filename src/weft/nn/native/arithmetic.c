@@ -30,6 +30,27 @@
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
 
+/* ---- work in tasks, which threads take one after the other ---- */
+
+typedef struct job job_t;
+struct job {
+    void (*work)(const job_t *, long);
+    long tasks, next;
+    const void *data;
+};
+
+static void drain(void *shared) {
+    job_t *job = shared;
+    for (long task; (task = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->tasks;) job->work(job, task);
+}
+
+static void share(job_t *job, long threads, parallel_t parallel) {
+    if (parallel && threads > 1 && job->tasks > 1)
+        parallel(drain, job, (unsigned)(threads < job->tasks ? threads : job->tasks), 0);
+    else
+        drain(job);
+}
+
 static inline long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
 /* exp(x) = 2^k (1 + r), x = k ln 2 + f with |f| <= ln 2 / 2, r = exp(f) - 1 by its series. */
@@ -179,4 +200,18 @@ static void product_into(
 static void product_at(
     long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *const *to) {
     product_over(rows, a, packed, depth, width, bias, to, 0, 0);
+}
+
+enum { SOME = 64 }; /* rows that pass a panel before the next one comes */
+
+/* The same for rows of a that lie `apart` from each other. */
+static void product_of(
+    long rows, const float *a, long apart, const float *packed, long depth, long width, const float *bias, float *c,
+    long stride) {
+    const float *at[SOME];
+    for (long i = 0; i < rows; i += SOME) {
+        const long count = rows - i < SOME ? rows - i : SOME;
+        for (long r = 0; r < count; r++) at[r] = a + (i + r) * apart;
+        product_into(count, at, packed, depth, width, bias, c + i * stride, stride);
+    }
 }

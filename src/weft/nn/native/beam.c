@@ -2,7 +2,7 @@
    part by part and never kept: of each part a row remembers its maximum, its sum and its best few. The twin in plain
    torch is weft.decoding.beam. Follows attend.c. */
 
-enum { PART = 512, BLOCK = 64, CHUNK = 4 * LANES };
+enum { PART = 512, CHUNK = 4 * LANES };
 
 /* What a search knows; the names are those of weft.decoding.board. */
 typedef struct {
@@ -68,12 +68,11 @@ static void digest(const beam_t *s, long n, long part, const float *x) {
 static void score_part(const job_t *job, long part) {
     const beam_t *s = job->data;
     const long first = part * PART, count = s->vocabulary - first < PART ? s->vocabulary - first : PART;
-    const float *rows[BLOCK];
-    float *x = malloc(sizeof(float) * BLOCK * PART);
-    for (long n = 0; n < s->rows; n += BLOCK) {
-        const long many = s->rows - n < BLOCK ? s->rows - n : BLOCK;
-        for (long r = 0; r < many; r++) rows[r] = s->hidden + (n + r) * s->depth;
-        product_into(many, rows, s->packed + first * s->depth, s->depth, count, s->bias ? s->bias + first : 0, x, PART);
+    float *x = malloc(sizeof(float) * SOME * PART);
+    for (long n = 0; n < s->rows; n += SOME) {
+        const long many = s->rows - n < SOME ? s->rows - n : SOME;
+        product_of(many, s->hidden + n * s->depth, s->depth, s->packed + first * s->depth, s->depth, count,
+                   s->bias ? s->bias + first : 0, x, PART);
         for (long r = 0; r < many; r++) {
             for (long i = count; i < PART; i++) x[r * PART + i] = -INFINITY;
             digest(s, n + r, part, x + r * PART);

@@ -58,6 +58,14 @@ def compile_library(text: str) -> ctypes.CDLL:
     raise NoCompiler(f"{library} cannot be loaded: {problem}")
 
 
+def compile_if_possible(text: str) -> ctypes.CDLL | None:
+    """The same, or None where nothing can be compiled."""
+    try:
+        return compile_library(text)
+    except NoCompiler:
+        return None
+
+
 @functools.cache
 def read_source(package: str, name: str) -> str:
     """A C source that a package of ours brings."""

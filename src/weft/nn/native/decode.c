@@ -1,25 +1,6 @@
 /* What writing token by token needs on a CPU, for a few rows at a time: products and attention of one query.
    Follows arithmetic.c. Everything is float32 and row by row; strides count numbers. */
 
-typedef struct job job_t;
-struct job {
-    void (*work)(const job_t *, long);
-    long tasks, next;
-    const void *data;
-};
-
-static void drain(void *shared) {
-    job_t *job = shared;
-    for (long task; (task = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->tasks;) job->work(job, task);
-}
-
-static void share(job_t *job, long threads, parallel_t parallel) {
-    if (parallel && threads > 1 && job->tasks > 1)
-        parallel(drain, job, (unsigned)(threads < job->tasks ? threads : job->tasks), 0);
-    else
-        drain(job);
-}
-
 /* ---- y = x Wᵀ + b, then relu if asked ---- */
 
 typedef struct {
@@ -51,14 +32,11 @@ static void linear_part(const job_t *job, long task) {
     const linear_t *l = job->data;
     const long all = padded(l->width) / PANEL, from = task * l->panels * PANEL;
     const long end = (task + 1) * l->panels < all ? (task + 1) * l->panels * PANEL : all * PANEL;
-    enum { MOST = 64 };
-    const float *rows[MOST];
-    for (long i = 0; i < l->rows; i += MOST) {
-        const long count = l->rows - i < MOST ? l->rows - i : MOST;
-        for (long r = 0; r < count; r++) rows[r] = l->x + (i + r) * l->x_stride;
+    for (long i = 0; i < l->rows; i += SOME) {
+        const long count = l->rows - i < SOME ? l->rows - i : SOME;
         float *y = l->y + i * l->y_stride + from;
-        product_into(count, rows, l->packed + from * l->depth, l->depth, end - from, l->bias ? l->bias + from : 0, y,
-                     l->y_stride);
+        product_of(count, l->x + i * l->x_stride, l->x_stride, l->packed + from * l->depth, l->depth, end - from,
+                   l->bias ? l->bias + from : 0, y, l->y_stride);
         if (l->relu)
             for (long r = 0; r < count; r++)
                 for (long n = 0; n < end - from; n++) {

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from weft.nn.native.compiler import NoCompiler, compile_library, read_source
+from weft.nn.native.compiler import compile_if_possible, read_source
 from weft.nn.native.threads import parallel
 
 FEWEST: Final = 4
@@ -29,10 +29,7 @@ def text() -> str:
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
-    try:
-        return compile_library(text())
-    except NoCompiler:
-        return None
+    return compile_if_possible(text())
 
 
 def serves(*tensors: Tensor) -> bool:

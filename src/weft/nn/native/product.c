@@ -1,5 +1,5 @@
 /* Products of many rows, each at an address of its own, after arithmetic.c: what stands before and after a loop over
-   time. Work is cut into tasks that threads take one after the other; who takes which changes no number. */
+   time. Who takes which task changes no number. */
 
 #define SOME_ROWS (4 * TILE_ROWS) /* that share a panel while it is in the first cache */
 #define SOME_PANELS 16
@@ -9,50 +9,40 @@ typedef struct {
     const float *weight;
     float *const *to; /* of those of the result */
     float *packed;
-    long count, depth, width, down, across, tasks, next;
+    long count, depth, width, down, across;
 } product_t;
 
 static inline long least(long a, long b) { return a < b ? a : b; }
 
 static inline long parts(long whole, long size) { return (whole + size - 1) / size; }
 
-static long next_task(product_t *p) { return __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED); }
-
 /* As many tasks for every thread, of at most `size` each. */
 static void in_tasks(
-    product_t *p, long whole, long size, void (*worker)(void *), long threads, parallel_t parallel) {
-    p->tasks = least(whole, parts(whole, size * threads) * threads);
-    p->next = 0;
-    if (parallel && threads > 1 && p->tasks > 1)
-        parallel(worker, p, (unsigned)least(threads, p->tasks), 0);
-    else
-        worker(p);
+    const product_t *p, long whole, long size, void (*work)(const job_t *, long), long threads, parallel_t parallel) {
+    job_t job = {work, least(whole, parts(whole, size * threads) * threads), 0, p};
+    share(&job, threads, parallel);
 }
 
 /* A share of the panels of the weight. */
-static void pack_weight(void *data) {
-    product_t *p = data;
-    const long panels = parts(p->width, PANEL);
-    for (long task; (task = next_task(p)) < p->tasks;) {
-        const long n = panels * task / p->tasks * PANEL, end = least(p->width, panels * (task + 1) / p->tasks * PANEL);
-        pack(p->weight + n * p->across, p->down, p->across, p->depth, end - n, p->packed + n * p->depth);
-    }
+static void pack_weight(const job_t *job, long task) {
+    const product_t *p = job->data;
+    const long panels = parts(p->width, PANEL), n = panels * task / job->tasks * PANEL;
+    const long end = least(p->width, panels * (task + 1) / job->tasks * PANEL);
+    pack(p->weight + n * p->across, p->down, p->across, p->depth, end - n, p->packed + n * p->depth);
 }
 
 /* A share of the rows. The last panel may reach beyond the width: that one goes by way of `edge`. */
-static void multiply_rows(void *data) {
-    product_t *p = data;
+static void multiply_rows(const job_t *job, long task) {
+    const product_t *p = job->data;
     const long whole = p->width / PANEL * PANEL, rest = p->width - whole;
+    const long first = p->count * task / job->tasks, end = p->count * (task + 1) / job->tasks;
     float edge[SOME_ROWS * PANEL];
-    for (long task; (task = next_task(p)) < p->tasks;) {
-        const long first = p->count * task / p->tasks, end = p->count * (task + 1) / p->tasks;
-        for (long i = first, rows; i < end; i += rows) {
-            rows = least(SOME_ROWS, end - i);
-            product_at(rows, p->left + i, p->packed, p->depth, whole, 0, p->to + i);
-            if (!rest) continue;
-            product_into(rows, p->left + i, p->packed + whole * p->depth, p->depth, rest, 0, edge, PANEL);
-            for (long r = 0; r < rows; r++) memcpy(p->to[i + r] + whole, edge + r * PANEL, sizeof(float) * rest);
-        }
+    for (long i = first, rows; i < end; i += rows) {
+        rows = least(SOME_ROWS, end - i);
+        product_at(rows, p->left + i, p->packed, p->depth, whole, 0, p->to + i);
+        if (!rest) continue;
+        product_into(rows, p->left + i, p->packed + whole * p->depth, p->depth, rest, 0, edge, PANEL);
+        for (long r = 0; r < rows; r++) memcpy(p->to[i + r] + whole, edge + r * PANEL, sizeof(float) * rest);
     }
 }
 
@@ -60,10 +50,9 @@ static void multiply_rows(void *data) {
 void multiply(
     const float *const *left, const float *weight, float *const *to, long count, long depth, long width, long down,
     long across, long threads, parallel_t parallel) {
-    product_t p = {.left = left, .weight = weight, .to = to, .count = count, .depth = depth, .width = width,
-                   .down = down, .across = across};
-    p.packed = malloc(sizeof(float) * depth * padded(width) + 64);
+    float *packed = malloc(sizeof(float) * depth * padded(width) + 64);
+    const product_t p = {left, weight, to, packed, count, depth, width, down, across};
     in_tasks(&p, parts(width, PANEL), SOME_PANELS, pack_weight, threads, parallel);
     in_tasks(&p, count, SOME_ROWS, multiply_rows, threads, parallel);
-    free(p.packed);
+    free(packed);
 }

@@ -12,7 +12,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from weft.nn.native.compiler import NoCompiler, compile_library, read_source
+from weft.nn.native.compiler import compile_if_possible, read_source
 from weft.nn.native.threads import parallel
 
 
@@ -34,8 +34,4 @@ def multiply(left: Tensor, weight: Tensor, to: Tensor) -> None:
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled text, or None where there is no compiler."""
-    sources = [read_source("weft.nn.native", name) for name in ("arithmetic.c", "product.c")]
-    try:
-        return compile_library("\n".join(sources))
-    except NoCompiler:
-        return None
+    return compile_if_possible("".join(read_source("weft.nn.native", name) for name in ("arithmetic.c", "product.c")))

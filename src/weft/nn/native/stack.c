@@ -46,13 +46,7 @@ static void normalise(float *x, const float *add, const float *gamma, const floa
 }
 
 static void multiply(const layer_t *layer, int which, const float *x, long rows, long depth, long width, float *y) {
-    enum { MOST = 64 };
-    const float *pointers[MOST];
-    for (long i = 0; i < rows; i += MOST) {
-        const long count = rows - i < MOST ? rows - i : MOST;
-        for (long r = 0; r < count; r++) pointers[r] = x + (i + r) * depth;
-        product_into(count, pointers, layer->weight[which], depth, width, layer->bias[which], y + i * width, width);
-    }
+    product_of(rows, x, depth, layer->weight[which], depth, width, layer->bias[which], y, width);
 }
 
 /* How a part begins and how it joins the stream x; `h` is what it reads. */

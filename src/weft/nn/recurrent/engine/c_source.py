@@ -166,12 +166,11 @@ class CSource:
         return lines
 
     def _tail(self, name: str, slots: list[str], *, transposed: bool) -> list[str]:
-        """The end of a block, the worker that takes blocks, and the entry point, which packs the weights."""
+        """The end of a block, a block as a task, and the entry point, which packs the weights."""
         count, products = len(slots), self.program.products
         lines = ["    free(scratch); free(left); free(rows);", "}", ""]
-        lines += [f"static void {name}_worker(void *data) {{", "    call_t *call = data;", "    long task;"]
-        lines += ["    while ((task = __atomic_fetch_add(&call->next, 1, __ATOMIC_RELAXED)) < call->tasks)"]
-        lines += [f"        {name}_block(call, task / call->blocks, task % call->blocks);", "}", ""]
+        lines += [f"static void {name}_task(const job_t *job, long task) {{", "    const call_t *call = job->data;"]
+        lines += [f"    {name}_block(call, task / call->blocks, task % call->blocks);", "}", ""]
         lines += [f"void {name}(float *const *tensors, const long *n, const long *strides, const long *length,"]
         lines += [
             "    const long *order, const long *base, const long *room, const char *reverse, long directions,",
@@ -200,11 +199,10 @@ class CSource:
                 lines += [f"        memcpy({bias}, t[{slots.index(f'bias{number}')}], sizeof(float) * {width});"]
         lines += [
             "    }",
-            "    const long tasks = directions * blocks;",
-            "    call_t call = {",
-            "        tensors, n, length, order, base, room, reverse, packed, batch, time, blocks, tasks, 0};",
+            "    const call_t call = {tensors, n, length, order, base, room, reverse, packed, batch, time, blocks};",
+            f"    job_t job = {{{name}_task, directions * blocks, 0, &call}};",
+            "    share(&job, threads, parallel);",
         ]
-        lines += [f"    spread(&call, {name}_worker, threads, parallel);"]
         lines += [
             f"    for (long k = 0; k < directions * {2 * len(products)}; k++) free(packed[k]);",
             "    free(packed);",

@@ -13,7 +13,7 @@ typedef struct {
     const long *base, *room;    /* where its steps begin in buffers that are not seen outside, and how many fit there */
     const char *reverse;
     float **packed; /* per direction, one for each product, then one padded bias for each */
-    long batch, time, blocks, tasks, next;
+    long batch, time, blocks;
 } call_t;
 
 /* Rows k, k + blocks, k + 2 blocks, ... of the order: every block gets long and short rows alike. */
@@ -21,11 +21,4 @@ static long take_rows(const call_t *call, long block, long *rows) {
     long count = 0;
     for (long r = block; r < call->batch; r += call->blocks) rows[count++] = call->order[r];
     return count;
-}
-
-static void spread(call_t *call, void (*worker)(void *), long threads, parallel_t parallel) {
-    if (parallel && threads > 1 && call->tasks > 1)
-        parallel(worker, call, (unsigned)(threads < call->tasks ? threads : call->tasks), 0);
-    else
-        worker(call);
 }
