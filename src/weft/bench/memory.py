@@ -6,26 +6,21 @@ is taken: what the system gave it, pages and all.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import torch
 
-from weft.bench.case import Case, Size
+from weft.bench.case import Case
 from weft.bench.contenders import Pass, Workload
-from weft.errors import Fault
-from weft.nn import CELLS, CellClass
+from weft.bench.process import ask
+from weft.nn import CellClass
 from weft.training.device import synchronize
-
-PROGRAM: Final = "from weft.bench.memory import report; report()"
 
 GIVE_BACK: Final = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 """Has glibc give freed memory back at once: kept, it would be used again and not seen as growth."""
@@ -57,32 +52,19 @@ def first_call(run: Callable[[], object], device: torch.device) -> FirstCall:
 
 def peak_in_process(case: Case, who: str, *, imports: Sequence[str] = ()) -> int:
     """Bytes by which a fresh process grows; `imports` are the files of cells that are not weft's own."""
-    request = {"case": asdict(case), "who": who, "imports": list(imports), "threads": torch.get_num_threads()}
-    command = [sys.executable, "-c", PROGRAM, json.dumps(request)]
-    done = subprocess.run(command, env=os.environ | GIVE_BACK, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise Fault(f"memory of {who} could not be measured: {last}", where=f"{case.cell} {case.size}")
-    return int(done.stdout.split()[-1])
+    found: int = ask(peak, case, imports=imports, environment=GIVE_BACK, who=who)
+    return found
 
 
-def report() -> None:
-    """The other process: print the bytes that the contender of the request in argv takes."""
-    request = json.loads(sys.argv[1])
-    torch.set_num_threads(request["threads"])
-    case = Case(**{**request["case"], "size": Size(*request["case"]["size"])})
-    cells: Mapping[str, CellClass] = CELLS
-    if request["imports"]:
-        from weft.run import import_cells
-
-        cells = {**CELLS, **import_cells(request["imports"])}
+def peak(case: Case, cells: Mapping[str, CellClass], who: str) -> int:
+    """Bytes by which this process grows, which has done nothing else yet."""
     # Libraries are loaded and kernels compiled on a few steps, which leave nothing behind that a long pass could reuse.
-    _contender(replace(case, size=case.size._replace(time=2)), request["who"], cells)()
-    run = _contender(case, request["who"], cells)
+    _contender(replace(case, size=case.size._replace(time=2)), who, cells)()
+    run = _contender(case, who, cells)
     _reset_peak()
     before = _peak()
     run()
-    print(_peak() - before)
+    return _peak() - before
 
 
 def _contender(case: Case, who: str, cells: Mapping[str, CellClass]) -> Pass:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import torch
@@ -12,6 +12,7 @@ from weft.bench.case import DTYPES, Case
 from weft.bench.contenders import Workload
 from weft.bench.limit import Limit, products_of
 from weft.bench.memory import first_call, peak_in_process
+from weft.bench.process import ask
 from weft.bench.timing import Contender, time_in_turn
 from weft.errors import ConfigError
 from weft.nn import CELLS, CellClass
@@ -64,8 +65,27 @@ def measure(
 ) -> Figures:
     """The figures of one case. On a CPU `memory` asks for peaks, which take processes of their own.
 
-    `cells` are all that a case may name, `imports` the [NAME=]FILE.py:CLASS from which such a process gets its own.
+    `cells` are all that a case may name, `imports` the [NAME=]FILE.py:CLASS from which such a process gets its own. On
+    a CPU the contenders share a fresh process: what was measured before would change what memory costs each of them.
     """
+    if case.device.type != "cpu":
+        return measure_here(case, cells, repeats)
+    figures = Figures(case, **ask(measured, case, imports=imports, repeats=repeats))
+    if memory:
+        figures.memory.update(
+            {who: peak_in_process(case, who, imports=imports) for who in ("weft", "torch") if who in figures.seconds}
+        )
+    return figures
+
+
+def measured(case: Case, cells: Mapping[str, CellClass], repeats: int) -> dict[str, Any]:
+    """Figures without their case, as plain values."""
+    tree = asdict(measure_here(case, cells, repeats))
+    return {name: value for name, value in tree.items() if name != "case"}
+
+
+def measure_here(case: Case, cells: Mapping[str, CellClass], repeats: int) -> Figures:
+    """The figures of one case, in this process; memory on a GPU only."""
     work = Workload(case, cells)
     _wake(work.device)
     weft = work.weft()
@@ -86,8 +106,6 @@ def measure(
         except (ConfigError, RuntimeError, Untraceable) as error:  # what torch does not have, or cannot do here
             missing[who] = error.what if isinstance(error, ConfigError) else str(error).partition("\n")[0]
     seconds = time_in_turn(contenders, rounds=repeats, device=work.device)
-    if memory and work.device.type == "cpu":
-        peaks = {who: peak_in_process(case, who, imports=imports) for who in ("weft", "torch") if who in contenders}
     backend, reason = work.backend()
     known = {who: peak for who, peak in peaks.items() if peak is not None}
     return Figures(case, backend, reason, first.seconds, seconds, known, missing)

@@ -1,20 +1,36 @@
-"""Room on large pages: zeros like any others."""
+"""Room on large pages, and room that is used again: numbers like any others."""
 
 from __future__ import annotations
 
+import copy
+import io
 import mmap
+import random
+import threading
 
 import pytest
 import torch
 
 from weft.nn.native import pages
 
-LARGE = pages.LEAST // 4 + 5
+LARGE = pages.LARGE // 4 + 5
+WIDTH = 128
+ROWS = 2 * pages.LEAST // (4 * WIDTH)
+LIKE = torch.empty(0)
+
+needs_pages = pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="this system has no large pages")
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> pages.Pool:
+    fresh = pages.Pool()
+    monkeypatch.setattr(pages, "POOL", fresh)
+    return fresh
 
 
 @pytest.mark.parametrize("count", [0, 3, LARGE])
 def test_zeros_that_can_be_written(count: int) -> None:
-    found = pages.zeros(count, torch.empty(0))
+    found = pages.zeros(count, LIKE)
     assert found.shape == (count,)
     assert found.dtype == torch.float32
     assert not found.any()
@@ -22,14 +38,100 @@ def test_zeros_that_can_be_written(count: int) -> None:
     assert found.sum() == count
 
 
-@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="this system has no large pages")
+@needs_pages
 def test_many_begin_on_a_page_of_their_own() -> None:
-    found = [pages.zeros(LARGE, torch.empty(0)) for _ in range(3)]
+    found = [pages.zeros(LARGE, LIKE) for _ in range(3)]
     assert [one.data_ptr() % pages.PAGE for one in found] == [0, 0, 0]
     found[0].fill_(1)
     assert not found[1].any()
 
 
 def test_a_system_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
-    assert not pages.zeros(LARGE, torch.empty(0)).any()
+    monkeypatch.setattr(pages, "_ADVICE", None)
+    assert not pages.zeros(LARGE, LIKE).any()
+    assert pages.empty(ROWS, WIDTH, LIKE).shape == (ROWS, WIDTH)
+
+
+@pytest.mark.parametrize("rows", [0, 1, ROWS, 40 * ROWS])
+def test_room_begins_on_a_line_and_is_as_large_as_asked(rows: int, pool: pages.Pool) -> None:
+    found = [pages.empty(rows, WIDTH, LIKE).fill_(number) for number in range(5)]
+    for number, one in enumerate(found):
+        assert one.shape == (rows, WIDTH)
+        assert one.is_contiguous()
+        assert one.data_ptr() % 64 == 0
+        assert (one == number).all()
+
+
+@needs_pages
+def test_room_is_used_again_when_the_last_view_is_gone_and_not_before(pool: pages.Pool) -> None:
+    first = pages.empty(ROWS, WIDTH, LIKE)
+    place, view = first.data_ptr(), first[3:]
+    del first
+    other = pages.empty(ROWS, WIDTH, LIKE)
+    assert other.data_ptr() != place
+    del view
+    assert pages.empty(ROWS - 1, WIDTH, LIKE).data_ptr() == place
+
+
+@needs_pages
+def test_what_a_graph_keeps_is_not_given_to_anybody(pool: pages.Pool) -> None:
+    kept = pages.empty(ROWS, WIDTH, LIKE).fill_(2).requires_grad_()
+    result = (kept * kept).sum()
+    pages.empty(ROWS, WIDTH, LIKE).fill_(7)
+    (gradient,) = torch.autograd.grad(result, kept)
+    assert (gradient == 4).all()
+
+
+@needs_pages
+def test_room_half_as_large_as_what_waits_is_fresh(pool: pages.Pool) -> None:
+    place = pages.empty(4 * ROWS, WIDTH, LIKE).data_ptr()
+    assert pages.empty(2 * ROWS, WIDTH, LIKE).data_ptr() != place
+
+
+@needs_pages
+def test_no_more_is_held_than_was_in_use_at_once(pool: pages.Pool) -> None:
+    draw, mine, most = random.Random(0), list[torch.Tensor](), 0
+    for _ in range(3 * pages.REQUESTS):
+        mine.append(pages.empty(draw.randint(ROWS, 60 * ROWS), WIDTH, LIKE))
+        used = sum(loan.room.size for loan in pool.lent.values())
+        most = max(most, used)
+        assert used + sum(room.size for room in pool.idle) <= most
+        draw.shuffle(mine)
+        del mine[draw.randint(1, 6) :]
+
+
+@needs_pages
+def test_a_large_one_is_forgotten_in_time(pool: pages.Pool) -> None:
+    large = pages.empty(400 * ROWS, WIDTH, LIKE)
+    del large
+    for _ in range(2 * pages.REQUESTS + 1):
+        small = pages.empty(ROWS, WIDTH, LIKE)
+        del small
+    assert sum(room.size for room in pool.idle) < 4 * ROWS * WIDTH * 4
+
+
+def test_it_can_be_copied_saved_and_shared(pool: pages.Pool) -> None:
+    found = pages.empty(ROWS, WIDTH, LIKE).fill_(3)
+    file = io.BytesIO()
+    torch.save(found, file)
+    assert file.tell() < 2 * found.nbytes
+    file.seek(0)
+    assert torch.equal(torch.load(file, weights_only=True), found)
+    assert torch.equal(copy.deepcopy(found), found)
+    assert torch.equal(found.clone().share_memory_(), found.share_memory_())
+
+
+def test_threads_that_ask_at_once_get_rooms_of_their_own(pool: pages.Pool) -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for turn in range(200):
+            mine = [pages.empty(ROWS + turn % 7, WIDTH, LIKE).fill_(number) for _ in range(3)]
+            wrong.extend(number for one in mine if not (one == number).all())
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong

@@ -5,19 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* FETCH: steps of a product between two lines that it fetches ahead, where there are MANY_TILES of rows or more; fewer
+   are through before it pays. Both as measured. */
 #if defined(__AVX512F__)
 #define LANES 16
 #define TILE_ROWS 8
-#elif defined(__AVX__)
+#define FETCH 4
+#define MANY_TILES 4
+#else
+#if defined(__AVX__)
 #define LANES 8
 #define TILE_ROWS 6
 #else
 #define LANES 4
 #define TILE_ROWS 4
 #endif
+#define FETCH 8
+#define MANY_TILES 5
+#endif
 #define PANEL (2 * LANES)
 #define LINE 16 /* numbers that memory gives at once */
-#define FETCH 8 /* steps of a product between two lines that it fetches ahead */
 
 /* A vector stays in its register. Else gcc reads it from memory again for every row that it is multiplied with, and a
    tile of few rows waits for its loads. */
@@ -49,6 +56,11 @@ static void share(job_t *job, long threads, parallel_t parallel) {
         parallel(drain, job, (unsigned)(threads < job->tasks ? threads : job->tasks), 0);
     else
         drain(job);
+}
+
+/* Room for so many numbers that begins where a line of memory does: what reaches over two lines is read twice. */
+static float *numbers(long count) {
+    return aligned_alloc(sizeof(float) * LINE, sizeof(float) * ((count + LINE) / LINE + 1) * LINE);
 }
 
 static inline long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
@@ -182,8 +194,8 @@ static inline __attribute__((always_inline)) void product_over(
         for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
             end = rows * (k + 1) / tiles;
             for (long r = i; r < end; r++) at[r - i] = (to ? to[r] : c + r * stride) + n;
-            /* A part of the next panel with each tile of this one; a few rows are through before it pays. */
-            if (tiles > 4)
+            /* A part of the next panel with each tile of this one. */
+            if (tiles >= MANY_TILES)
                 tile_of(end - i, a + i, panel, depth, add, at, panel + depth * PANEL + k * depth * (LINE / FETCH));
             else
                 tile_of(end - i, a + i, panel, depth, add, at, 0);

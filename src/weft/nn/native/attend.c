@@ -183,7 +183,7 @@ typedef struct {
 static void past_rows(const job_t *job, long task) {
     const past_t *p = job->data;
     const long first = task * p->at_once, end = first + p->at_once < p->rows ? first + p->at_once : p->rows;
-    float *shares = malloc(sizeof(float) * (p->room + 1 + LANES));
+    float *shares = numbers(p->room + 1 + LANES);
     long *place = malloc(sizeof(long) * (end - first) * p->room);
     for (long n = first; n < end; n++) {
         const long last = p->length[n];
@@ -231,7 +231,7 @@ typedef struct {
 
 static void shared_lane(const job_t *job, long lane) {
     const shared_t *s = job->data;
-    float *shares = malloc(sizeof(float) * (s->length + LANES));
+    float *shares = numbers(s->length + LANES);
     long *place = malloc(sizeof(long) * (s->length + 1));
     for (long t = 0; t < s->length; t++) place[t] = t;
     const float *keys = s->keys + lane * s->key_lane, *values = s->values + lane * s->value_lane;

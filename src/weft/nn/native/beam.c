@@ -68,7 +68,7 @@ static void digest(const beam_t *s, long n, long part, const float *x) {
 static void score_part(const job_t *job, long part) {
     const beam_t *s = job->data;
     const long first = part * PART, count = s->vocabulary - first < PART ? s->vocabulary - first : PART;
-    float *x = malloc(sizeof(float) * SOME * PART);
+    float *x = numbers(SOME * PART);
     for (long n = 0; n < s->rows; n += SOME) {
         const long many = s->rows - n < SOME ? s->rows - n : SOME;
         product_of(many, s->hidden + n * s->depth, s->depth, s->packed + first * s->depth, s->depth, count,

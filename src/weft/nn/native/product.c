@@ -50,7 +50,7 @@ static void multiply_rows(const job_t *job, long task) {
 void multiply(
     const float *const *left, const float *weight, float *const *to, long count, long depth, long width, long down,
     long across, long threads, parallel_t parallel) {
-    float *packed = malloc(sizeof(float) * depth * padded(width) + 64);
+    float *packed = numbers(depth * padded(width));
     const product_t p = {left, weight, to, packed, count, depth, width, down, across};
     in_tasks(&p, parts(width, PANEL), SOME_PANELS, pack_weight, threads, parallel);
     in_tasks(&p, count, SOME_ROWS, multiply_rows, threads, parallel);

@@ -106,7 +106,7 @@ static void stack_lanes(const job_t *job, long task) {
     const long first = task * s->at_once, end = first + s->at_once < s->lanes ? first + s->at_once : s->lanes;
     const long from = first * s->each, rows = (end - first) * s->each, d = s->width;
     const long widest = 3 * d > s->units ? 3 * d : s->units;
-    float *x = s->out + from * d, *h = malloc(sizeof(float) * rows * (2 * d + widest));
+    float *x = s->out + from * d, *h = numbers(rows * (2 * d + widest));
     float *context = h + rows * d, *wide = context + rows * d;
     memcpy(x, s->x + from * d, sizeof(float) * rows * d);
     for (long l = 0; l < s->count; l++) {

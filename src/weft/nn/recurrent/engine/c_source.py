@@ -75,7 +75,7 @@ class CSource:
         scratch += [(f"left{p}", program.products[p].depth) for p in self.adjoint.left]
         wide = max([self.layout.saved, *(program.hoisted[k] for k in self.layout.overwritten)])
         scratch += [("unsaved", wide)] if wide else []
-        lines += self._scratch(scratch)
+        lines += self._scratch(scratch, beside=max((product.depth for product in program.products), default=0))
         lines += ["    for (long s = 0; active && s < call->length[rows[0]]; s++) {"]
         lines += ["        while (call->length[rows[active - 1]] <= s) active--;"]
         for stage, stores in enumerate(self.layout.forward):
@@ -99,7 +99,7 @@ class CSource:
         scratch = [(f"carry{i}", width) for i, width in enumerate(program.state)]
         scratch += [(f"behind{i}", width) for i, width in enumerate(program.state)]
         scratch += [(f"grad_left{p}", product.depth) for p, product in enumerate(program.products)]
-        lines += self._scratch(scratch)
+        lines += self._scratch(scratch, beside=max((product.width for product in program.products), default=0))
         for slot in self.sums:
             w = self._size(self.columns[slot])
             lines += [f"    memset({slot} + block * {w}, 0, sizeof(float) * {w});"]
@@ -158,11 +158,17 @@ class CSource:
         lines += ["    const float **left = malloc(sizeof(float *) * (call->batch + 1));"]
         return [*lines, "    const long count = take_rows(call, block, rows);", "    long active = count;"]
 
-    def _scratch(self, buffers: list[tuple[str, int]]) -> list[str]:
-        total = " + ".join(f"padded({self._size(width)})" for _, width in buffers) or "0"
-        lines = [f"    float *scratch = calloc((count + 1) * ({total}) + PANEL, sizeof(float)), *place = scratch;"]
-        for name, width in buffers:
-            lines += [f"    float *{name} = place; place += count * padded({self._size(width)});"]
+    def _scratch(self, buffers: list[tuple[str, int]], *, beside: int) -> list[str]:
+        """Room for some numbers of every row; `beside` for left sides of products as wide as that, one line apart."""
+        rooms = {name: f"padded({self._size(width)})" for name, width in buffers}
+        rooms |= {"beside": f"(padded({self._size(beside)}) + LINE)"} if beside else {}
+        lines = [f"    const long size = (count + 1) * ({' + '.join(rooms.values()) or '0'}) + PANEL;"]
+        lines += [
+            "    float *scratch = numbers(size), *place = scratch;",
+            "    memset(scratch, 0, sizeof(float) * size);",
+        ]
+        for name, room in rooms.items():
+            lines += [f"    float *{name} = place; place += count * {room};"]
         return lines
 
     def _tail(self, name: str, slots: list[str], *, transposed: bool) -> list[str]:
@@ -190,12 +196,13 @@ class CSource:
             depth, width = self._size(product.depth), self._size(product.width)
             if transposed:
                 depth, width, down, across = width, depth, across, down
-            lines += [f"        to[{number}] = malloc(sizeof(float) * {depth} * padded({width}) + 64);"]
+            lines += [f"        to[{number}] = numbers({depth} * padded({width}));"]
             weight = f"t[{slots.index(f'weight{number}')}]"
             lines += [f"        pack({weight}, {down}, {across}, {depth}, {width}, to[{number}]);"]
             if product.bias is not None and not transposed:
                 bias = f"to[{len(products) + number}]"
-                lines += [f"        {bias} = calloc(padded({width}), sizeof(float));"]
+                lines += [f"        {bias} = numbers(padded({width}));"]
+                lines += [f"        memset({bias}, 0, sizeof(float) * padded({width}));"]
                 lines += [f"        memcpy({bias}, t[{slots.index(f'bias{number}')}], sizeof(float) * {width});"]
         lines += [
             "    }",
@@ -216,12 +223,12 @@ class CSource:
         depth, width = self._size(product.depth), self._size(product.width)
         state = pure_state(self.program, product.left)
         if state is None:
-            pointer = f"left{number} + i * padded({depth})"
+            left = f"left[i] = left{number} + i * padded({depth});"
         else:
-            pointer = f"s ? history{state} + before * {depth} : start{state} + b * {depth}"
+            left = _beside(f"s ? history{state} + before * {depth} : start{state} + b * {depth}", depth)
         bias = f"packed[{len(self.program.products) + number}]" if product.bias is not None else "0"
         return [
-            *self._each_row(f"left[i] = {pointer};"),
+            *self._each_row(left),
             f"        product(active, left, packed[{number}], {depth}, {width}, {bias}, product{number});",
         ]
 
@@ -234,7 +241,7 @@ class CSource:
         else:
             pointer = f"grad_product{number} + at * {width}"
         return [
-            *self._each_row(f"left[i] = {pointer};"),
+            *self._each_row(_beside(pointer, width)),
             f"        product(active, left, packed[{number}], {width}, {depth}, 0, grad_left{number});",
         ]
 
@@ -326,6 +333,14 @@ class CSource:
             place = f"{buffer} + {index} * {self._size(self.columns[buffer])}"
         pointers.setdefault(variable, f"float *const {variable} = {place};")
         return variable
+
+
+def _beside(pointer: str, width: str) -> str:
+    """Copy a left side next to those of the other rows.
+
+    Where it stands, they are many time steps apart: rows a power of two apart take each other's place in a cache.
+    """
+    return f"left[i] = memcpy(beside + i * (padded({width}) + LINE), {pointer}, sizeof(float) * {width});"
 
 
 def _is_seen(slot: str) -> bool:

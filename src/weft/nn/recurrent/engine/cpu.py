@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from weft.nn.native import pages
 from weft.nn.native.compiler import compile_library
 from weft.nn.native.threads import parallel
 from weft.nn.recurrent.engine.c_source import CSource
@@ -44,7 +45,7 @@ class CPUBackend:
         for mine in tensors:
             room = dict.fromkeys(self.source.befores, rows) | dict.fromkeys(self.source.sums, blocks)
             columns, like = self.source.columns, mine["grad_hoisted0"]
-            mine |= {slot: like.new_empty(count, columns[slot]) for slot, count in room.items()}
+            mine |= {slot: pages.empty(count, columns[slot], like) for slot, count in room.items()}
         self._call(self._backward, self.source.backward_slots, tensors, steps, _tables(steps, rows), reverse)
 
     def _call(

@@ -1,4 +1,4 @@
-"""The product before the loop: in C of our own where that is faster, else by torch."""
+"""The product before the loop: in C of our own where that is faster, else by torch; in room that is used again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from weft.nn.native import pages
 from weft.nn.native import product as native
 
 SMALL: Final = 32768
@@ -22,15 +23,14 @@ def pays() -> bool:
 
 def row_product(x: Tensor, weight: Tensor) -> Tensor:
     """x (N, n) @ weight (n, m) -> (N, m)."""
-    ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.numel() >= SMALL
-    if not ours or torch.compiler.is_compiling() or not pays():
+    if torch.compiler.is_compiling() or x.device.type != "cpu" or not x.dtype == weight.dtype == torch.float32:
         return x @ weight
     product: Tensor = _RowProduct.apply(x, weight)  # type: ignore[no-untyped-call]
     return product
 
 
 class _RowProduct(torch.autograd.Function):
-    """What torch does better it does: the gradient of the weight, a sum over all rows."""
+    """Results in room that is used again. The gradient of the weight, a sum over all rows, torch does better."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class _RowProduct(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         for_x = for_weight = None
         if ctx.needs_input_grad[0]:
-            # Nothing of C where a second derivative may follow.
+            # A second derivative may follow only what torch has seen.
             for_x = gradient @ weight.t() if torch.is_grad_enabled() else _multiply(gradient, weight.t())
         if ctx.needs_input_grad[1]:
             for_weight = x.t() @ gradient if weight.stride(1) == 1 else (gradient.t() @ x).t()
@@ -50,7 +50,9 @@ class _RowProduct(torch.autograd.Function):
 
 
 def _multiply(x: Tensor, weight: Tensor) -> Tensor:
+    product = pages.empty(x.size(0), weight.size(1), x)
+    if weight.numel() < SMALL or not pays():
+        return torch.mm(x, weight, out=product)
     x = x if x.stride(1) == 1 else x.contiguous()
-    product = x.new_empty(x.size(0), weight.size(1))
     native.multiply(native.addresses(x), weight, native.addresses(product))
     return product

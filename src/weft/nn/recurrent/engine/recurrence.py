@@ -6,13 +6,14 @@ gradients. Everything around the loop stays torch code that autograd sees throug
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from weft.errors import WeftError
+from weft.nn.native import pages
 from weft.nn.recurrent.engine.gradients import input_gradients
 from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, Steps
 
@@ -48,7 +49,7 @@ def _forward(
     outputs: list[Tensor] = []
     kept: list[Tensor] = []
     for mine in tensors:
-        made = _empty_outputs(plan, mine, keep, mine["start0"].shape[0] * time)
+        made = _empty_outputs(plan, mine, keep, mine["start0"].shape[0] * time, pages.empty)
         outputs += made.values()
         if keep == IN_PLACE:
             mine |= {f"kept{number}": mine[f"hoisted{number}"] for number in plan.layout.overwritten}
@@ -103,8 +104,8 @@ def _(
     inputs: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
 ) -> list[Tensor]:
     plan = KERNELS[kernels]
-    rows = inputs[0].shape[0]
-    return [made for mine in plan.inputs_by_name(inputs) for made in _empty_outputs(plan, mine, keep, rows).values()]
+    rows, tensors = inputs[0].shape[0], plan.inputs_by_name(inputs)
+    return [made for mine in tensors for made in _empty_outputs(plan, mine, keep, rows, _empty).values()]
 
 
 @torch.library.custom_op("weft::recurrence_backward", mutates_args=())
@@ -206,16 +207,22 @@ class _RecurrenceBackward(torch.autograd.Function):
     backward = staticmethod(_refuse)
 
 
-def _empty_outputs(plan: Kernels, mine: dict[str, Tensor], keep: str, rows: int) -> dict[str, Tensor]:
-    """What the loop fills, for one direction; histories and emitted values have `rows` steps."""
+def _empty_outputs(
+    plan: Kernels, mine: dict[str, Tensor], keep: str, rows: int, empty: Callable[[int, int, Tensor], Tensor]
+) -> dict[str, Tensor]:
+    """What the loop fills, for one direction, made by `empty`; histories and emitted values have `rows` steps."""
     like = mine["hoisted0"]
     made = {}
     for name, width in plan.output_sizes(keep).items():
         if name.startswith("final"):
             made[name] = torch.empty_like(mine[name.replace("final", "start")])
         else:
-            made[name] = like.new_empty(like.shape[0] if name.startswith(("kept", "saved")) else rows, width)
+            made[name] = empty(like.shape[0] if name.startswith(("kept", "saved")) else rows, width, like)
     return made
+
+
+def _empty(rows: int, width: int, like: Tensor) -> Tensor:
+    return like.new_empty(rows, width)
 
 
 def _empty_gradients(plan: Kernels, mine: dict[str, Tensor], rows: int) -> dict[str, Tensor]:
@@ -229,7 +236,7 @@ def _empty_gradients(plan: Kernels, mine: dict[str, Tensor], rows: int) -> dict[
             sizes[f"lefts{number}"] = product.depth
     if like.is_cuda:  # on a CPU the loop adds them up as it goes
         sizes |= {f"grad_vector{number}": expr.width for number, expr in enumerate(layout.vectors)}
-    buffers = {name: like.new_empty(rows, width) for name, width in sizes.items()}
+    buffers = {name: pages.empty(rows, width, like) for name, width in sizes.items()}
     return buffers | {
         f"grad_start{number}": torch.empty_like(mine[f"start{number}"]) for number in range(len(program.state))
     }
