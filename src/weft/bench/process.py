@@ -36,8 +36,8 @@ def ask(
 
     `imports` are the [NAME=]FILE.py:CLASS of cells that are not weft's own.
     """
-    request = {"module": function.__module__, "function": function.__name__, "case": asdict(case), "more": more}
-    request |= {"imports": list(imports), "threads": torch.get_num_threads()}
+    request: dict[str, Any] = {"module": function.__module__, "function": function.__name__, "case": asdict(case)}
+    request |= {"imports": list(imports), "threads": torch.get_num_threads(), "more": more}
     command = [sys.executable, "-c", PROGRAM, json.dumps(request)]
     surroundings = os.environ | (environment or {})
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
