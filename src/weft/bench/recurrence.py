@@ -70,12 +70,11 @@ def measure(
     """
     if case.device.type != "cpu":
         return measure_here(case, cells, repeats)
-    figures = Figures(case, **ask(measured, case, imports=imports, repeats=repeats))
+    found = ask(measured, case, imports=imports, repeats=repeats)
     if memory:
-        figures.memory.update(
-            {who: peak_in_process(case, who, imports=imports) for who in ("weft", "torch") if who in figures.seconds}
-        )
-    return figures
+        there = [who for who in ("weft", "torch") if who in found["seconds"]]
+        found["memory"] = {who: peak_in_process(case, who, imports=imports) for who in there}
+    return Figures(case, **found)
 
 
 def measured(case: Case, cells: Mapping[str, CellClass], repeats: int) -> dict[str, Any]:

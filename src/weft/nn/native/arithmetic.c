@@ -58,9 +58,10 @@ static void share(job_t *job, long threads, parallel_t parallel) {
         drain(job);
 }
 
-/* Room for so many numbers that begins where a line of memory does: what reaches over two lines is read twice. */
+/* Room for so many numbers, and a line more, that begins where a line of memory does: what reaches over two lines is read
+   twice. */
 static float *numbers(long count) {
-    return aligned_alloc(sizeof(float) * LINE, sizeof(float) * ((count + LINE) / LINE + 1) * LINE);
+    return aligned_alloc(sizeof(float) * LINE, sizeof(float) * (count / LINE + 2) * LINE);
 }
 
 static inline long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
