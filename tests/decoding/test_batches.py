@@ -23,11 +23,14 @@ from weft.text import PAD
 VOCABULARY = 40
 SMALL: dict[str, Any] = {"embedding": 16, "hidden": 24, "dropout": 0.0}
 BLOCKS: dict[str, Any] = {"width": 24, "heads": 2, "layers": 2, "dropout": 0.0}
+WIDE: dict[str, Any] = {"width": 64, "heads": 4, "layers": 2, "feedforward": 96, "dropout": 0.0}
+"""As the C likes it: sizes in whole panels."""
 WRITERS = {
     "rnn": RecurrentLanguageConfig(**SMALL, cell="lstm"),
     "conv": ConvolutionalConfig(embedding=16, width=24, dropout=0.0),
     "transformer": TransformerDecoderConfig(**BLOCKS),
     "rotary": TransformerDecoderConfig(**BLOCKS, positions="rotary", norm="pre"),
+    "wide": TransformerDecoderConfig(**WIDE, norm="post"),
 }
 TRANSLATORS = {
     "rnn": (RecurrentSourceConfig(**SMALL), RecurrentDecoderConfig(**SMALL)),
@@ -35,6 +38,7 @@ TRANSLATORS = {
     "first": (RecurrentSourceConfig(**SMALL), RecurrentDecoderConfig(**SMALL, context="first")),
     "transformer": (TransformerEncoderConfig(**BLOCKS), TransformerDecoderConfig(**BLOCKS)),
     "mixed": (TransformerEncoderConfig(**BLOCKS), RecurrentDecoderConfig(**SMALL)),
+    "wide": (TransformerEncoderConfig(**WIDE), TransformerDecoderConfig(**WIDE)),
 }
 SEARCHES: dict[str, DecodeConfig] = {
     "greedy": DecodeConfig(beam=1),

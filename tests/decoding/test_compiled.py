@@ -28,7 +28,7 @@ CASES: list[dict[str, Any]] = [
     {"beam": 5, "min_length": 3, "length_penalty": 0.7},
     {"beam": 3, "n_best": 2, "stop": "finished"},
 ]
-HELD = ("live", "step", "tokens", "ended", "trail", "sums", "logs")
+HELD = ("live", "step", "tokens", "ended", "trail", "sums")
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +61,11 @@ def finished(board: Board) -> list[set[tuple[int, int, float]]]:
 
 
 def assert_alike(found: Board, expected: Board, rows: tuple[Tensor, Tensor], live: Tensor) -> None:
-    """In the lanes that were live; what the others hold nobody reads."""
+    """In the lanes that were live; what the others hold nobody reads, nor how likely a prefix is."""
     for name in HELD:
         assert_close(getattr(found, name)[live], getattr(expected, name)[live], atol=1e-4, rtol=1e-4, msg=name)
+    free = live[:, None] & (torch.arange(found.logs.size(1)) >= found.first[:, None])
+    assert_close(found.logs[free], expected.logs[free], atol=1e-4, rtol=1e-4)
     assert finished(found) == finished(expected)
     assert rows[0].view(COUNT, -1)[live].tolist() == rows[1].view(COUNT, -1)[live].tolist()
 
@@ -85,6 +87,20 @@ def test_steps_are_those_of_torch(config: dict[str, Any], vocabulary: int) -> No
         ends += int((boards[1].tokens[live] == 2).sum())
     assert ends, "texts have ended"
     assert not boards[0].live.any()
+
+
+def test_prompts_and_empty_places_are_not_scored() -> None:
+    output = Output(SIZE, 600)
+    request = ask({"beam": 4}, output, [(), (5,), (), (4, 6)])
+    boards = [begin(request) for _ in range(2)]
+    steps = [CompiledBeam(board, request, output) for board in boards]
+    for number in range(4):
+        hidden = torch.randn(COUNT * 4, SIZE)
+        unread = (boards[0].sums.view(-1) == -torch.inf) | boards[0].inside.repeat_interleave(4)
+        assert int(unread.sum()) == (14, 7, 3, 0)[number], "one place of each begins, behind its prompt"
+        live = boards[0].live.clone()
+        rows = steps[0](hidden), steps[1](hidden.masked_fill(unread[:, None], torch.nan))
+        assert_alike(*boards, rows, live)
 
 
 def test_rows_do_not_depend_on_their_neighbours() -> None:

@@ -1,4 +1,5 @@
-"""A step of beam search on a CPU, from hidden states to the next beam, in C: see beam.c; the twin is beam.py."""
+"""Steps of beam search on a CPU in C: from hidden states to the next beam (beam.c), and for a transformer whole turns,
+until a sentence ends (turns.c). The twins are beam.py and Lanes.turn."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, Rows
 from weft.models.embedding import Output
 from weft.models.stepper import Writer
+from weft.models.transformer import TransformerDecoder
 from weft.nn.native import decode as native
+from weft.nn.native.stack import Reader
 from weft.text import EOS
 
 HELD: Final = (
@@ -31,31 +34,45 @@ def serves(rows: Rows, board: Board, request: Request) -> bool:
     return native.serves(board.sums, rows.model.output.scores.weight)
 
 
+def reader_of(rows: FixedRows, board: Board) -> Reader | None:
+    """The model's side of whole turns, where the C knows it."""
+    assert isinstance(rows.model, Writer)
+    decoder = rows.model.decoder
+    if rows.attention or rows.model.output.narrow is not None or not isinstance(decoder, TransformerDecoder):
+        return None
+    return decoder.reader(rows.state, each=board.shape.width)
+
+
 class CompiledBeam:
-    """What the C needs beside the board, for a model with that output."""
+    """What the C needs beside the board, for a model with that output, in a steady time."""
 
     def __init__(self, board: Board, request: Request, output: Output) -> None:
-        self.board, self.request, self.output = board, request, output
-        self.held = [getattr(board, name) for name in HELD]
-        assert all(tensor.is_contiguous() for tensor in self.held)
-        self.pointers = native.pointers(self.held)
-        rows, width = board.tokens.numel(), board.shape.width
-        parts = native.parts(output.scores.out_features)
-        self.room: list[Any] = [torch.empty(rows), *(torch.empty(rows, parts) for _ in range(2))]
+        steady, config, shape = native.steady(), request.config, board.shape
+        assert steady is not None
+        self.output, scores = output, output.scores
+        held = [getattr(board, name) for name in HELD]
+        assert all(tensor.is_contiguous() for tensor in held)
+        rows, packed, parts = board.tokens.numel(), steady.packed(scores), native.parts(scores.out_features)
+        never = torch.tensor(sorted(set(request.never)), dtype=torch.long)
+        nevers = torch.searchsorted(never, torch.arange(parts + 1) * native.part_size())
+        room: list[Any] = [torch.empty(rows), *(torch.empty(parts, rows) for _ in range(2))]
         """Bounds, and of each part its maximum and its sum."""
-        self.room += [torch.empty(rows, parts, width), torch.empty(rows, parts, width, dtype=torch.long)]
+        room += [torch.empty(parts, rows, shape.width), torch.empty(parts, rows, shape.width, dtype=torch.long)]
         """The best of each part, and their tokens."""
         self.rows = torch.empty(rows, dtype=torch.long)
+        self.made = native.make(
+            "beam", native.Table(held, native.pointers(held)), packed.weight, packed.bias, never, nevers, *room,
+            torch.empty_like(self.rows), self.rows, shape.lanes, shape.width, scores.in_features, scores.out_features,
+            EOS, config.min_length, shape.n_best, board.prefix.size(1), board.trail.size(1),
+            int(config.stop == "bound"), config.length_penalty,
+        )  # fmt: skip
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """hidden (A·K, D) -> the row (A·K,) that each row continues now. The board is one step further."""
-        steady, scores, config = native.steady(), self.output.scores, self.request.config
-        assert steady is not None
-        packed, never, shape = steady.packed(scores), self.request.forbidden, self.board.shape
-        native.call(
-            "beam_step", self.pointers, self.output.narrowed(hidden).contiguous(), packed.weight, packed.bias, never,
-            *self.room, self.rows, shape.lanes, shape.width, scores.in_features, scores.out_features, never.numel(),
-            EOS, config.min_length, shape.n_best, self.board.prefix.size(1), self.board.trail.size(1),
-            int(config.stop == "bound"), config.length_penalty,
-        )  # fmt: skip
+        native.call("beam_step", self.made, self.output.narrowed(hidden).contiguous())
         return self.rows
+
+    def turns(self, reader: Reader, most: int) -> int:
+        """Turns until a sentence ends, but not more than `most`; gives how many."""
+        hidden = torch.empty(self.rows.numel(), reader.table.size(1))
+        return native.ask("beam_turns", reader.stack, self.made, *reader[1:], hidden, most)

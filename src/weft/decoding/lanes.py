@@ -16,6 +16,7 @@ from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, GrowingRows, Rows
 from weft.decoding.sample import advance_sample
 from weft.models.stepper import FixedStepper, Stepper, Writer, is_fixed
+from weft.nn.native.stack import Reader
 
 MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
 """Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
@@ -33,6 +34,7 @@ class Lanes:
         self.rows, self.board, self.rules = rows, board, rules
         self.fused: FusedBeam | None = None
         self.compiled: CompiledBeam | None = None
+        self.reader: Reader | None = None
 
     @property
     def count(self) -> int:
@@ -40,11 +42,24 @@ class Lanes:
 
     def turns(self, most: int) -> int:
         """Make one turn or, where that is quicker, several, but not more than `most`; gives how many."""
-        self.turn()
+        if not compiled.serves(self.rows, self.board, self.rules):
+            self.turn()
+            return 1
+        assert isinstance(self.rows, FixedRows)
+        assert isinstance(self.rows.model, Writer)
+        if self.compiled is None:
+            self.compiled = CompiledBeam(self.board, self.rules, self.rows.model.output)
+            self.reader = compiled.reader_of(self.rows, self.board)
+        if self.reader is not None:
+            return self.compiled.turns(self.reader, most)
+        self._settle(self._turn_compiled(self.compiled))
         return 1
 
     def turn(self) -> None:
-        rows = self._turn_compiled() if compiled.serves(self.rows, self.board, self.rules) else self._turn()
+        """A step of the model and of the board."""
+        self._settle(self._turn())
+
+    def _settle(self, rows: Tensor | None) -> None:
         self.rows.settle(rows if self.board.shape.width > 1 else None)
 
     def _turn(self) -> Tensor | None:
@@ -59,14 +74,12 @@ class Lanes:
             return self.fused(logits)
         return advance_beam(board, logits, rules, attention)
 
-    def _turn_compiled(self) -> Tensor:
-        """The same in C on a CPU."""
+    def _turn_compiled(self, beam: CompiledBeam) -> Tensor:
+        """The same with the board's side in C."""
         assert isinstance(self.rows, FixedRows)
-        assert isinstance(self.rows.model, Writer)
         hidden, _, attention = self.rows.hidden_step(self.board.tokens.view(-1))
         self.board.look(attention)
-        self.compiled = self.compiled or CompiledBeam(self.board, self.rules, self.rows.model.output)
-        return self.compiled(hidden)
+        return beam(hidden)
 
     def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
         """Sentences of a request begin in those lanes."""

@@ -83,7 +83,8 @@ class Search:
             self.lanes = open_captured(model, memory, request, lanes=len(first))
             self.lanes.admit(self._lanes(list(range(len(first)))), request, self._sentences(first))
         else:
-            self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
+            with self.steady:
+                self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
         self.owners: list[int | None] = [*first, *[None] * (self.lanes.count // self.groups - len(first))]
         """The sentence of each seat."""
         self.left = [0 if owner is None else request.rooms[owner] for owner in self.owners]
@@ -124,7 +125,8 @@ class Search:
             taken, self.waiting = self.waiting[: len(seats)], self.waiting[len(seats) :]
             for seat, sentence in zip(seats, taken, strict=True):
                 self.owners[seat], self.left[seat] = sentence, self.request.rooms[sentence]
-            self.lanes.admit(self._lanes(seats), self.request, self._sentences(taken))
+            with self.steady:
+                self.lanes.admit(self._lanes(seats), self.request, self._sentences(taken))
         elif self.lanes.shrinks:
             kept = [seat for seat, owner in enumerate(self.owners) if owner is not None]
             self.owners, self.left = [self.owners[seat] for seat in kept], [self.left[seat] for seat in kept]

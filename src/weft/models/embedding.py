@@ -46,7 +46,12 @@ class Vectors(nn.Embedding):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (...) -> (..., size)."""
-        return F.embedding(tokens, self.weight, padding_idx=PAD) * math.sqrt(self.embedding_dim)
+        return F.embedding(tokens, self.weight, padding_idx=PAD) * self.scale
+
+    @property
+    def scale(self) -> float:
+        """At which the table is read."""
+        return math.sqrt(self.embedding_dim)
 
 
 Embedding = Vectors | OneHot

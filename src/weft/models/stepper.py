@@ -46,7 +46,8 @@ class FixedStepper(Protocol):
     def start(self, memory: Any, rows: Tensor) -> State: ...
 
     def reserve(self, memory: Any, sentences: Tensor, *, each: int, room: int) -> State:
-        """`start` for `each` hypotheses of each of the sentences (A,) of the memory, with room for so many tokens."""
+        """`start` for `each` hypotheses of each of the sentences (A,) of the memory, with room for so many tokens. What
+        the hypotheses of a sentence share is a copy of the memory's, to be written over."""
 
     def step(self, tokens: Tensor, state: State, *, attention: bool = True) -> Step:
         """The same; without `attention` nobody asks for it."""

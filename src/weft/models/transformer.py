@@ -15,13 +15,14 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from torch import Tensor, nn
 
 from weft.errors import DataError
-from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.embedding import Embedding, EmbeddingSetting, Vectors
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
 from weft.nn.attention.past import Past
 from weft.nn.kernels import power_of_two
-from weft.nn.positions import BOUNDED, SinusoidPositions
+from weft.nn.native import stack as native
+from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Settings, known
 
@@ -180,9 +181,9 @@ class TransformerEncoder(nn.Module):
 
 
 class Written(NamedTuple):
-    """The state of a decoder: how far each hypothesis is (N,), and what its layers have seen."""
+    """The state of a decoder: how far each hypothesis is (N,), unless its layers know, and what they have seen."""
 
-    length: Tensor
+    length: Tensor | None
     layers: State
 
 
@@ -223,29 +224,42 @@ class TransformerDecoder(nn.Module):
         """The state before the first token with room for so many, in lanes of `each` rows (see weft.nn.lanes)."""
         like = next(self.parameters())
         self.placed.reach(max(1, room))
-        length = torch.zeros(rows, dtype=torch.long, device=like.device)
         if isinstance(self.stack, EncoderStack):
-            return Written(length, self.stack.reserve(rows, like, each=each, room=room))
+            return Written(None, self.stack.reserve(rows, like, each=each, room=room))
         assert memory is not None
         assert isinstance(memory.lengths, Tensor)
-        return Written(length, self.stack.reserve(memory.states, memory.lengths, each=each, room=room))
+        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=each, room=room))
 
     def step(self, tokens: Tensor, state: Written, *, attention: bool = True) -> Decoded:
         """tokens (N) -> hidden (N, D) of the position after each."""
         looked: Tensor | None = None
         layers: State
-        seen = state.layers if isinstance(self.stack, EncoderStack) else state.layers.seen
-        vectors = self.embedding(tokens)
-        if isinstance(seen, Past):
-            x = self.placed.next(vectors, state.length)
+        seen, vectors = self._seen(state), self.embedding(tokens)
+        if state.length is None:
+            x = self.placed.next(vectors, seen.length)
         else:
             x = self.placed(vectors, state.length, seen[0].keys.size(2) + 1)
         if isinstance(self.stack, EncoderStack):
             hidden, layers = self.stack.step(x, state.layers)
         else:
             hidden, layers, looked = self.stack.step(x, state.layers, attention=attention)
-        after = layers if isinstance(self.stack, EncoderStack) else layers.seen
-        return Decoded(hidden, Written(after.length if isinstance(after, Past) else state.length + 1, layers), looked)
+        return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), looked)
+
+    def reader(self, state: Written, *, each: int) -> native.Reader | None:
+        """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
+        seen, positions = self._seen(state), self.placed.positions
+        if not isinstance(self.embedding, Vectors) or not isinstance(seen, Past):
+            return None
+        if self.placed.widen is not None or not isinstance(positions, ADDED):
+            return None
+        if not native.steps(self.stack, self.embedding.weight):
+            return None
+        source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
+        made = native.prepare(self.stack, seen, each=each, source=source)
+        return native.Reader(made, self.embedding.weight, positions.vectors, self.embedding.scale)
+
+    def _seen(self, state: Written) -> Any:
+        return state.layers if isinstance(self.stack, EncoderStack) else state.layers.seen
 
     @property
     def longest(self) -> int | None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from weft.nn.attention.past import Past
-from weft.nn.state import Shared, State, rebuild, select_rows
+from weft.nn.state import Shared, State, map_state, rebuild, select_rows
 
 
 def in_lanes(state: State, each: int) -> State:
@@ -23,11 +23,12 @@ def in_lanes(state: State, each: int) -> State:
 
 
 def own(state: State) -> State:
-    """The same state in memory of its own, to be written over: what a model starts with may be one row for all."""
+    """The same state in memory of its own, to be written over: what a model starts with may be one row for all. What
+    rows share was made for them and is nobody else's."""
     if isinstance(state, Past) or state is None:
         return state
     if isinstance(state, Shared):
-        return state._replace(value=own(state.value))
+        return state._replace(value=map_state(Tensor.contiguous, state.value))
     if isinstance(state, tuple):
         return rebuild(state, [own(part) for part in state])
     return state.clone(memory_format=torch.contiguous_format)

@@ -35,6 +35,9 @@ def sinusoids(places: Tensor, size: int) -> Tensor:
 class NoPositions(nn.Module):
     """x."""
 
+    vectors: None = None
+    """Nothing is added."""
+
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
         self.output_size = size
@@ -67,6 +70,11 @@ class LearnedPositions(nn.Module):
     def forward(self, x: Tensor, places: Tensor) -> Tensor:
         shifted: Tensor = x + self.table(places)
         return shifted
+
+    @property
+    def vectors(self) -> Tensor:
+        """p_t of all places (T, size)."""
+        return self.table.weight
 
 
 class JointPositions(nn.Module):
@@ -104,6 +112,11 @@ class SinusoidPositions(nn.Module):
         waves = self.table[places] if within else sinusoids(places, self.output_size)
         return x + waves.to(x.dtype)
 
+    @property
+    def vectors(self) -> Tensor:
+        """s_t of the places that are kept (T, size)."""
+        return self.table
+
 
 class SinusoidConcatPositions(nn.Module):
     """[x; s_t], as many numbers for the place as for the token."""
@@ -134,3 +147,6 @@ POSITIONS: Final[dict[str, PositionsClass]] = {
 
 BOUNDED: Final = ("onehot", "learned", "joint")
 """Those that know places up to a limit only."""
+
+ADDED: Final = (NoPositions, LearnedPositions, SinusoidPositions)
+"""Those that add one of their `vectors` (T, size), or nothing."""

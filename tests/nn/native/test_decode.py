@@ -128,7 +128,17 @@ def test_attention_to_the_past(moved: bool, sizes: tuple[int, int]) -> None:
     assert_close(values[own, :, length], v)
 
 
-@pytest.mark.parametrize("each", [1, 3])
+def test_what_was_never_written_is_never_read() -> None:
+    keys, values = (torch.full((3, 2, 6, 8), torch.nan) for _ in range(2))
+    q, k, v = (torch.randn(3, 2, 8) for _ in range(3))
+    keys[:, :, :2], values[:, :, :2] = torch.randn(2, 3, 2, 2, 8)
+    length = torch.tensor([2, 0, 1])
+    expected = plainly(q, k, v, Stored(keys.clone(), values.clone(), None, length))
+    assert expected.isfinite().all()
+    assert_close(decode.attend_past(q, k, v, keys, values, None, length, 8**-0.5), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("each", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.usefixtures("threads")
 def test_attention_to_what_rows_share(each: int, masked: bool) -> None:
@@ -152,6 +162,17 @@ def test_padding_changes_no_bit() -> None:
     for length in range(6, 41):
         keys, values = source[:, 0, :, :length], source[:, 1, :, :length]
         assert torch.equal(decode.attend_shared(q, keys, values, mask[:, :length], 0.2), alone)
+
+
+@pytest.mark.parametrize("size", [8, 12, 20, 64])
+def test_neighbours_change_no_bit(size: int) -> None:
+    """Rows that read one source do so several at a time."""
+    q, (keys, values) = torch.randn(1, 9, 2, size), torch.randn(2, 1, 2, 13, size)
+    together = decode.attend_shared(q, keys, values, None, 0.2)
+    for first in range(9):
+        for end in range(first + 1, 10):
+            alone = decode.attend_shared(q[:, first:end], keys, values, None, 0.2)
+            assert torch.equal(alone, together[:, first:end])
 
 
 @pytest.mark.parametrize("vectors", ["widest"], indirect=True)

@@ -28,27 +28,8 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> pages.Pool:
     return fresh
 
 
-@pytest.mark.parametrize("count", [0, 3, LARGE])
-def test_zeros_that_can_be_written(count: int) -> None:
-    found = pages.zeros(count, LIKE)
-    assert found.shape == (count,)
-    assert found.dtype == torch.float32
-    assert not found.any()
-    found += 1
-    assert found.sum() == count
-
-
-@needs_pages
-def test_many_begin_on_a_page_of_their_own() -> None:
-    found = [pages.zeros(LARGE, LIKE) for _ in range(3)]
-    assert [one.data_ptr() % pages.PAGE for one in found] == [0, 0, 0]
-    found[0].fill_(1)
-    assert not found[1].any()
-
-
 def test_a_system_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_ADVICE", None)
-    assert not pages.zeros(LARGE, LIKE).any()
     assert pages.empty(ROWS, WIDTH, LIKE).shape == (ROWS, WIDTH)
 
 

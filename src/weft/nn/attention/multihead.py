@@ -26,7 +26,7 @@ from weft.nn.attention.scores import Score
 from weft.nn.attention.short import attend_short, is_short
 from weft.nn.linear import Linear
 from weft.nn.native import decode as native
-from weft.nn.native.pages import zeros
+from weft.nn.native import pages
 from weft.nn.packing import Packing
 
 
@@ -206,11 +206,10 @@ class MultiHeadAttention(nn.Module):
         return KeysValues(like.new_empty(*shape, self.head_size), like.new_empty(*shape, self.value_head_size))
 
     def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Stores for keys and values of so many positions, for `step_within`."""
-        shapes = [(rows, self.heads, positions, size) for size in (self.head_size, self.value_head_size)]
-        sizes = [math.prod(shape) for shape in shapes]
-        keys, values = torch.split(zeros(sum(sizes), like), sizes)
-        return keys.view(shapes[0]), values.view(shapes[1])
+        """Stores for keys and values of so many positions, for `step_within`, with anything in them."""
+        sizes = [self.heads * positions * size for size in (self.head_size, self.value_head_size)]
+        keys, values = (pages.empty(rows, size, like).view(rows, self.heads, positions, -1) for size in sizes)
+        return keys, values
 
     def step_within(self, x: Tensor, seen: Stored) -> Tensor:
         """Self-attention of the next token, x (N, …) -> (N, output_size); its keys and values are written to `seen`."""

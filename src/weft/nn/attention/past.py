@@ -79,6 +79,7 @@ def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | S
     else:
         origin = seen.origin[:, :room]
         keys, values = (store[origin, :, places].transpose(1, 2) for store in (seen.keys, seen.values))
-    mask = (places <= seen.length[:, None])[:, None, None]
-    context = attend(q[:, :, None], keys, values, score=score, mask=mask)
-    return context[:, :, 0]
+    real = (places <= seen.length[:, None])[:, None]
+    # What was never written may be anything, and nothing times that need not be nothing.
+    keys, values = (part.masked_fill(~real[..., None], 0) for part in (keys, values))
+    return attend(q[:, :, None], keys, values, score=score, mask=real[:, :, None])[:, :, 0]

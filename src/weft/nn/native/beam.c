@@ -1,6 +1,6 @@
 /* One step of beam search, from hidden states to the next beam: A lanes of K rows, V tokens in parts. Scores are made
-   part by part and never kept: of each part a row remembers its maximum, its sum and its best few. The twin in plain
-   torch is weft.decoding.beam. Follows attend.c. */
+   part by part and never kept: of each part a row remembers its maximum, its sum and its best few. Rows that hold no
+   hypothesis or follow a prefix need none. The twin in plain torch is weft.decoding.beam. Follows attend.c. */
 
 enum { PART = 512, CHUNK = 4 * LANES };
 
@@ -13,25 +13,27 @@ typedef struct {
     float *logs;
 } board_t;
 
+/* A search, put together once for all its steps. */
 typedef struct {
     const board_t *board;
-    const float *hidden, *packed, *bias;
-    const long *never;
-    long rows, depth, vocabulary, parts, nevers, eos, least, width, n_best, prefix_size, room;
+    const float *packed, *bias; /* what scores the tokens */
+    const long *never, *nevers; /* tokens that may not come, in order, and where those of each part begin (parts + 1) */
     float *bound; /* (rows) below this nothing is among a row's best */
-    float *highest, *total, *top; /* (rows, parts), (rows, parts), (rows, parts, K) */
-    long *ids, *from; /* (rows, parts, K); the row that each row continues */
+    float *highest, *total, *top; /* (parts, rows), (parts, rows), (parts, rows, K): threads write apart from each other */
+    long *ids, *row, *from; /* (parts, rows, K); the rows to be scored; the row that each row continues */
+    long lanes, width, depth, vocabulary, parts, eos, least, n_best, prefix_size, room;
     float penalty;
     int by_bound;
 } beam_t;
 
-static inline long length_of(const board_t *b, long lane) { return b->step[lane] + 1 - b->first[lane]; }
+/* Hidden states (A·K, D), of which the first rows that `row` names are scored. */
+typedef struct {
+    const beam_t *beam;
+    const float *hidden;
+    long rows;
+} scoring_t;
 
-static inline int may_come(const beam_t *s, long length, long token) {
-    int may = token != s->eos || length > s->least;
-    for (long k = 0; k < s->nevers; k++) may &= s->never[k] != token;
-    return may;
-}
+static inline long length_of(const board_t *b, long lane) { return b->step[lane] + 1 - b->first[lane]; }
 
 /* Keep a value among the best few, in descending order; of equals the first that came goes before. */
 static inline void insert(float *values, long *tokens, long best, float value, long token) {
@@ -41,41 +43,62 @@ static inline void insert(float *values, long *tokens, long best, float value, l
     values[place] = value, tokens[place] = token;
 }
 
-/* What a row n remembers of scores x (PART) of the tokens from part * PART on. */
-static void digest(const beam_t *s, long n, long part, const float *x) {
-    const long width = s->width, length = length_of(s->board, n / width), at = n * s->parts + part;
-    float *top = s->top + at * width, peaks[PART / CHUNK], bound;
+static inline float peak_of(const float *x) {
+    const vec *of = (const vec *)x;
+    return highest_of(larger(larger(of[0], of[1]), larger(of[2], of[3])))[0];
+}
+
+/* The score x[i] of a token that may not come, or is taken, is nobody's best. */
+static inline void rule_out(float *x, float *peaks, long i) {
+    x[i] = -INFINITY;
+    peaks[i / CHUNK] = peak_of(x + i / CHUNK * CHUNK);
+}
+
+/* What a row n remembers of scores x (PART) of the tokens from part * PART on, some of which are written over. */
+static void digest(const beam_t *s, long n, long part, float *x) {
+    const long width = s->width, at = part * s->lanes * width + n, first = part * PART;
+    float *top = s->top + at * width, peaks[PART / CHUNK], bound, known;
     long *ids = s->ids + at * width;
-    for (long c = 0; c < PART / CHUNK; c++) {
-        const vec *of = (const vec *)(x + c * CHUNK);
-        peaks[c] = highest_of(larger(larger(of[0], of[1]), larger(of[2], of[3])))[0];
-    }
+    for (long c = 0; c < PART / CHUNK; c++) peaks[c] = peak_of(x + c * CHUNK);
     const float highest = maximum(peaks, PART / CHUNK);
     s->highest[at] = highest;
     s->total[at] = sum_exponentials(x, highest == -INFINITY ? 0.0f : highest, PART, 0);
+    for (long k = s->nevers[part]; k < s->nevers[part + 1]; k++) rule_out(x, peaks, s->never[k] - first);
+    if (s->eos / PART == part && length_of(s->board, n / width) <= s->least) rule_out(x, peaks, s->eos - first);
     for (long k = 0; k < width; k++) top[k] = -INFINITY, ids[k] = 0;
-    __atomic_load(s->bound + n, &bound, __ATOMIC_RELAXED);
+    __atomic_load(s->bound + n, &known, __ATOMIC_RELAXED);
+    bound = known;
+    if (known == -INFINITY) { /* at least as high as the last of K peaks is the last of K tokens */
+        for (long c = 0; c < PART / CHUNK; c++)
+            if (peaks[c] > top[width - 1]) insert(top, ids, width, peaks[c], 0);
+        bound = top[width - 1];
+        for (long k = 0; k < width; k++) top[k] = -INFINITY;
+    }
     for (long c = 0; c < PART / CHUNK; c++)
-        for (long i = c * CHUNK; peaks[c] >= bound && i < (c + 1) * CHUNK; i++)
-            if (x[i] >= bound && x[i] > top[width - 1] && may_come(s, length, part * PART + i)) {
-                insert(top, ids, width, x[i], part * PART + i);
-                bound = top[width - 1] > bound ? top[width - 1] : bound;
-            }
+        while (peaks[c] >= bound && peaks[c] > top[width - 1]) {
+            long i = c * CHUNK;
+            while (x[i] != peaks[c]) i++;
+            insert(top, ids, width, x[i], first + i);
+            bound = top[width - 1] > bound ? top[width - 1] : bound;
+            rule_out(x, peaks, i);
+        }
     /* Threads may overwrite each other's: any that was written is the last of K that may come. */
-    __atomic_store(s->bound + n, &bound, __ATOMIC_RELAXED);
+    if (bound > known) __atomic_store(s->bound + n, &bound, __ATOMIC_RELAXED);
 }
 
 static void score_part(const job_t *job, long part) {
-    const beam_t *s = job->data;
+    const scoring_t *all = job->data;
+    const beam_t *s = all->beam;
     const long first = part * PART, count = s->vocabulary - first < PART ? s->vocabulary - first : PART;
     float *x = numbers(SOME * PART);
-    for (long n = 0; n < s->rows; n += SOME) {
-        const long many = s->rows - n < SOME ? s->rows - n : SOME;
-        product_of(many, s->hidden + n * s->depth, s->depth, s->packed + first * s->depth, s->depth, count,
-                   s->bias ? s->bias + first : 0, x, PART);
+    const float *at[SOME];
+    for (long n = 0; n < all->rows; n += SOME) {
+        const long many = all->rows - n < SOME ? all->rows - n : SOME;
+        for (long r = 0; r < many; r++) at[r] = all->hidden + s->row[n + r] * s->depth;
+        product_into(many, at, s->packed + first * s->depth, s->depth, count, s->bias ? s->bias + first : 0, x, PART);
         for (long r = 0; r < many; r++) {
             for (long i = count; i < PART; i++) x[r * PART + i] = -INFINITY;
-            digest(s, n + r, part, x + r * PART);
+            digest(s, s->row[n + r], part, x + r * PART);
         }
     }
     free(x);
@@ -83,24 +106,25 @@ static void score_part(const job_t *job, long part) {
 
 /* log Σ exp of all scores of a row, from those of its parts, always added in the same order. */
 static float log_mass(const beam_t *s, long n) {
-    const float *highest = s->highest + n * s->parts, *total = s->total + n * s->parts;
-    const float peak = maximum(highest, s->parts), base = peak == -INFINITY ? 0.0f : peak;
-    float mass = 0.0f;
-    for (long p = 0; p < s->parts; p++)
-        if (highest[p] > -INFINITY) mass += total[p] * exponential(highest[p] - base);
-    return mass > 0.0f ? base + logf(mass) : 0.0f;
+    const long rows = s->lanes * s->width;
+    float peak = -INFINITY, mass = 0.0f;
+    for (long p = 0; p < s->parts; p++) peak = s->highest[p * rows + n] > peak ? s->highest[p * rows + n] : peak;
+    for (long p = 0; peak > -INFINITY && p < s->parts; p++)
+        mass += s->total[p * rows + n] * exponential(s->highest[p * rows + n] - peak);
+    return mass > 0.0f ? peak + logf(mass) : 0.0f;
 }
 
-/* The K likeliest continuations of a lane: the new sums, and for each its place among all (K, parts, K). */
+/* The K likeliest continuations of a lane: the new sums, and where among all (parts, rows, K) each was found. */
 static void choose(const beam_t *s, long lane, const float *norm, float *sums, long *picks) {
-    const long width = s->width, own = s->parts * width;
-    const float *top = s->top + lane * width * own, *was = s->board->sums + lane * width;
+    const long width = s->width, first = lane * width;
+    const float *was = s->board->sums + first;
     for (long k = 0; k < width; k++) sums[k] = -INFINITY, picks[k] = 0;
     for (long r = 0; r < width; r++)
-        for (long i = 0; i < own; i++) {
-            const float sum = was[r] + (top[r * own + i] - norm[r]);
-            if (sum > sums[width - 1]) insert(sums, picks, width, sum, r * own + i);
-        }
+        for (long p = 0; was[r] > -INFINITY && p < s->parts; p++)
+            for (long at = (p * s->lanes * width + first + r) * width, end = at + width; at < end; at++) {
+                const float sum = was[r] + (s->top[at] - norm[r]);
+                if (sum > sums[width - 1]) insert(sums, picks, width, sum, at);
+            }
 }
 
 /* A text that ends joins the best of its sentence, if it is better than the last of them. */
@@ -116,33 +140,57 @@ static void finish(const beam_t *s, long lane, float score, long place) {
     }
 }
 
-static void advance_lane(const job_t *job, long lane) {
-    const beam_t *s = job->data;
+/* What continues inside a prefix is its next token, in the first place. */
+static void follow_prefix(const beam_t *s, long lane, float *sums) {
     const board_t *b = s->board;
-    const long width = s->width, own = s->parts * width, now = b->step[lane], length = length_of(b, lane);
-    const int inside = now < b->first[lane], live = b->live[lane];
-    const float power = powf(length < 1 ? 1.0f : (float)length, s->penalty);
-    float norm[width], sums[width], reach = -INFINITY, lowest = INFINITY;
+    const long now = b->step[lane], width = s->width, token = b->prefix[lane * s->prefix_size + now];
+    for (long k = 0; k < width; k++) {
+        const long noted = (lane * s->room + now) * width + k;
+        sums[k] = k ? -INFINITY : 0.0f;
+        b->trail[noted] = token * width;
+        b->logs[noted] = 0.0f;
+        b->tokens[lane * width + k] = token;
+        s->from[lane * width + k] = lane * width;
+    }
+}
+
+/* What continues freely: the likeliest. */
+static void continue_best(const beam_t *s, long lane, float *sums) {
+    const board_t *b = s->board;
+    const long width = s->width, first = lane * width, now = b->step[lane], length = length_of(b, lane);
+    const float power = powf((float)length, s->penalty);
+    float norm[width];
     long picks[width];
-    for (long r = 0; r < width; r++) norm[r] = log_mass(s, lane * width + r);
+    for (long r = 0; r < width; r++)
+        norm[r] = b->sums[first + r] > -INFINITY ? log_mass(s, first + r) : 0.0f;
     choose(s, lane, norm, sums, picks);
     for (long k = 0; k < width; k++) {
-        const long place = inside ? 0 : picks[k] / own, at = lane * width * own + picks[k];
-        const long forced = b->prefix[lane * s->prefix_size + (now < s->prefix_size ? now : s->prefix_size - 1)];
-        const long token = inside ? forced : s->ids[at], noted = (lane * s->room + now) * width + k;
-        const int ends = token == s->eos && !inside;
-        float sum = !inside ? sums[k] : k == 0 ? 0.0f : -INFINITY;
+        const int found = sums[k] > -INFINITY; /* else nothing is left that may come, and the place stays empty */
+        const long place = found ? picks[k] / width % (s->lanes * width) - first : 0;
+        const long token = found ? s->ids[picks[k]] : 0, noted = (lane * s->room + now) * width + k;
         b->trail[noted] = token * width + place;
-        b->logs[noted] = s->top[at] - norm[picks[k] / own];
-        b->tokens[lane * width + k] = token;
-        s->from[lane * width + k] = lane * width + place;
-        if (ends && live && sum > -INFINITY) {
-            finish(s, lane, sum / power, k);
+        b->logs[noted] = found ? s->top[picks[k]] - norm[place] : -INFINITY;
+        b->tokens[first + k] = token;
+        s->from[first + k] = first + place;
+        if (found && token == s->eos) {
+            finish(s, lane, sums[k] / power, k);
             b->ended[lane]++;
+            sums[k] = -INFINITY;
         }
-        sum = ends ? -INFINITY : sum;
-        reach = sum > reach ? sum : reach;
-        if (live) b->sums[lane * width + k] = sum;
+    }
+}
+
+static void advance_lane(const beam_t *s, long lane) {
+    const board_t *b = s->board;
+    const long width = s->width, length = length_of(b, lane);
+    float sums[width], reach = -INFINITY, lowest = INFINITY;
+    if (length < 1)
+        follow_prefix(s, lane, sums);
+    else
+        continue_best(s, lane, sums);
+    for (long k = 0; k < width; k++) {
+        b->sums[lane * width + k] = sums[k];
+        reach = sums[k] > reach ? sums[k] : reach;
     }
     for (long j = 0; j < s->n_best; j++) {
         const float score = b->best[lane * s->n_best + j];
@@ -150,23 +198,42 @@ static void advance_lane(const job_t *job, long lane) {
     }
     const float bound = reach / powf((float)b->limit[lane], s->penalty);
     const int done = s->by_bound ? bound <= lowest : bound == -INFINITY;
-    b->step[lane] = now + live;
-    b->live[lane] = live && !(b->ended[lane] >= width || length >= b->limit[lane] || done);
+    b->step[lane]++;
+    b->live[lane] = !(b->ended[lane] >= width || length >= b->limit[lane] || done);
+}
+
+/* The rows of live lanes that hold a hypothesis and, if asked, are behind their prefix. */
+static long list_rows(const beam_t *s, int behind, long *row) {
+    const board_t *b = s->board;
+    long count = 0;
+    for (long n = 0; n < s->lanes * s->width; n++) {
+        const long lane = n / s->width;
+        if (b->live[lane] && b->sums[n] > -INFINITY && (!behind || length_of(b, lane) > 0)) row[count++] = n;
+    }
+    return count;
 }
 
 long part_size(void) { return PART; }
 
-/* hidden (A·K, D), contiguous -> from (A·K): the row that each row continues now. The board is one step further. bound,
-   highest, total, top and ids are room to work in. */
-void beam_step(const board_t *board, const float *hidden, const float *packed, const float *bias, const long *never,
-               float *bound, float *highest, float *total, float *top, long *ids, long *from, long lanes, long width,
-               long depth, long vocabulary, long nevers, long eos, long least, long n_best, long prefix_size, long room,
-               long by_bound, float penalty, long threads, parallel_t parallel) {
-    const long rows = lanes * width, parts = (vocabulary + PART - 1) / PART;
-    const beam_t s = {board, hidden, packed, bias, never, rows, depth, vocabulary, parts, nevers, eos, least, width,
-                      n_best, prefix_size, room, bound, highest, total, top, ids, from, penalty, (int)by_bound};
-    for (long n = 0; n < rows; n++) bound[n] = -INFINITY;
-    job_t score = {score_part, parts, 0, &s}, advance = {advance_lane, lanes, 0, &s};
-    share(&score, threads, parallel);
-    drain(&advance); /* less than it takes to share out */
+long beam_bytes(void) { return sizeof(beam_t); }
+
+void beam_make(beam_t *s, const board_t *board, const float *packed, const float *bias, const long *never,
+               const long *nevers, float *bound, float *highest, float *total, float *top, long *ids, long *row,
+               long *from, long lanes, long width, long depth, long vocabulary, long eos, long least, long n_best,
+               long prefix_size, long room, long by_bound, float penalty) {
+    const long parts = (vocabulary + PART - 1) / PART;
+    const beam_t made = {board, packed, bias, never, nevers, bound, highest, total, top, ids, row, from, lanes, width,
+                         depth, vocabulary, parts, eos, least, n_best, prefix_size, room, penalty, (int)by_bound};
+    *s = made;
+}
+
+/* hidden (A·K, D), contiguous -> `from` says which row each row continues now. The board is one step further. */
+void beam_step(const beam_t *s, const float *hidden, long threads, parallel_t parallel) {
+    const scoring_t all = {s, hidden, list_rows(s, 1, s->row)};
+    job_t score = {score_part, s->parts, 0, &all};
+    for (long r = 0; r < all.rows; r++) s->bound[s->row[r]] = -INFINITY;
+    if (all.rows) share(&score, threads, parallel);
+    for (long n = 0; n < s->lanes * s->width; n++) s->from[n] = n;
+    for (long lane = 0; lane < s->lanes; lane++)
+        if (s->board->live[lane]) advance_lane(s, lane); /* less than it takes to share out */
 }

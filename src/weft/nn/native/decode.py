@@ -22,7 +22,7 @@ FEWEST: Final = 4
 
 def text() -> str:
     """All that is compiled, in one piece."""
-    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c")
+    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c", "turns.c")
     return "".join(read_source("weft.nn.native", name) for name in names)
 
 
@@ -50,8 +50,15 @@ class Packed(NamedTuple):
 class Table(NamedTuple):
     """Addresses of tensors in a row, and the tensors, so that they stay."""
 
-    tensors: list[Tensor | None]
+    tensors: Sequence[Tensor | None]
     pointers: Any
+
+
+class Made(NamedTuple):
+    """Something of C's that was put together once, and what it points to, so that it stays."""
+
+    bytes: Any
+    parts: tuple[Any, ...]
 
 
 _packed: WeakKeyDictionary[nn.Linear, Packed] = WeakKeyDictionary()
@@ -148,8 +155,23 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
 
 def call(name: str, *arguments: Any) -> None:
     """Call the C function with addresses, whole numbers and reals, and then the threads."""
-    given = [_argument(argument) for argument in arguments]
-    _function(name)(*given, ctypes.c_long(torch.get_num_threads()), parallel())
+    _function(name)(*map(_argument, arguments), *_threads())
+
+
+def ask(name: str, *arguments: Any) -> int:
+    """The same, of one that gives a whole number."""
+    return _number(name, *arguments, *_threads())
+
+
+def make(kind: str, *arguments: Any) -> Made:
+    """What C calls a kind, put together of these."""
+    made = ctypes.create_string_buffer(_number(f"{kind}_bytes"))
+    _function(f"{kind}_make")(made, *map(_argument, arguments))
+    return Made(made, arguments)
+
+
+def _threads() -> tuple[Any, ...]:
+    return ctypes.c_long(torch.get_num_threads()), parallel()
 
 
 def _argument(given: Any) -> Any:
@@ -157,7 +179,9 @@ def _argument(given: Any) -> Any:
         return ctypes.c_void_p(None if given is None else given.data_ptr())
     if isinstance(given, int | float):
         return ctypes.c_float(given) if isinstance(given, float) else ctypes.c_long(given)
-    return given
+    if isinstance(given, Table):
+        return given.pointers
+    return given.bytes if isinstance(given, Made) else given
 
 
 def _pack(linear: nn.Linear) -> Packed:
@@ -189,19 +213,27 @@ def _function(name: str) -> Any:
     return getattr(found, name)
 
 
+def _number(name: str, *arguments: Any) -> int:
+    function = _function(name)
+    function.restype = ctypes.c_long
+    return int(function(*map(_argument, arguments)))
+
+
 @cache
 def panel() -> int:
     """Columns of a panel: packed weights are padded to whole ones."""
-    function = _function("panel_size")
-    function.restype = ctypes.c_long
-    return int(function())
+    return _number("panel_size")
+
+
+@cache
+def part_size() -> int:
+    """Tokens of a part, in which beam.c scores a vocabulary."""
+    return _number("part_size")
 
 
 def parts(vocabulary: int) -> int:
-    """In how many parts beam.c scores a vocabulary."""
-    function = _function("part_size")
-    function.restype = ctypes.c_long
-    return -(-vocabulary // int(function()))
+    """In how many parts."""
+    return -(-vocabulary // part_size())
 
 
 def _padded(width: int) -> int:

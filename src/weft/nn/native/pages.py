@@ -35,14 +35,6 @@ _ADVICE: Final = getattr(mmap, "MADV_HUGEPAGE", None)
 """None on a system without large pages; there torch's own memory is taken."""
 
 
-def zeros(count: int, like: Tensor) -> Tensor:
-    """(count,) zeros in the type of another tensor and beside it; on a CPU on large pages where the system has them."""
-    size = count * like.element_size()
-    if like.device.type != "cpu" or size < LARGE or _ADVICE is None:
-        return like.new_zeros(count)
-    return _Room(size).numbers(count, like.dtype)
-
-
 def empty(rows: int, width: int, like: Tensor) -> Tensor:
     """(rows, width) numbers in the type of another tensor and beside it; on a CPU in room that may be used again."""
     size = rows * width * like.element_size()
@@ -54,7 +46,7 @@ def empty(rows: int, width: int, like: Tensor) -> Tensor:
 class _Room:
     """Mapped memory."""
 
-    def __init__(self, size: int, shift: int = 0) -> None:
+    def __init__(self, size: int, shift: int) -> None:
         large = size >= LARGE
         # Mapped memory begins anywhere: with a page more there is one boundary within the first.
         more = shift + (PAGE if large else 0)
@@ -66,11 +58,10 @@ class _Room:
             with suppress(OSError):  # a system may have the name and not the pages
                 self.mapped.madvise(_ADVICE)
 
-    def numbers(self, count: int, dtype: torch.dtype, pool: Pool | None = None) -> Tensor:
+    def numbers(self, count: int, dtype: torch.dtype, pool: Pool) -> Tensor:
         """(count,), which keep it mapped, and tell the pool when nobody has them any more."""
         view = memoryview(self.mapped)
-        if pool is not None:
-            pool.lend(self, view)
+        pool.lend(self, view)
         return torch.frombuffer(view, dtype=dtype, count=count, offset=self.first)
 
 

@@ -1,6 +1,6 @@
-/* All layers of a stack: one position of a decoder for all rows, or all positions of an encoder. Each thread takes some
-   lanes through the whole stack, so that nobody waits for anybody. Follows attend.c. Widths are whole panels; D width, F
-   units, N rows. */
+/* All layers of a stack: one position of a decoder for some rows, or all positions of an encoder. Each thread takes its
+   rows through the whole stack, so that nobody waits for anybody. Follows attend.c. Widths are whole panels; D width, N
+   rows, in lanes of `each`. */
 
 enum { JOINT, OUTPUT, QUERY, CROSS, INNER, OUTER, PRODUCTS };
 enum { POST, PRE, REZERO };
@@ -11,37 +11,61 @@ typedef struct {
     const float *weight[PRODUCTS], *bias[PRODUCTS], *norm[3][2];
 } layer_t;
 
+/* A stack and what its rows have seen, put together once for many passes. */
 typedef struct {
     const layer_t *layers;
     float *const *stores; /* keys and values of each layer; none where the rows of a lane are positions of one text */
     const float *last[2]; /* the norm that ends a pre-norm stack, or none */
-    const float *x, *source; /* (N, D); (lanes, layers, 2, heads, length, D / heads), or none */
-    float *out;
+    const float *source; /* (lanes, layers, 2, heads, length, D / heads), or none */
     const unsigned char *mask; /* (lanes, source_length), or none */
-    long *origin;
-    const long *length;
-    long count, rows, lanes, each, width, heads, units, room, source_length, at_once;
+    long *origin, *length;
+    long count, each, width, heads, units, room, source_length;
     float epsilon;
     int kind, gelu;
 } stack_t;
 
-static void normalise(float *x, const float *add, const float *gamma, const float *beta, float *out, long rows,
+/* What a row begins with: the vector of its token, at some scale, and that of its place, if there is one. */
+typedef struct {
+    const float *table, *places;
+    const long *tokens;
+    float scale;
+} reader_t;
+
+/* Rows that go through a stack together. Row r is row[r] of all; it begins with x (rows, D) or as the reader says. */
+typedef struct {
+    const stack_t *stack;
+    const reader_t *reader;
+    const float *x;
+    float *out; /* (N, D), of which those rows are written */
+    const long *row;
+    long rows, at_once;
+} pass_t;
+
+/* out = norm(x + add) for each row; in two strands, since a sum waits for the one before it. */
+static void normalise(const float *x, const float *add, const float *gamma, const float *beta, float *out, long rows,
                       long width, float epsilon) {
     for (long r = 0; r < rows; r++, x += width, out += width, add += add ? width : 0) {
-        float sums[LANES] = {0}, squares[LANES] = {0}, mean = 0.0f, square = 0.0f;
-        for (long i = 0; i < width; i += LANES)
-            for (int j = 0; j < LANES; j++) {
-                const float value = add ? x[i + j] + add[i + j] : x[i + j];
-                out[i + j] = value;
-                sums[j] += value;
+        vec sum[2] = {{0}}, square[2] = {{0}};
+        for (long i = 0; i < width; i += PANEL)
+#pragma GCC unroll 2
+            for (long j = 0; j < 2; j++) {
+                const long at = i + j * LANES;
+                const vec value = *(const vec *)(x + at) + (add ? *(const vec *)(add + at) : (vec){0});
+                *(vec *)(out + at) = value;
+                sum[j] += value;
             }
-        for (int j = 0; j < LANES; j++) mean += sums[j];
-        mean /= width;
-        for (long i = 0; i < width; i += LANES)
-            for (int j = 0; j < LANES; j++) squares[j] += (out[i + j] - mean) * (out[i + j] - mean);
-        for (int j = 0; j < LANES; j++) square += squares[j];
-        const float scale = 1.0f / sqrtf(square / width + epsilon);
-        for (long i = 0; i < width; i++) out[i] = (out[i] - mean) * scale * gamma[i] + beta[i];
+        const vec mean = total_of(sum[0] + sum[1]) / (float)width;
+        for (long i = 0; i < width; i += PANEL)
+#pragma GCC unroll 2
+            for (long j = 0; j < 2; j++) {
+                const vec apart = *(const vec *)(out + i + j * LANES) - mean;
+                square[j] += apart * apart;
+            }
+        const float scale = 1.0f / sqrtf(total_of(square[0] + square[1])[0] / width + epsilon);
+        for (long i = 0; i < width; i += LANES) {
+            const vec apart = *(const vec *)(out + i) - mean;
+            *(vec *)(out + i) = apart * scale * *(const vec *)(gamma + i) + *(const vec *)(beta + i);
+        }
     }
 }
 
@@ -72,52 +96,80 @@ static void activate(float *x, long count, int gelu) {
         for (long i = 0; i < count; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
 }
 
-/* Self-attention of the rows of some lanes, joint (rows, 3 D) -> context (rows, D): to the past of each, or to all
-   positions of their lane. Pointers are such as if all rows were there. */
-static void attend_self(const stack_t *s, long layer, long first, long end, const float *joint, float *context) {
-    const long d = s->width, size = d / s->heads, step = 3 * d, lane_step = s->each * step;
-    const float scale = 1.0f / sqrtf((float)size), *k = joint + d, *v = joint + 2 * d;
-    if (s->stores) {
-        const past_t past = {joint, k, v, s->stores[2 * layer], s->stores[2 * layer + 1], context, s->origin, s->length,
-                             s->rows, step, step, step, s->heads, size, size, s->room, s->each, scale};
-        const job_t job = {0, 0, 0, &past};
-        for (long lane = first; lane < end; lane++) past_rows(&job, lane);
-    } else {
-        const shared_t whole = {joint, k, v, context, s->mask, s->each, step, s->heads, size, size, s->each, s->each,
-                                lane_step, size, step, lane_step, size, step, scale};
-        const job_t job = {0, 0, 0, &whole};
-        for (long lane = first; lane < end; lane++) shared_lane(&job, lane);
+static void begin(const pass_t *p, long first, long rows, float *x) {
+    const stack_t *s = p->stack;
+    const reader_t *reader = p->reader;
+    const long d = s->width;
+    if (!reader) memcpy(x, p->x + first * d, sizeof(float) * rows * d);
+    for (long r = 0; reader && r < rows; r++) {
+        const long n = p->row[first + r];
+        const float *vector = reader->table + reader->tokens[n] * d;
+        const float *place = reader->places ? reader->places + s->length[n] * d : 0;
+        for (long i = 0; i < d; i++) x[r * d + i] = reader->scale * vector[i] + (place ? place[i] : 0.0f);
     }
 }
 
-/* Attention of rows q (rows, D) to the source of their lane -> context (rows, D). */
-static void attend_source(const stack_t *s, long layer, long first, long end, const float *q, float *context) {
+/* How many rows from r on are of one lane, at most ABREAST. */
+static long abreast(const long *row, long rows, long r, long each) {
+    long count = r < rows;
+    while (count < ABREAST && r + count < rows && row[r + count] / each == row[r] / each) count++;
+    return count;
+}
+
+/* Self-attention, joint (rows, 3 D) -> context (rows, D): to the past of each row, or to all positions of its lane. */
+static void attend_self(const stack_t *s, long layer, const long *row, long rows, const int *place, const float *joint,
+                        float *context, float *shares) {
+    const long d = s->width, size = d / s->heads, step = 3 * d, lane_step = s->each * step;
+    const float scale = 1.0f / sqrtf((float)size), *lanes = joint - row[0] * step; /* as if all rows were there */
+    const past_t past = {joint, joint + d, joint + 2 * d, s->stores ? s->stores[2 * layer] : 0,
+                         s->stores ? s->stores[2 * layer + 1] : 0, context, row, s->length, step, step, step, s->heads,
+                         size, size, s->room, scale};
+    const shared_t whole = {joint, lanes + d, lanes + 2 * d, context, s->mask, step, s->heads, size, size, s->each,
+                            s->each, lane_step, size, step, lane_step, size, step, scale};
+    for (long r = 0, count; r < rows; r += count) {
+        count = abreast(row, rows, r, s->each);
+        if (s->stores)
+            attend_lane(&past, r, count, abreast(row, rows, r + count, s->each), place + r * s->room, shares);
+        else
+            attend_source(&whole, row[r] / s->each, r, count, shares);
+    }
+}
+
+/* Attention of q (rows, D) to the source of each lane -> context (rows, D). */
+static void attend_memory(const stack_t *s, long layer, const long *row, long rows, const float *q, float *context,
+                          float *shares) {
     const long size = s->width / s->heads, head = s->source_length * size, part = s->heads * head;
     const long lane_step = s->count * 2 * part;
     const float *keys = s->source + layer * 2 * part, scale = 1.0f / sqrtf((float)size);
-    const shared_t shared = {q, keys, keys + part, context, s->mask, s->each, s->width, s->heads, size, size,
-                             s->source_length, s->source_length, lane_step, head, size, lane_step, head, size, scale};
-    const job_t job = {0, 0, 0, &shared};
-    for (long lane = first; lane < end; lane++) shared_lane(&job, lane);
+    const shared_t shared = {q, keys, keys + part, context, s->mask, s->width, s->heads, size, size, s->source_length,
+                             s->source_length, lane_step, head, size, lane_step, head, size, scale};
+    for (long r = 0, count; r < rows; r += count) {
+        count = abreast(row, rows, r, s->each);
+        attend_source(&shared, row[r] / s->each, r, count, shares);
+    }
 }
 
-static void stack_lanes(const job_t *job, long task) {
-    const stack_t *s = job->data;
-    const long first = task * s->at_once, end = first + s->at_once < s->lanes ? first + s->at_once : s->lanes;
-    const long from = first * s->each, rows = (end - first) * s->each, d = s->width;
-    const long widest = 3 * d > s->units ? 3 * d : s->units;
-    float *x = s->out + from * d, *h = numbers(rows * (2 * d + widest));
-    float *context = h + rows * d, *wide = context + rows * d;
-    memcpy(x, s->x + from * d, sizeof(float) * rows * d);
+static void stack_rows(const job_t *job, long task) {
+    const pass_t *p = job->data;
+    const stack_t *s = p->stack;
+    const long first = task * p->at_once, d = s->width, *row = p->row + first;
+    const long rows = p->rows - first < p->at_once ? p->rows - first : p->at_once;
+    const long widest = 3 * d > s->units ? 3 * d : s->units, seen = s->stores ? s->room : s->each;
+    const long longest = seen > s->source_length ? seen : s->source_length;
+    float *x = numbers(rows * (3 * d + widest) + ABREAST * (longest + LANES));
+    float *h = x + rows * d, *context = h + rows * d, *wide = context + rows * d, *shares = wide + rows * widest;
+    int *place = s->stores ? malloc(sizeof(int) * rows * s->room) : 0;
+    if (place) locate(row, rows, s->origin, s->length, s->heads, s->room, place);
+    begin(p, first, rows, x);
     for (long l = 0; l < s->count; l++) {
         const layer_t *layer = s->layers + l;
         multiply(layer, JOINT, enter(s, layer, 0, x, h, rows), rows, d, 3 * d, wide);
-        attend_self(s, l, first, end, wide - from * 3 * d, context - from * d);
+        attend_self(s, l, row, rows, place, wide, context, shares);
         multiply(layer, OUTPUT, context, rows, d, d, h);
         join(s, layer, 0, x, h, rows);
         if (s->source) {
             multiply(layer, QUERY, enter(s, layer, 1, x, h, rows), rows, d, d, wide);
-            attend_source(s, l, first, end, wide - from * d, context - from * d);
+            attend_memory(s, l, row, rows, wide, context, shares);
             multiply(layer, CROSS, context, rows, d, d, h);
             join(s, layer, 1, x, h, rows);
         }
@@ -127,29 +179,78 @@ static void stack_lanes(const job_t *job, long task) {
         join(s, layer, 2, x, h, rows);
     }
     if (s->last[0]) normalise(x, 0, s->last[0], s->last[1], x, rows, d, s->epsilon);
-    free(h);
+    for (long r = 0; r < rows; r++) memcpy(p->out + row[r] * d, x + r * d, sizeof(float) * d);
+    free(place);
+    free(x);
 }
 
-void stack_step(const layer_t *layers, float *const *stores, const float *gamma, const float *beta, const float *x,
-                const float *source, const unsigned char *mask, long *origin, const long *length, float *out,
-                long count, long lanes, long each, long width, long heads, long units, long room, long source_length,
-                long kind, long gelu, float epsilon, long threads, parallel_t parallel) {
-    const long at_once = (lanes + threads - 1) / threads;
-    const stack_t s = {layers, stores, {gamma, beta}, x, source, out, mask, origin, length, count, lanes * each, lanes,
-                       each, width, heads, units, room, source_length, at_once, epsilon, (int)kind, (int)gelu};
-    job_t job = {stack_lanes, (lanes + at_once - 1) / at_once, 0, &s};
+static void go_through(const pass_t *p, long threads, parallel_t parallel) {
+    job_t job = {stack_rows, (p->rows + p->at_once - 1) / p->at_once, 0, p};
     share(&job, threads, parallel);
+}
+
+static long *counting(long rows) {
+    long *row = malloc(sizeof(long) * rows);
+    for (long r = 0; r < rows; r++) row[r] = r;
+    return row;
+}
+
+long stack_bytes(void) { return sizeof(stack_t); }
+
+void stack_make(stack_t *s, const layer_t *layers, float *const *stores, const float *gamma, const float *beta,
+                const float *source, const unsigned char *mask, long *origin, long *length, long count, long each,
+                long width, long heads, long units, long room, long source_length, long kind, long gelu, float epsilon) {
+    const stack_t made = {layers, stores, {gamma, beta}, source, mask, origin, length, count, each, width, heads, units,
+                          room, source_length, epsilon, (int)kind, (int)gelu};
+    *s = made;
+}
+
+/* The next position of all rows: x (N, D) -> out (N, D). */
+void stack_step(const stack_t *s, const float *x, float *out, long rows, long threads, parallel_t parallel) {
+    long *row = counting(rows);
+    const pass_t pass = {s, 0, x, out, row, rows, (rows + threads - 1) / threads};
+    go_through(&pass, threads, parallel);
+    free(row);
 }
 
 enum { FILL = 64 };
 
-/* x (A, T, D) -> out (A, T, D), where all positions of a lane that are real (A, T) see each other. */
-void stack_all(const layer_t *layers, const float *gamma, const float *beta, const float *x, const unsigned char *mask,
-               float *out, long count, long lanes, long positions, long width, long heads, long units, long kind,
-               long gelu, float epsilon, long threads, parallel_t parallel) {
-    const long at_once = positions < FILL ? FILL / positions : 1; /* rows enough for the weights to be worth fetching */
-    const stack_t s = {layers, 0, {gamma, beta}, x, 0, out, mask, 0, 0, count, lanes * positions, lanes, positions,
-                       width, heads, units, 0, 0, at_once, epsilon, (int)kind, (int)gelu};
-    job_t job = {stack_lanes, (lanes + at_once - 1) / at_once, 0, &s};
+/* x (A, T, D) -> out (A, T, D), where all positions of a lane that are real see each other. */
+void stack_all(const stack_t *s, const float *x, float *out, long lanes, long threads, parallel_t parallel) {
+    const long at_once = s->each < FILL ? FILL / s->each : 1; /* rows enough for the weights to be worth fetching */
+    long *row = counting(lanes * s->each);
+    const pass_t pass = {s, 0, x, out, row, lanes * s->each, at_once * s->each};
+    go_through(&pass, threads, parallel);
+    free(row);
+}
+
+/* Keys and values of a source for all layers: memory (A, S, M) -> out (A, layers, 2, heads, S, size). */
+typedef struct {
+    const float *const *weights; /* packed, and biases (or none), of each layer */
+    const float *memory;
+    float *out;
+    long layers, lanes, positions, depth, heads, size;
+} source_t;
+
+static void source_part(const job_t *job, long task) {
+    const source_t *s = job->data;
+    const long layer = task % s->layers, first = task / s->layers * SOME, all = s->lanes * s->positions;
+    const long rows = all - first < SOME ? all - first : SOME, parts = 2 * s->heads, width = parts * s->size;
+    const float *weight = s->weights[2 * layer], *bias = s->weights[2 * layer + 1];
+    float *y = numbers(rows * padded(width));
+    product_of(rows, s->memory + first * s->depth, s->depth, weight, s->depth, width, bias, y, padded(width));
+    for (long r = 0; r < rows; r++) {
+        const long lane = (first + r) / s->positions, position = (first + r) % s->positions;
+        float *to = s->out + ((lane * s->layers + layer) * parts * s->positions + position) * s->size;
+        for (long p = 0; p < parts; p++)
+            memcpy(to + p * s->positions * s->size, y + r * padded(width) + p * s->size, sizeof(float) * s->size);
+    }
+    free(y);
+}
+
+void source_all(const float *const *weights, const float *memory, float *out, long layers, long lanes, long positions,
+                long depth, long heads, long size, long threads, parallel_t parallel) {
+    const source_t s = {weights, memory, out, layers, lanes, positions, depth, heads, size};
+    job_t job = {source_part, (lanes * positions + SOME - 1) / SOME * layers, 0, &s};
     share(&job, threads, parallel);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,15 @@ from weft.nn.transformer.block import DecoderBlock, EncoderBlock
 from weft.nn.transformer.norm import LayerNorm, PostNorm, PreNorm, ReZero
 
 KINDS: Final = {PostNorm: 0, PreNorm: 1, ReZero: 2}
+
+
+class Reader(NamedTuple):
+    """A decoder that reads tokens in C: its stack, vectors of tokens (V, D), at which scale, and of places (T, D)."""
+
+    stack: decode.Made
+    table: Tensor
+    places: Tensor | None
+    scale: float
 
 
 class Layout(NamedTuple):
@@ -72,16 +82,31 @@ def steps(stack: Any, x: Tensor) -> bool:
 def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
     """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are keys and values of all layers
     (A, L, 2, H, S, m), and where they are real (A, 1, S)."""
-    layout, table = _prepare(stack)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    decode.call("stack_step", prepare(stack, seen, each=each, source=source), x.contiguous(), out, x.size(0))
+    return out
+
+
+def prepare(stack: Any, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> decode.Made:
+    """The stack for many steps, in a steady time, with what its rows have seen: N rows, `each` of a sentence."""
     stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
     looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    decode.call(
-        "stack_step", table.pointers, decode.pointers(stores), *_final(stack), x.contiguous(), looked_at, mask,
-        seen.origin, seen.length, out, len(stack.blocks), x.size(0) // each, each, layout.width, layout.heads,
-        layout.units, seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4), layout.kind,
-        int(layout.gelu), layout.epsilon,
-    )  # fmt: skip
+    room, length = seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4)
+    table = decode.Table(stores, decode.pointers(stores))
+    return _make(stack, table, looked_at, mask, seen.origin, seen.length, each=each, room=room, length=length)
+
+
+def recall(maps: Sequence[nn.Linear], memory: Tensor, *, heads: int) -> Tensor:
+    """memory (A, S, M) -> keys and values of all layers (A, L, 2, H, S, m), by the map of each, in a steady time."""
+    steady = decode.steady()
+    assert steady is not None
+    packed, (lanes, positions, depth) = [steady.packed(linear) for linear in maps], memory.shape
+    tensors = [part for one in packed for part in (one.weight, one.bias)]
+    size = maps[0].out_features // (2 * heads)
+    out = memory.new_empty(lanes, len(maps), 2, heads, positions, size)
+    pointers = decode.Table(tensors, decode.pointers(tensors))
+    sizes = (len(maps), lanes, positions, depth, heads, size)
+    decode.call("source_all", pointers, memory.contiguous(), out, *sizes)
     return out
 
 
@@ -89,13 +114,21 @@ def run(stack: Any, x: Tensor, mask: Tensor | None) -> Tensor:
     """x (B, T, D) -> (B, T, D): all positions see each other, where they are real (B, 1, T)."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     with decode.steadily():
-        layout, table = _prepare(stack)
-        decode.call(
-            "stack_all", table.pointers, *_final(stack), x.contiguous(), mask if mask is None else mask.contiguous(),
-            out, len(stack.blocks), x.size(0), x.size(1), layout.width, layout.heads, layout.units, layout.kind,
-            int(layout.gelu), layout.epsilon,
-        )  # fmt: skip
+        mask = mask if mask is None else mask.contiguous()
+        made = _make(stack, None, None, mask, None, None, each=x.size(1), room=0, length=0)
+        decode.call("stack_all", made, x.contiguous(), out, x.size(0))
     return out
+
+
+def _make(
+    stack: Any, stores: decode.Table | None, *tensors: Tensor | None, each: int, room: int, length: int
+) -> decode.Made:
+    """The stack with pointers to its stores, and source, mask, origin and length, of which all may be missing."""
+    layout, table = _prepare(stack)
+    return decode.make(
+        "stack", table, stores, *_final(stack), *tensors, len(stack.blocks), each, layout.width, layout.heads,
+        layout.units, room, length, layout.kind, int(layout.gelu), layout.epsilon,
+    )  # fmt: skip
 
 
 def _prepare(stack: Any) -> tuple[Layout, decode.Table]:
