@@ -120,3 +120,31 @@ def test_turns_are_those_of_torch(
     monkeypatch.setattr(decode, "serves", lambda *_: False)
     assert_same(find(model, config), found)
     assert len({own[0].tokens for own in found}) > 3, "not all say the same"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_neither_threads_nor_how_many_there_are_change_a_bit(threads: int) -> None:
+    """Many sentences are shared out in groups, few by parts of the vocabulary."""
+    model, config = language_model(VARIANTS[1]), DecodeConfig(beam=4, n_best=2)
+    prompts = [[5 + number, 6 + number % 7][: number % 3] for number in range(40)]
+    asked: dict[str, Any] = {"limits": [4 + number % 9 for number in range(40)], "attention": False}
+    few = [
+        search(
+            model,
+            None,
+            4,
+            config,
+            prefixes=prompts[first : first + 4],
+            limits=asked["limits"][first : first + 4],
+            attention=False,
+        )
+        for first in range(0, 40, 4)
+    ]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        many = search(model, None, 40, config, prefixes=prompts, **asked)
+    finally:
+        torch.set_num_threads(before)
+    alone = [one for group in few for one in group]
+    assert [[one._replace(attention=None) for one in own] for own in alone] == many

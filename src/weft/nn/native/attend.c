@@ -374,15 +374,17 @@ typedef struct {
     float scale;
 } shared_t;
 
-/* Rows from `first` on, at most ABREAST, read the source of a lane; shares is room for ABREAST times length + LANES. */
-static void attend_source(const shared_t *s, long lane, long first, long rows, float *shares) {
+/* Rows from `first` on, at most ABREAST, read the source of a lane; shares is room for ABREAST times length + LANES.
+   Afterwards the lane `then` is read. */
+static void attend_source(const shared_t *s, long lane, long then, long first, long rows, float *shares) {
     const float *keys = s->keys + lane * s->key_lane, *values = s->values + lane * s->value_lane;
     const unsigned char *mask = s->mask ? s->mask + lane * s->mask_stride : 0;
     const long apart = s->length + LANES, step = s->heads * s->width;
     for (long h = 0; h < s->heads; h++) {
         const float *own = keys + h * s->key_head, *q = s->q + first * s->q_stride + h * s->size;
-        const sight_t sight = {own, values + h * s->value_head, h + 1 < s->heads ? own + s->key_head : 0, 0, mask,
-                               s->key_step, s->value_step, s->size, s->width, s->scale};
+        const float *next = h + 1 < s->heads ? own + s->key_head : s->keys + then * s->key_lane;
+        const sight_t sight = {own, values + h * s->value_head, next, 0, mask, s->key_step, s->value_step, s->size,
+                               s->width, s->scale};
         compare_rows(&sight, rows, 0, s->length, q, s->q_stride, shares, apart);
         for (long r = 0; r < rows; r++) soften(shares + r * apart, s->length);
         weigh_rows(&sight, rows, 0, s->length, shares, apart, s->out + first * step + h * s->width, step);
@@ -399,7 +401,7 @@ static void shared_lane(const job_t *job, long lane) {
     float *shares = numbers(ABREAST * (all->shared.length + LANES));
     for (long n = 0; n < all->each; n += ABREAST) {
         const long rows = all->each - n < ABREAST ? all->each - n : ABREAST;
-        attend_source(&all->shared, lane, lane * all->each + n, rows, shares);
+        attend_source(&all->shared, lane, lane, lane * all->each + n, rows, shares);
     }
     free(shares);
 }

@@ -26,13 +26,6 @@ typedef struct {
     int by_bound;
 } beam_t;
 
-/* Hidden states (A·K, D), of which the first rows that `row` names are scored. */
-typedef struct {
-    const beam_t *beam;
-    const float *hidden;
-    long rows;
-} scoring_t;
-
 static inline long length_of(const board_t *b, long lane) { return b->step[lane] + 1 - b->first[lane]; }
 
 /* Keep a value among the best few, in descending order; of equals the first that came goes before. */
@@ -86,19 +79,18 @@ static void digest(const beam_t *s, long n, long part, float *x) {
     if (bound > known) __atomic_store(s->bound + n, &bound, __ATOMIC_RELAXED);
 }
 
-static void score_part(const job_t *job, long part) {
-    const scoring_t *all = job->data;
-    const beam_t *s = all->beam;
+/* Score hidden states (A·K, D) of some rows, with the tokens of a part. */
+static void score(const beam_t *s, const float *hidden, const long *row, long rows, long part) {
     const long first = part * PART, count = s->vocabulary - first < PART ? s->vocabulary - first : PART;
     float *x = numbers(SOME * PART);
     const float *at[SOME];
-    for (long n = 0; n < all->rows; n += SOME) {
-        const long many = all->rows - n < SOME ? all->rows - n : SOME;
-        for (long r = 0; r < many; r++) at[r] = all->hidden + s->row[n + r] * s->depth;
+    for (long n = 0; n < rows; n += SOME) {
+        const long many = rows - n < SOME ? rows - n : SOME;
+        for (long r = 0; r < many; r++) at[r] = hidden + row[n + r] * s->depth;
         product_into(many, at, s->packed + first * s->depth, s->depth, count, s->bias ? s->bias + first : 0, x, PART);
         for (long r = 0; r < many; r++) {
             for (long i = count; i < PART; i++) x[r * PART + i] = -INFINITY;
-            digest(s, s->row[n + r], part, x + r * PART);
+            digest(s, row[n + r], part, x + r * PART);
         }
     }
     free(x);
@@ -227,13 +219,35 @@ void beam_make(beam_t *s, const board_t *board, const float *packed, const float
     *s = made;
 }
 
-/* hidden (A·K, D), contiguous -> `from` says which row each row continues now. The board is one step further. */
-void beam_step(const beam_t *s, const float *hidden, long threads, parallel_t parallel) {
-    const scoring_t all = {s, hidden, list_rows(s, 1, s->row)};
-    job_t score = {score_part, s->parts, 0, &all};
-    for (long r = 0; r < all.rows; r++) s->bound[s->row[r]] = -INFINITY;
-    if (all.rows) share(&score, threads, parallel);
+/* Before the scores of a step are made: the rows that need some, of which nothing is known. */
+static long expect_scores(const beam_t *s) {
+    const long rows = list_rows(s, 1, s->row);
+    for (long r = 0; r < rows; r++) s->bound[s->row[r]] = -INFINITY;
+    return rows;
+}
+
+/* After they were made: `from` says which row each row continues now. The board is one step further. */
+static void advance(const beam_t *s) {
     for (long n = 0; n < s->lanes * s->width; n++) s->from[n] = n;
     for (long lane = 0; lane < s->lanes; lane++)
         if (s->board->live[lane]) advance_lane(s, lane); /* less than it takes to share out */
+}
+
+typedef struct {
+    const beam_t *beam;
+    const float *hidden;
+    long rows;
+} scoring_t;
+
+static void score_part(const job_t *job, long part) {
+    const scoring_t *all = job->data;
+    score(all->beam, all->hidden, all->beam->row, all->rows, part);
+}
+
+/* One step, from hidden (A·K, D), contiguous. */
+void beam_step(const beam_t *s, const float *hidden, long threads, parallel_t parallel) {
+    const scoring_t all = {s, hidden, expect_scores(s)};
+    job_t job = {score_part, s->parts, 0, &all};
+    share(&job, threads, parallel);
+    advance(s);
 }

@@ -16,8 +16,18 @@ void pack_linear(const float *weight, long stride, long depth, long width, float
     pack(weight, 1, stride, depth, width, packed);
 }
 
-/* A number that changes with the weights, by which to know whether they were packed as they are. */
-unsigned long checksum(const unsigned *x, long count) {
+enum { BLOCK = 1 << 16 };
+
+typedef struct {
+    const unsigned *x;
+    long count;
+    unsigned long *found;
+} checksum_t;
+
+static void checksum_block(const job_t *job, long block) {
+    const checksum_t *c = job->data;
+    const unsigned *x = c->x + block * BLOCK;
+    const long count = c->count - block * BLOCK < BLOCK ? c->count - block * BLOCK : BLOCK;
     unsigned strand[16] = {0};
     unsigned long sum = (unsigned long)count;
     long i = 0;
@@ -25,7 +35,19 @@ unsigned long checksum(const unsigned *x, long count) {
         for (int j = 0; j < 16; j++) strand[j] = strand[j] * 0x9E3779B1u + x[i + j];
     for (; i < count; i++) sum = sum * 0x9E3779B97F4A7C15ul + x[i];
     for (int j = 0; j < 16; j++) sum = sum * 0x9E3779B97F4A7C15ul + strand[j];
-    return sum;
+    c->found[block] = sum;
+}
+
+/* A number that changes with the weights, by which to know whether they were packed as they are. */
+long checksum(const unsigned *x, long count, long threads, parallel_t parallel) {
+    const long blocks = (count + BLOCK - 1) / BLOCK;
+    unsigned long *found = malloc(sizeof(long) * (blocks + 1)), sum = (unsigned long)count;
+    const checksum_t c = {x, count, found};
+    job_t job = {checksum_block, blocks, 0, &c};
+    share(&job, threads, parallel);
+    for (long block = 0; block < blocks; block++) sum = sum * 0x9E3779B97F4A7C15ul + found[block];
+    free(found);
+    return (long)sum;
 }
 
 static void linear_part(const job_t *job, long task) {

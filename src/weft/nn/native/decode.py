@@ -187,7 +187,7 @@ def _argument(given: Any) -> Any:
 def _pack(linear: nn.Linear) -> Packed:
     weight, bias = linear.weight.detach(), linear.bias
     weight = weight if weight.is_contiguous() else weight.contiguous()
-    checksum = tuple(_checksum(x.detach()) for x in (weight, bias) if x is not None)
+    checksum = tuple(ask("checksum", x, x.numel()) for x in (weight, bias) if x is not None)
     kept = _packed.get(linear)
     if kept is not None and kept.checksum == checksum:
         return kept
@@ -199,12 +199,6 @@ def _pack(linear: nn.Linear) -> Packed:
     _function("pack_linear")(ctypes.c_void_p(weight.data_ptr()), *sizes, ctypes.c_void_p(packed.data_ptr()))
     _packed[linear] = Packed(packed, padded, checksum)
     return _packed[linear]
-
-
-def _checksum(x: Tensor) -> int:
-    function = _function("checksum")
-    function.restype = ctypes.c_ulong
-    return int(function(ctypes.c_void_p(x.data_ptr()), ctypes.c_long(x.numel())))
 
 
 def _function(name: str) -> Any:

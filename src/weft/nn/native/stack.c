@@ -131,7 +131,7 @@ static void attend_self(const stack_t *s, long layer, const long *row, long rows
         if (s->stores)
             attend_lane(&past, r, count, abreast(row, rows, r + count, s->each), place + r * s->room, shares);
         else
-            attend_source(&whole, row[r] / s->each, r, count, shares);
+            attend_source(&whole, row[r] / s->each, row[r] / s->each, r, count, shares);
     }
 }
 
@@ -145,12 +145,12 @@ static void attend_memory(const stack_t *s, long layer, const long *row, long ro
                              s->source_length, lane_step, head, size, lane_step, head, size, scale};
     for (long r = 0, count; r < rows; r += count) {
         count = abreast(row, rows, r, s->each);
-        attend_source(&shared, row[r] / s->each, r, count, shares);
+        const long lane = row[r] / s->each, then = r + count < rows ? row[r + count] / s->each : lane;
+        attend_source(&shared, lane, then, r, count, shares);
     }
 }
 
-static void stack_rows(const job_t *job, long task) {
-    const pass_t *p = job->data;
+static void stack_rows(const pass_t *p, long task) {
     const stack_t *s = p->stack;
     const long first = task * p->at_once, d = s->width, *row = p->row + first;
     const long rows = p->rows - first < p->at_once ? p->rows - first : p->at_once;
@@ -184,8 +184,10 @@ static void stack_rows(const job_t *job, long task) {
     free(x);
 }
 
+static void stack_task(const job_t *job, long task) { stack_rows(job->data, task); }
+
 static void go_through(const pass_t *p, long threads, parallel_t parallel) {
-    job_t job = {stack_rows, (p->rows + p->at_once - 1) / p->at_once, 0, p};
+    job_t job = {stack_task, (p->rows + p->at_once - 1) / p->at_once, 0, p};
     share(&job, threads, parallel);
 }
 

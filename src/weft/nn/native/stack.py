@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.nn.attention.past import Past
-from weft.nn.native import decode
+from weft.nn.native import decode, pages
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock
 from weft.nn.transformer.norm import LayerNorm, PostNorm, PreNorm, ReZero
 
@@ -103,11 +103,11 @@ def recall(maps: Sequence[nn.Linear], memory: Tensor, *, heads: int) -> Tensor:
     packed, (lanes, positions, depth) = [steady.packed(linear) for linear in maps], memory.shape
     tensors = [part for one in packed for part in (one.weight, one.bias)]
     size = maps[0].out_features // (2 * heads)
-    out = memory.new_empty(lanes, len(maps), 2, heads, positions, size)
+    out = pages.empty(lanes, len(maps) * 2 * heads * positions * size, memory)
     pointers = decode.Table(tensors, decode.pointers(tensors))
     sizes = (len(maps), lanes, positions, depth, heads, size)
     decode.call("source_all", pointers, memory.contiguous(), out, *sizes)
-    return out
+    return out.view(lanes, len(maps), 2, heads, positions, size)
 
 
 def run(stack: Any, x: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,6 +1,8 @@
 /* Several turns of a beam search with a transformer: read the tokens, go through the stack, take the best, and again.
    Rows that hold no hypothesis are left out. Follows beam.c. */
 
+#include <sched.h>
+
 /* Each row goes on with the past of the row that it continues, one position further. A row that nobody reads any more
    stays where room ends. */
 static void settle(const stack_t *s, const beam_t *b, long lane, long *past) {
@@ -12,6 +14,75 @@ static void settle(const stack_t *s, const beam_t *b, long lane, long *past) {
     for (long k = 0; k < each; k++) s->length[first + k] = count < room ? count : room - 1;
 }
 
+/* Rows that pass the stack together, and the scores that they need. */
+typedef struct {
+    const long *row; /* those that need some */
+    long rows, part, passed; /* the next part to be scored; whether the stack is behind them */
+    char apart[64]; /* threads look at one group each */
+} group_t;
+
+/* A turn in groups. Whoever has brought a group through the stack goes on with its scores, and then
+   helps others with theirs: nobody waits while there is work. */
+typedef struct {
+    const pass_t *pass;
+    const beam_t *beam;
+    group_t *groups;
+    long count, next;
+} turn_t;
+
+static void score_group(const turn_t *t, group_t *group) {
+    for (long part; (part = __atomic_fetch_add(&group->part, 1, __ATOMIC_RELAXED)) < t->beam->parts;)
+        if (group->rows) score(t->beam, t->pass->out, group->row, group->rows, part);
+}
+
+static void work_on(void *shared) {
+    turn_t *t = shared;
+    long own = 0;
+    for (long task; (task = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->count; own = task) {
+        stack_rows(t->pass, task);
+        __atomic_store_n(&t->groups[task].passed, 1, __ATOMIC_RELEASE);
+    }
+    for (long i = 0; i < t->count; i++) {
+        group_t *group = t->groups + (own + i) % t->count;
+        for (long spins = 0; !__atomic_load_n(&group->passed, __ATOMIC_ACQUIRE); spins++)
+            if (spins > 1000) sched_yield();
+        score_group(t, group);
+    }
+}
+
+/* The groups of a turn, each with its share of the rows that need scores. */
+static void turn_in_groups(const pass_t *pass, const beam_t *b, long threads, parallel_t parallel) {
+    const long scored = expect_scores(b), count = (pass->rows + pass->at_once - 1) / pass->at_once;
+    group_t *groups = malloc(sizeof(group_t) * count);
+    turn_t t = {pass, b, groups, count, 0};
+    for (long i = 0, r = 0; i < count; i++) {
+        const long after = (i + 1) * pass->at_once, first = r;
+        while (r < scored && (after >= pass->rows || b->row[r] < pass->row[after])) r++;
+        const group_t group = {b->row + first, r - first, 0, 0, {0}};
+        groups[i] = group;
+    }
+    if (parallel && threads > 1)
+        parallel(work_on, &t, (unsigned)threads, 0);
+    else
+        work_on(&t);
+    free(groups);
+    advance(b);
+}
+
+enum { ENOUGH = 32 }; /* rows for which a group reads all weights; fewer share them */
+
+static void turn(const stack_t *s, const beam_t *b, const reader_t *reader, float *hidden, long *row, long threads,
+                 parallel_t parallel) {
+    const long rows = list_rows(b, 0, row), at_once = (rows + threads - 1) / threads;
+    const pass_t pass = {s, reader, 0, hidden, row, rows, at_once};
+    if (at_once >= ENOUGH) {
+        turn_in_groups(&pass, b, threads, parallel);
+    } else {
+        if (rows) go_through(&pass, threads, parallel);
+        beam_step(b, hidden, threads, parallel);
+    }
+}
+
 /* Turns until a sentence ends, at most so many; gives how many. hidden is room for (A·K, D). */
 long beam_turns(const stack_t *s, const beam_t *b, const float *table, const float *places, float scale, float *hidden,
                 long most, long threads, parallel_t parallel) {
@@ -20,11 +91,8 @@ long beam_turns(const stack_t *s, const beam_t *b, const float *table, const flo
     unsigned char *live = malloc(b->lanes);
     long made = 0;
     for (int ended = 0; made < most && !ended; made++) {
-        const long rows = list_rows(b, 0, row);
-        const pass_t pass = {s, &reader, 0, hidden, row, rows, (rows + threads - 1) / threads};
         memcpy(live, b->board->live, b->lanes);
-        if (rows) go_through(&pass, threads, parallel);
-        beam_step(b, hidden, threads, parallel);
+        turn(s, b, &reader, hidden, row, threads, parallel);
         for (long lane = 0; lane < b->lanes; lane++) {
             if (live[lane]) settle(s, b, lane, past);
             ended |= live[lane] && !b->board->live[lane];
