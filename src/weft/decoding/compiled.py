@@ -3,7 +3,7 @@ until a sentence ends (turns.c). The twins are beam.py and Lanes.turn."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -44,24 +44,23 @@ def reader_of(rows: FixedRows, board: Board) -> Reader | None:
 
 
 class CompiledBeam:
-    """What the C needs beside the board, for a model with that output, in a steady time."""
+    """What the C needs beside the board, for a model with that output, in a steady time; with a reader, whole turns."""
 
-    def __init__(self, board: Board, request: Request, output: Output) -> None:
+    def __init__(self, board: Board, request: Request, output: Output, reader: Reader | None = None) -> None:
         steady, config, shape = native.steady(), request.config, board.shape
         assert steady is not None
-        self.output, scores = output, output.scores
+        self.output, self.reader, scores = output, reader, output.scores
         held = [getattr(board, name) for name in HELD]
         assert all(tensor.is_contiguous() for tensor in held)
         rows, packed, parts = board.tokens.numel(), steady.packed(scores), native.parts(scores.out_features)
         never = torch.tensor(sorted(set(request.never)), dtype=torch.long)
         nevers = torch.searchsorted(never, torch.arange(parts + 1) * native.part_size())
-        room: list[Any] = [torch.empty(rows), *(torch.empty(parts, rows) for _ in range(2))]
-        """Bounds, and of each part its maximum and its sum."""
+        # Bounds; of each part its maximum and its sum; its best, and their tokens.
+        room = [torch.empty(rows), torch.empty(parts, rows), torch.empty(parts, rows)]
         room += [torch.empty(parts, rows, shape.width), torch.empty(parts, rows, shape.width, dtype=torch.long)]
-        """The best of each part, and their tokens."""
         self.rows = torch.empty(rows, dtype=torch.long)
         self.made = native.make(
-            "beam", native.Table(held, native.pointers(held)), packed.weight, packed.bias, never, nevers, *room,
+            "beam", native.table(held), packed.weight, packed.bias, never, nevers, *room,
             torch.empty_like(self.rows), self.rows, shape.lanes, shape.width, scores.in_features, scores.out_features,
             EOS, config.min_length, shape.n_best, board.prefix.size(1), board.trail.size(1),
             int(config.stop == "bound"), config.length_penalty,
@@ -72,7 +71,8 @@ class CompiledBeam:
         native.call("beam_step", self.made, self.output.narrowed(hidden).contiguous())
         return self.rows
 
-    def turns(self, reader: Reader, most: int) -> int:
+    def turns(self, most: int) -> int:
         """Turns until a sentence ends, but not more than `most`; gives how many."""
-        hidden = torch.empty(self.rows.numel(), reader.table.size(1))
-        return native.ask("beam_turns", reader.stack, self.made, *reader[1:], hidden, most)
+        assert self.reader is not None
+        hidden = torch.empty(self.rows.numel(), self.reader.table.size(1))
+        return native.ask("beam_turns", self.reader.stack, self.made, *self.reader[1:], hidden, most)

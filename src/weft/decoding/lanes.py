@@ -16,7 +16,6 @@ from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, GrowingRows, Rows
 from weft.decoding.sample import advance_sample
 from weft.models.stepper import FixedStepper, Stepper, Writer, is_fixed
-from weft.nn.native.stack import Reader
 
 MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
 """Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
@@ -34,7 +33,6 @@ class Lanes:
         self.rows, self.board, self.rules = rows, board, rules
         self.fused: FusedBeam | None = None
         self.compiled: CompiledBeam | None = None
-        self.reader: Reader | None = None
 
     @property
     def count(self) -> int:
@@ -48,10 +46,10 @@ class Lanes:
         assert isinstance(self.rows, FixedRows)
         assert isinstance(self.rows.model, Writer)
         if self.compiled is None:
-            self.compiled = CompiledBeam(self.board, self.rules, self.rows.model.output)
-            self.reader = compiled.reader_of(self.rows, self.board)
-        if self.reader is not None:
-            return self.compiled.turns(self.reader, most)
+            reader = compiled.reader_of(self.rows, self.board)
+            self.compiled = CompiledBeam(self.board, self.rules, self.rows.model.output, reader)
+        if self.compiled.reader is not None:
+            return self.compiled.turns(most)
         self._settle(self._turn_compiled(self.compiled))
         return 1
 

@@ -13,7 +13,6 @@ import torch
 
 from weft.nn.native import pages
 
-LARGE = pages.LARGE // 4 + 5
 WIDTH = 128
 ROWS = 2 * pages.LEAST // (4 * WIDTH)
 LIKE = torch.empty(0)

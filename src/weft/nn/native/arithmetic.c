@@ -51,11 +51,15 @@ static void drain(void *shared) {
     for (long task; (task = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->tasks;) job->work(job, task);
 }
 
-static void share(job_t *job, long threads, parallel_t parallel) {
-    if (parallel && threads > 1 && job->tasks > 1)
-        parallel(drain, job, (unsigned)(threads < job->tasks ? threads : job->tasks), 0);
+static void in_threads(void (*work)(void *), void *shared, long threads, parallel_t parallel) {
+    if (parallel && threads > 1)
+        parallel(work, shared, (unsigned)threads, 0);
     else
-        drain(job);
+        work(shared);
+}
+
+static void share(job_t *job, long threads, parallel_t parallel) {
+    in_threads(drain, job, threads < job->tasks ? threads : job->tasks, parallel);
 }
 
 /* Room for so many numbers, and a line more, that begins where a line of memory does: what reaches over two lines is read

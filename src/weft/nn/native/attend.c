@@ -84,12 +84,6 @@ static inline vec highest_of(vec x) {
     return x;
 }
 
-static inline float maximum(const float *x, long count) {
-    float highest = x[0];
-    for (long i = 1; i < count; i++) highest = x[i] > highest ? x[i] : highest;
-    return highest;
-}
-
 /* exp(x) for x <= 0, as in arithmetic.c; nothing where it would not be a normal number. */
 static inline vec falling(vec x) {
     const vec round = (vec){0} + 12582912.0f; /* 1.5 * 2^23: what is added to it is rounded to a whole number */

@@ -52,8 +52,11 @@ static void digest(const beam_t *s, long n, long part, float *x) {
     const long width = s->width, at = part * s->lanes * width + n, first = part * PART;
     float *top = s->top + at * width, peaks[PART / CHUNK], bound, known;
     long *ids = s->ids + at * width;
-    for (long c = 0; c < PART / CHUNK; c++) peaks[c] = peak_of(x + c * CHUNK);
-    const float highest = maximum(peaks, PART / CHUNK);
+    float highest = -INFINITY;
+    for (long c = 0; c < PART / CHUNK; c++) {
+        peaks[c] = peak_of(x + c * CHUNK);
+        highest = peaks[c] > highest ? peaks[c] : highest;
+    }
     s->highest[at] = highest;
     s->total[at] = sum_exponentials(x, highest == -INFINITY ? 0.0f : highest, PART, 0);
     for (long k = s->nevers[part]; k < s->nevers[part + 1]; k++) rule_out(x, peaks, s->never[k] - first);
@@ -82,6 +85,7 @@ static void digest(const beam_t *s, long n, long part, float *x) {
 /* Score hidden states (A·K, D) of some rows, with the tokens of a part. */
 static void score(const beam_t *s, const float *hidden, const long *row, long rows, long part) {
     const long first = part * PART, count = s->vocabulary - first < PART ? s->vocabulary - first : PART;
+    if (!rows) return;
     float *x = numbers(SOME * PART);
     const float *at[SOME];
     for (long n = 0; n < rows; n += SOME) {

@@ -47,18 +47,11 @@ class Packed(NamedTuple):
     checksum: tuple[int, ...]
 
 
-class Table(NamedTuple):
-    """Addresses of tensors in a row, and the tensors, so that they stay."""
-
-    tensors: Sequence[Tensor | None]
-    pointers: Any
-
-
 class Made(NamedTuple):
     """Something of C's that was put together once, and what it points to, so that it stays."""
 
     bytes: Any
-    parts: tuple[Any, ...]
+    parts: Sequence[Any]
 
 
 _packed: WeakKeyDictionary[nn.Linear, Packed] = WeakKeyDictionary()
@@ -74,7 +67,7 @@ class Steady:
 
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
-        self.tables: dict[nn.Module, Table] = {}
+        self.tables: dict[nn.Module, Made] = {}
         self.before: list[Steady | None] = []
 
     def __enter__(self) -> Steady:
@@ -102,9 +95,9 @@ def steadily() -> AbstractContextManager[Any]:
     return Steady() if steady() is None else nullcontext()
 
 
-def pointers(tensors: Sequence[Tensor | None]) -> Any:
-    """Their addresses, as C takes them."""
-    return (ctypes.c_void_p * len(tensors))(*(None if x is None else x.data_ptr() for x in tensors))
+def table(tensors: Sequence[Tensor | None]) -> Made:
+    """Their addresses in a row."""
+    return Made((ctypes.c_void_p * len(tensors))(*map(_argument, tensors)), tensors)
 
 
 def multiplies(x: Tensor, linear: nn.Linear) -> bool:
@@ -179,8 +172,6 @@ def _argument(given: Any) -> Any:
         return ctypes.c_void_p(None if given is None else given.data_ptr())
     if isinstance(given, int | float):
         return ctypes.c_float(given) if isinstance(given, float) else ctypes.c_long(given)
-    if isinstance(given, Table):
-        return given.pointers
     return given.bytes if isinstance(given, Made) else given
 
 
@@ -195,8 +186,7 @@ def _pack(linear: nn.Linear) -> Packed:
     with torch.inference_mode(False):
         packed = torch.empty(_padded(width) * depth)
         padded = None if bias is None else nn.functional.pad(bias.detach(), (0, _padded(width) - width))
-    sizes = (ctypes.c_long(size) for size in (weight.stride(0), depth, width))
-    _function("pack_linear")(ctypes.c_void_p(weight.data_ptr()), *sizes, ctypes.c_void_p(packed.data_ptr()))
+    _function("pack_linear")(*map(_argument, (weight, weight.stride(0), depth, width, packed)))
     _packed[linear] = Packed(packed, padded, checksum)
     return _packed[linear]
 

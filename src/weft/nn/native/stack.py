@@ -92,8 +92,9 @@ def prepare(stack: Any, seen: Past, *, each: int, source: tuple[Tensor, Tensor] 
     stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
     looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
     room, length = seen.keys[0].size(2), 0 if looked_at is None else looked_at.size(4)
-    table = decode.Table(stores, decode.pointers(stores))
-    return _make(stack, table, looked_at, mask, seen.origin, seen.length, each=each, room=room, length=length)
+    return _make(
+        stack, decode.table(stores), looked_at, mask, seen.origin, seen.length, each=each, room=room, length=length
+    )
 
 
 def recall(maps: Sequence[nn.Linear], memory: Tensor, *, heads: int) -> Tensor:
@@ -104,9 +105,8 @@ def recall(maps: Sequence[nn.Linear], memory: Tensor, *, heads: int) -> Tensor:
     tensors = [part for one in packed for part in (one.weight, one.bias)]
     size = maps[0].out_features // (2 * heads)
     out = pages.empty(lanes, len(maps) * 2 * heads * positions * size, memory)
-    pointers = decode.Table(tensors, decode.pointers(tensors))
     sizes = (len(maps), lanes, positions, depth, heads, size)
-    decode.call("source_all", pointers, memory.contiguous(), out, *sizes)
+    decode.call("source_all", decode.table(tensors), memory.contiguous(), out, *sizes)
     return out.view(lanes, len(maps), 2, heads, positions, size)
 
 
@@ -121,7 +121,7 @@ def run(stack: Any, x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _make(
-    stack: Any, stores: decode.Table | None, *tensors: Tensor | None, each: int, room: int, length: int
+    stack: Any, stores: decode.Made | None, *tensors: Tensor | None, each: int, room: int, length: int
 ) -> decode.Made:
     """The stack with pointers to its stores, and source, mask, origin and length, of which all may be missing."""
     layout, table = _prepare(stack)
@@ -131,7 +131,7 @@ def _make(
     )  # fmt: skip
 
 
-def _prepare(stack: Any) -> tuple[Layout, decode.Table]:
+def _prepare(stack: Any) -> tuple[Layout, decode.Made]:
     """What the C knows of the stack, in a steady time."""
     layout, steady = layout_of(stack), decode.steady()
     assert layout is not None
@@ -146,7 +146,7 @@ def _final(stack: Any) -> tuple[Tensor | None, Tensor | None]:
     return (stack.final.weight, stack.final.bias) if isinstance(stack.final, LayerNorm) else (None, None)
 
 
-def _table(stack: Any, steady: decode.Steady) -> decode.Table:
+def _table(stack: Any, steady: decode.Steady) -> decode.Made:
     """The layers as stack.c lays them out: weights, biases and norms of each."""
     tensors: list[Tensor | None] = []
     for block in stack.blocks:
@@ -158,7 +158,7 @@ def _table(stack: Any, steady: decode.Steady) -> decode.Table:
         tensors += [None if part is None else part.weight for part in packed]
         tensors += [None if part is None else part.bias for part in packed]
         tensors += _norms(block)
-    return decode.Table(tensors, decode.pointers(tensors))
+    return decode.table(tensors)
 
 
 def _norms(block: EncoderBlock | DecoderBlock) -> list[Tensor | None]:

@@ -21,19 +21,14 @@ typedef struct {
     char apart[64]; /* threads look at one group each */
 } group_t;
 
-/* A turn in groups. Whoever has brought a group through the stack goes on with its scores, and then
-   helps others with theirs: nobody waits while there is work. */
+/* A turn in groups. Whoever has brought a group through the stack goes on with its scores, and then helps others with
+   theirs: nobody waits while there is work. */
 typedef struct {
     const pass_t *pass;
     const beam_t *beam;
     group_t *groups;
     long count, next;
 } turn_t;
-
-static void score_group(const turn_t *t, group_t *group) {
-    for (long part; (part = __atomic_fetch_add(&group->part, 1, __ATOMIC_RELAXED)) < t->beam->parts;)
-        if (group->rows) score(t->beam, t->pass->out, group->row, group->rows, part);
-}
 
 static void work_on(void *shared) {
     turn_t *t = shared;
@@ -46,7 +41,8 @@ static void work_on(void *shared) {
         group_t *group = t->groups + (own + i) % t->count;
         for (long spins = 0; !__atomic_load_n(&group->passed, __ATOMIC_ACQUIRE); spins++)
             if (spins > 1000) sched_yield();
-        score_group(t, group);
+        for (long part; (part = __atomic_fetch_add(&group->part, 1, __ATOMIC_RELAXED)) < t->beam->parts;)
+            score(t->beam, t->pass->out, group->row, group->rows, part);
     }
 }
 
@@ -61,10 +57,7 @@ static void turn_in_groups(const pass_t *pass, const beam_t *b, long threads, pa
         const group_t group = {b->row + first, r - first, 0, 0, {0}};
         groups[i] = group;
     }
-    if (parallel && threads > 1)
-        parallel(work_on, &t, (unsigned)threads, 0);
-    else
-        work_on(&t);
+    in_threads(work_on, &t, threads, parallel);
     free(groups);
     advance(b);
 }

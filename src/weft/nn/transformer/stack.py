@@ -113,17 +113,13 @@ class DecoderStack(nn.Module):
     def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all layers, made in one product (B, L, 2, H, S, m), and where they are real (B, 1, S)."""
         maps = [block.cross.memory for block in self.blocks if block.cross.memory is not None]
-        heads, size, real = (
-            self.blocks[0].cross.heads,
-            self.blocks[0].cross.head_size,
-            length_mask(lengths, memory.size(1)),
-        )
+        heads, real = self.blocks[0].cross.heads, length_mask(lengths, memory.size(1))[:, None]
         if native.steps(self, memory):
-            return native.recall(maps, memory, heads=heads), real[:, None]
+            return native.recall(maps, memory, heads=heads), real
         weight = torch.cat([linear.weight for linear in maps])
         bias = None if maps[0].bias is None else torch.cat([linear.bias for linear in maps])
-        joint = linear_map(memory, weight, bias).view(*memory.shape[:2], len(maps), 2, heads, size)
-        return joint.permute(0, 2, 3, 4, 1, 5), real[:, None]
+        joint = linear_map(memory, weight, bias).view(*memory.shape[:2], len(maps), 2, heads, -1)
+        return joint.permute(0, 2, 3, 4, 1, 5), real
 
     def step(
         self, x: Tensor, state: DecoderState, *, attention: bool = True
