@@ -20,11 +20,12 @@ from weft.models import (
     TransformerEncoderConfig,
     TranslatorConfig,
 )
+from weft.models.embedding import build_embedding
 from weft.nn.attention import attend
 from weft.nn.attention.one import attend_next, attend_shared
 from weft.nn.attention.past import Stored, attend_past
 from weft.nn.kernels import HAS_TRITON
-from weft.nn.linear import multiply_few
+from weft.nn.linear import Linear
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
@@ -165,14 +166,15 @@ def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> No
     origin = None
     if moved:
         origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, room), device="cuda")
-        origin.scatter_(1, length[:, None], own[:, None])
-    store = Stored(keys.double(), values.double(), origin, length)
+    store = Stored(keys.double(), values.double(), None if origin is None else origin.clone(), length)
     expected = attend_past(q.double(), k.double(), v.double(), store)
     with torch.no_grad():
         found = attend_next(q, k, v, keys, values, origin, length, m**-0.5)
     tolerance = {"atol": 2e-2, "rtol": 2e-2} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-4}
     assert_close(found.double(), expected, **tolerance)
     assert_close(keys[own, :, length], k, rtol=0, atol=0)
+    if origin is not None:
+        assert torch.equal(origin, store.origin)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -191,11 +193,27 @@ def test_attention_to_what_rows_share(dtype: torch.dtype, each: int) -> None:
     assert_close(found.double(), expected, **tolerance)
 
 
-@pytest.mark.parametrize("sizes", [(1, 512, 512), (2, 100, 37), (1, 2048, 512)])
+@pytest.mark.parametrize("sizes", [(1, 512, 512), (2, 100, 37), (1, 2048, 512), (5, 64, 96)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_products_of_a_few_rows(sizes: tuple[int, int, int], bias: bool) -> None:
+@pytest.mark.parametrize("relu", [False, True])
+def test_products_of_some_rows(sizes: tuple[int, int, int], bias: bool, relu: bool) -> None:
     rows, inputs, outputs = sizes
-    x, weight = torch.randn(rows, inputs, device="cuda"), torch.randn(outputs, inputs, device="cuda")
-    add = torch.randn(outputs, device="cuda") if bias else None
-    expected = nn.functional.linear(x.double(), weight.double(), None if add is None else add.double())
-    assert_close(multiply_few(x, weight, add).double(), expected, atol=1e-4, rtol=1e-4)
+    x, linear = torch.randn(rows, inputs, device="cuda"), Linear(inputs, outputs, bias=bias).cuda()
+    with torch.no_grad():
+        found = linear.relu(x) if relu else linear(x)
+        expected = nn.Linear.forward(linear.double(), x.double())
+    assert_close(found.double(), expected.relu() if relu else expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("positions", ["sinusoid", "learned", "none", "joint"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_tokens_with_their_places(dtype: torch.dtype, positions: str) -> None:
+    config = TransformerDecoderConfig(width=48, heads=4, layers=1, positions=positions)
+    decoder = config.build_decoder(build_embedding(48, VOCABULARY)).to("cuda", dtype).eval()
+    tokens, places = torch.randint(0, VOCABULARY, (70,), device="cuda"), torch.arange(70, device="cuda") % 20
+    with torch.no_grad():
+        decoder.placed.reach(20)
+        expected = decoder.placed.next(decoder.embedding(tokens), places)
+        found = decoder._next(tokens, places)
+    rounding = 1e-6 if dtype == torch.float32 else 0.0  # a product and a sum may be rounded once instead of twice
+    assert_close(found, expected, rtol=rounding, atol=rounding)

@@ -18,7 +18,7 @@ from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting, Vectors
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.models.recorded import can_record, encode_recorded
-from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask
+from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.past import Past
 from weft.nn.kernels import power_of_two
 from weft.nn.native import stack as native
@@ -187,6 +187,14 @@ class Written(NamedTuple):
     layers: State
 
 
+class Added(NamedTuple):
+    """table[token] · scale + vectors[place], of which the last may be nothing."""
+
+    table: Tensor
+    scale: float
+    vectors: Tensor | None
+
+
 class TransformerDecoder(nn.Module):
     """Target tokens, and a memory if it was built for one -> hidden states of each position."""
 
@@ -234,11 +242,11 @@ class TransformerDecoder(nn.Module):
         """tokens (N) -> hidden (N, D) of the position after each."""
         looked: Tensor | None = None
         layers: State
-        seen, vectors = self._seen(state), self.embedding(tokens)
+        seen = self._seen(state)
         if state.length is None:
-            x = self.placed.next(vectors, seen.length)
+            x = self._next(tokens, seen.length)
         else:
-            x = self.placed(vectors, state.length, seen[0].keys.size(2) + 1)
+            x = self.placed(self.embedding(tokens), state.length, seen[0].keys.size(2) + 1)
         if isinstance(self.stack, EncoderStack):
             hidden, layers = self.stack.step(x, state.layers)
         else:
@@ -247,16 +255,28 @@ class TransformerDecoder(nn.Module):
 
     def reader(self, state: Written, *, each: int) -> native.Reader | None:
         """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
-        seen, positions = self._seen(state), self.placed.positions
-        if not isinstance(self.embedding, Vectors) or not isinstance(seen, Past):
-            return None
-        if self.placed.widen is not None or not isinstance(positions, ADDED):
-            return None
-        if not native.steps(self.stack, self.embedding.weight):
+        seen, added = self._seen(state), self._added()
+        if added is None or not isinstance(seen, Past) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
         made = native.prepare(self.stack, seen, each=each, source=source)
-        return native.Reader(made, self.embedding.weight, positions.vectors, self.embedding.scale)
+        return native.Reader(made, added.table, added.vectors, added.scale)
+
+    def _next(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """tokens (N) at places (N) that `reach` has prepared -> (N, D)."""
+        added = self._added()
+        if added is not None and lookup.serves(added.table):
+            return lookup.look_up(tokens, added.table, added.scale, places, added.vectors)
+        return self.placed.next(self.embedding(tokens), places)
+
+    def _added(self) -> Added | None:
+        """What is read of a token, where that is its vector and one of its place."""
+        positions = self.placed.positions
+        if not isinstance(self.embedding, Vectors) or not isinstance(positions, ADDED):
+            return None
+        if self.placed.widen is not None:
+            return None
+        return Added(self.embedding.weight, self.embedding.scale, positions.vectors)
 
     def _seen(self, state: Written) -> Any:
         return state.layers if isinstance(self.stack, EncoderStack) else state.layers.seen

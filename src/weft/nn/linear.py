@@ -22,24 +22,31 @@ class Linear(nn.Linear):
     """x (…, inputs) -> (…, outputs)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not _idle():
-            return super().forward(x)
-        if native.multiplies(x, self):
-            return native.multiply(x, self)
-        if x.is_cuda and self._is_small(x):
-            return multiply_few(x, self.weight, self.bias)
-        return super().forward(x)
+        found = self._in_one(x, relu=False) if _idle() else None
+        return super().forward(x) if found is None else found
 
     def relu(self, x: Tensor) -> Tensor:
         """max(0, forward(x))."""
-        if _idle() and native.multiplies(x, self):
-            return native.multiply(x, self, relu=True)
-        return relu(self(x))
+        found = self._in_one(x, relu=True) if _idle() else None
+        return relu(super().forward(x)) if found is None else found
+
+    def _in_one(self, x: Tensor, *, relu: bool) -> Tensor | None:
+        """The same in one kernel, where there is a better one than what torch does."""
+        if native.multiplies(x, self):
+            return native.multiply(x, self, relu=relu)
+        plain = x.dtype == self.weight.dtype and not torch.is_autocast_enabled("cuda")
+        if not x.is_cuda or not plain:
+            return None
+        if HAS_TRITON and self._is_small(x):
+            return multiply_few(x, self.weight, self.bias, relu=relu)
+        if not relu or self.bias is None:
+            return None
+        rows = torch._addmm_activation(self.bias, x.reshape(-1, x.size(-1)), self.weight.t())
+        return rows.view(*x.shape[:-1], self.out_features)
 
     def _is_small(self, x: Tensor) -> bool:
         few = 0 < x.numel() <= FEW * self.in_features and self.out_features <= MOST
-        plain = x.dtype == self.weight.dtype != torch.float64 and not torch.is_autocast_enabled("cuda")
-        return HAS_TRITON and few and plain
+        return few and x.dtype != torch.float64
 
 
 def _idle() -> bool:
@@ -47,8 +54,8 @@ def _idle() -> bool:
     return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-def multiply_few(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x (…, K), weight (M, K), bias (M,) -> (…, M), in one kernel."""
+def multiply_few(x: Tensor, weight: Tensor, bias: Tensor | None, *, relu: bool = False) -> Tensor:
+    """x (…, K), weight (M, K), bias (M,) -> (…, M), or max(0, that), in one kernel."""
     from weft.nn.linear_kernel import multiply
 
     rows = x.reshape(-1, x.size(-1))
@@ -58,6 +65,6 @@ def multiply_few(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     part, warps, wide = (8, 4, 512) if inputs <= 512 else (2, 8, 2048)
     multiply[(-(-outputs // part),)](
         rows, weight, bias, y, inputs, outputs, rows.stride(0), weight.stride(0),
-        ROWS=rows.size(0), BIASED=bias is not None, M=part, K=wide, num_warps=warps,
+        ROWS=rows.size(0), BIASED=bias is not None, RELU=relu, M=part, K=wide, num_warps=warps,
     )  # fmt: skip
     return y.view(*x.shape[:-1], outputs)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
-from torch import nn
+from torch import Tensor, nn
 
-_modules: WeakKeyDictionary[nn.Module, tuple[nn.Module, ...]] = WeakKeyDictionary()
+_held: WeakKeyDictionary[nn.Module, tuple[Mapping[str, Tensor | None], ...]] = WeakKeyDictionary()
 
 
 def addresses(network: nn.Module) -> int:
-    """A number that changes when a parameter or a buffer moves; its parts are looked up once."""
-    parts = _modules.get(network)
-    if parts is None:
-        # Of the network itself only its own tensors: who is kept with it must not keep it.
-        parts = _modules[network] = tuple(part for part in network.modules() if part is not network)
-    return hash(
-        tuple(
-            tensor.data_ptr()
-            for part in (network, *parts)
-            for tensor in (*part._parameters.values(), *part._buffers.values())
-            if tensor is not None
-        )
-    )
+    """A number that changes when a parameter or a buffer moves. This is asked before every replay, so where modules
+    keep theirs is looked up once."""
+    held = _held.get(network)
+    if held is None:
+        # Not the modules: who is kept with the network must not keep it.
+        every: list[Mapping[str, Tensor | None]] = []
+        for part in network.modules():
+            every += [part._parameters, part._buffers]
+        held = _held[network] = tuple(tensors for tensors in every if tensors)
+    return hash(tuple([tensor.data_ptr() for tensors in held for tensor in tensors.values() if tensor is not None]))

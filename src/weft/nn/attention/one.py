@@ -29,7 +29,7 @@ def attend_next(
     q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, origin: Tensor | None, length: Tensor, scale: float
 ) -> Tensor:
     """q, k (N, H, m), v (N, H, v), keys (N, H, T, m), values (N, H, T, v), of which each row has its length (N,), found
-    in the rows origin (N, T) -> (N, H, v). k and v are written to the store."""
+    in the rows origin (N, T) -> (N, H, v). k and v are written to the store, and origin says where."""
     from weft.nn.attention.one_kernel import attend
 
     _check(q, k, v)
@@ -58,7 +58,7 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
             rows, None, None, keys, values, None, None, mask, out, scale, keys.size(2),
             rows.stride(0), 0, 0, *places, 0, masks,
             APPEND=False, MOVED=False, MASKED=mask is not None, EACH=1,
-            **_sizes(keys, values), **_launch(rows.size(0) * rows.size(1)),
+            **_sizes(keys, values), **(_launch(rows.size(0) * rows.size(1)) | {"BLOCK": 64}),
         )  # fmt: skip
     else:
         attend_together[(keys.size(0), rows.size(1))](
@@ -76,7 +76,7 @@ def _places(store: Tensor) -> tuple[int, int, int]:
 
 def _launch(programs: int) -> dict[str, int]:
     block, warps = next((block, warps) for most, block, warps in LAUNCHES if programs <= most)
-    return {"BLOCK": block, "num_warps": warps}
+    return {"BLOCK": block, "EARLY": warps > 1, "num_warps": warps}
 
 
 def _check(*rows: Tensor) -> None:

@@ -13,11 +13,12 @@ import triton.language as tl  # type: ignore[import-not-found, import-untyped, u
 def attend(  # type: ignore[no-untyped-def]
     q, k, v, keys, values, origin, length, mask, out, scale, end,
     q_row, k_row, v_row, key_row, key_step, key_head, value_row, value_step, value_head, origin_row, mask_row,
-    APPEND: tl.constexpr, MOVED: tl.constexpr, MASKED: tl.constexpr, EACH: tl.constexpr,
+    APPEND: tl.constexpr, MOVED: tl.constexpr, MASKED: tl.constexpr, EACH: tl.constexpr, EARLY: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, V: tl.constexpr, VP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """APPEND: k and v of this position are written to the store, and seen; row n reads its own store, or where MOVED
-    that of origin[n, t]. Otherwise EACH rows read one store of `end` positions, where the mask allows."""
+    that of origin[n, t], which is its own at this position. Otherwise EACH rows read one store of `end` positions,
+    where the mask allows. EARLY: values are asked for before keys have come, which needs room to hold both."""
     n, h = tl.program_id(0).to(tl.int64), tl.program_id(1)
     d, e = tl.arange(0, DP), tl.arange(0, VP)
     query = tl.load(q + n * q_row + h * D + d, d < D, 0).to(tl.float32) * scale
@@ -31,6 +32,8 @@ def attend(  # type: ignore[no-untyped-def]
         total = 1.0
         context = new_value.to(tl.float32)
         row = n
+        if MOVED:
+            tl.store(origin + n * origin_row + end, n, h == 0)
     else:
         highest = float("-inf")
         total = 0.0
@@ -38,23 +41,29 @@ def attend(  # type: ignore[no-untyped-def]
         row = n // EACH
     for first in range(0, end, BLOCK):
         t = first + tl.arange(0, BLOCK)
-        seen = t < end
+        real = t < end
+        seen = real
         if MASKED:
-            seen = seen & (tl.load(mask + row * mask_row + t, seen, 0) != 0)
+            seen = real & (tl.load(mask + row * mask_row + t, real, 0) != 0)
         if MOVED:  # noqa: SIM108 (decided when the kernel is compiled)
-            rows = tl.load(origin + n * origin_row + t, seen, 0)
+            rows = tl.load(origin + n * origin_row + t, real, 0)
         else:
             rows = row + tl.zeros((BLOCK,), tl.int64)
         key_at = keys + (rows * key_row + t * key_step)[:, None] + h * key_head + d[None, :]
-        block = tl.load(key_at, seen[:, None] & (d < D)[None, :], 0).to(tl.float32)
-        scores = tl.where(seen, tl.sum(block * query[None, :], 1), float("-inf"))
+        value_at = values + (rows * value_row + t * value_step)[:, None] + h * value_head + e[None, :]
+        block = tl.load(key_at, real[:, None] & (d < D)[None, :], 0)
+        if EARLY:  # one wait for both
+            given = tl.load(value_at, real[:, None] & (e < V)[None, :], 0)
+        scores = tl.where(seen, tl.sum(block.to(tl.float32) * query[None, :], 1), float("-inf"))
         now = tl.maximum(highest, tl.max(scores, 0))
         base = tl.where(now == float("-inf"), 0.0, now)
         shares = tl.exp(scores - base)
         fade = tl.exp(highest - base)
-        value_at = values + (rows * value_row + t * value_step)[:, None] + h * value_head + e[None, :]
-        block = tl.load(value_at, seen[:, None] & (e < V)[None, :], 0).to(tl.float32)
-        context = context * fade + tl.sum(block * shares[:, None], 0)
+        if not EARLY:
+            given = tl.load(value_at, real[:, None] & (e < V)[None, :], 0)
+        if MASKED:  # nothing times what a mask hides need not be nothing
+            given = tl.where(seen[:, None], given, 0.0)
+        context = context * fade + tl.sum(given.to(tl.float32) * shares[:, None], 0)
         total = total * fade + tl.sum(shares, 0)
         highest = now
     context = tl.where(total > 0, context / tl.maximum(total, 1e-30), 0.0)

@@ -48,22 +48,18 @@ class Past(NamedTuple):
         origin = rows[:, None].repeat(1, room) if reorders and room else None
         return cls(keys, values, origin, torch.zeros_like(rows))
 
-    def begin(self) -> None:
-        """The next position of each row will be its own."""
-        if self.origin is not None:
-            rows = torch.arange(self.length.numel(), device=self.length.device)
-            self.origin.scatter_(1, self.length[:, None], rows[:, None])
-
     def layer(self, number: int) -> Stored:
         return Stored(self.keys[number], self.values[number], self.origin, self.length)
 
     def end(self) -> Past:
         """With the position that every layer has written. A row that nobody reads any more stays where room ends."""
-        return self._replace(length=(self.length + 1).clamp(max=self.keys[0].size(2) - 1))
+        self.length.add_(1).clamp_(max=self.keys[0].size(2) - 1)
+        return self
 
 
 def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | ScoreFunction = "scaled_dot") -> Tensor:
-    """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store."""
+    """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store, and
+    origin notes it."""
     if score == "scaled_dot" and serves(q):
         return attend_next(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     if score == "scaled_dot" and native.serves(q, seen.keys):
@@ -71,6 +67,8 @@ def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | S
     rows = torch.arange(q.size(0), device=q.device)
     seen.keys[rows, :, seen.length] = k
     seen.values[rows, :, seen.length] = v
+    if seen.origin is not None:
+        seen.origin[rows, seen.length] = rows
     # To ask a GPU how long the longest is would be to wait for it.
     room = int(seen.length.max()) + 1 if q.device.type == "cpu" else seen.keys.size(2)
     places = torch.arange(room, device=q.device)

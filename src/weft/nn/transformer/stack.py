@@ -155,11 +155,7 @@ def _reserve(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Ten
 
 
 def _of_layer(state: Sight, number: int) -> Any:
-    if not isinstance(state, Past):
-        return state[number]
-    if number == 0:
-        state.begin()
-    return state.layer(number)
+    return state.layer(number) if isinstance(state, Past) else state[number]
 
 
 def _after(state: Sight, seen: list[Any]) -> Any:
