@@ -60,10 +60,12 @@ def _finish(board: Board, found: Proposals, request: Request) -> Tensor:
     """Proposals that end join the best of their sentence; the sums (A, K) of the others go on."""
     ends = board.ends(found.tokens)
     scores = request.scores(found.sums, board.lengths[:, None]).masked_fill(~(ends & board.live[:, None]), -torch.inf)
-    best, picks = torch.cat((board.best, scores), 1).topk(board.shape.n_best)
+    every, n_best = torch.cat((board.best, scores), 1), board.shape.n_best
+    # A lane that has stopped stays as it is, in its order too: it may be read while others go on.
+    picks = torch.where(board.live[:, None], every.topk(n_best).indices, torch.arange(n_best, device=board.device))
     steps = torch.cat((board.best_step, board.step[:, None].expand_as(found.tokens)), 1)
     places = torch.cat((board.best_place, torch.arange(board.shape.width, device=board.device).expand_as(ends)), 1)
-    board.best.copy_(best)
+    board.best.copy_(every.gather(1, picks))
     board.best_step.copy_(steps.gather(1, picks))
     board.best_place.copy_(places.gather(1, picks))
     board.ended.add_((scores > -torch.inf).sum(1))

@@ -32,7 +32,8 @@ class Shape(NamedTuple):
 
 
 class Board:
-    """All tensors begin with the lane; `live` says which lanes are searching."""
+    """All tensors begin with the lane; `live` says which lanes are searching. What is read of a lane that has stopped
+    stays as it is, whatever the others do."""
 
     def __init__(self, shape: Shape, device: torch.device, dtype: torch.dtype) -> None:
         lanes, width, n_best, room, prefix, draws = self.shape = shape

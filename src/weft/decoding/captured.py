@@ -8,25 +8,30 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
 from torch import nn
 
 from weft.decoding.board import Board, Shape
-from weft.decoding.lanes import MOST_ROWS, Lanes, dtype_of, shape_of
-from weft.decoding.request import Request
+from weft.decoding.lanes import MOST_ROWS, Glance, Lanes, dtype_of, shape_of
+from weft.decoding.request import Request, send
 from weft.decoding.rows import FixedRows
+from weft.decoding.trail import Reading
 from weft.models.memory import Memory
 from weft.models.stepper import FixedStepper, is_fixed
+from weft.nn import select_rows
 from weft.nn.kernels import power_of_two
+from weft.nn.lanes import own, write
 from weft.nn.recording import addresses
 
 KEPT: Final = 4
 """Recordings of a model; the one that was not used for longest goes first."""
 
-TOGETHER: Final = 8
-"""Turns before anybody looks which sentences have ended."""
+TOGETHER: Final = 4
+"""Turns that are made together."""
 
 _kept: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Any, CapturedLanes]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -36,27 +41,49 @@ class CapturedLanes(Lanes):
     """Lanes of a rounded shape, most of the time more than there are sentences."""
 
     shrinks = False
+    ahead = 1  # while the device makes turns, the host reads what has ended before them
 
     def __init__(self, model: FixedStepper, memory: Any, shape: Shape, request: Request) -> None:
-        sentences = torch.zeros(shape.lanes, dtype=torch.long, device=request.device)
-        rows = FixedRows(model, memory, sentences, shape.width, room=shape.room, attention=False)
-        super().__init__(rows, Board(shape, request.device, dtype_of(model)), request)
+        anyone = torch.zeros(shape.lanes, dtype=torch.long, device=request.device)
+        self.first = own(select_rows(memory, anyone))
+        """Where the memory of the sentences that a search begins with is put, and what is asked of them."""
+        board = Board(shape, request.device, dtype_of(model))
+        numbers = request.numbers.new_zeros(shape.lanes, 2 + shape.prefix)
+        uniforms = torch.zeros_like(board.uniforms) if shape.draws else None
+        self.asked = replace(request, numbers=numbers, uniforms=uniforms)
+        rows = FixedRows(model, self.first, board.lanes, shape.width, room=shape.room, attention=False)
+        super().__init__(rows, board, request)
         self.rows: FixedRows = rows
         self.busy = True
-        self.graph = self._record()
+        self.beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self.pool = torch.cuda.graph_pool_handle()  # of both recordings: one runs after the other
+        self.start = self._record(lambda: self.admit(board.lanes, self.asked, board.lanes))
+        self.graph = self._record(self.turn)
 
-    def _record(self) -> torch.cuda.CUDAGraph:
-        """The turn, run twice beside everything else, so that its kernels are compiled, and then recorded."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+    def _record(self, act: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        """An act, run twice beside everything else, so that its kernels are compiled, and then recorded."""
+        self.beside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.beside):
             for _ in range(2):
-                self.turn()
-        torch.cuda.current_stream().wait_stream(stream)
+                act()
+        torch.cuda.current_stream().wait_stream(self.beside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            self.turn()
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+            act()
         return graph
+
+    def begin(self, memory: Any, request: Request, sentences: list[int]) -> None:
+        """Sentences of a request begin in the first lanes, and those that come later have the same memory."""
+        lanes, count = self.count, len(sentences)
+        chosen = send([*sentences, *sentences[:1] * (lanes - count)], request.device)
+        write(self.first, select_rows(memory, chosen))
+        self.asked.numbers[:, : request.numbers.size(1)] = request.numbers[chosen]
+        if request.uniforms is not None and self.asked.uniforms is not None:
+            self.asked.uniforms[:, :, : request.uniforms.size(2)] = request.uniforms[chosen]
+        self.start.replay()
+        if count < lanes:
+            self.board.live[count:] = False
+        self.rows.read(memory)
 
     def turns(self, most: int) -> int:
         count = min(TOGETHER, most)
@@ -64,16 +91,23 @@ class CapturedLanes(Lanes):
             self.graph.replay()
         return count
 
+    def read(self, lanes: list[int], since: Glance) -> Reading:
+        # What has stopped stays as it is, so that turns made since then need not be waited for.
+        assert since.moment is not None
+        with torch.cuda.stream(self.beside):
+            self.beside.wait_event(since.moment)
+            return super().read(lanes, since)
+
     def close(self) -> None:
         self.board.live.fill_(False)
         self.busy = False
 
 
-def open_captured(model: Any, memory: Any, request: Request, *, lanes: int) -> CapturedLanes:
-    """Empty lanes for the sentences of a request, at least so many, recorded before or now."""
-    shape = shape_of(request, lanes)
+def open_captured(model: Any, memory: Any, request: Request, sentences: list[int]) -> CapturedLanes:
+    """Lanes in which these sentences have begun, recorded before or now."""
+    shape = shape_of(request, len(sentences))
     shape = shape._replace(
-        lanes=power_of_two(lanes), room=power_of_two(request.room, least=32), prefix=power_of_two(shape.prefix)
+        lanes=power_of_two(shape.lanes), room=power_of_two(request.room, least=32), prefix=power_of_two(shape.prefix)
     )
     if isinstance(memory, Memory):
         memory = memory.padded(power_of_two(memory.states.size(1), least=16))
@@ -86,14 +120,14 @@ def open_captured(model: Any, memory: Any, request: Request, *, lanes: int) -> C
         kept = _kept.setdefault(model, OrderedDict())
         if key in kept and not kept[key].busy:
             kept.move_to_end(key)
-            found = kept[key]
-            found.busy = True
-            found.rows.read(memory)
-            return found
-        for old in [old for old, other in kept.items() if not other.busy][: max(0, len(kept) - KEPT + 1)]:
-            del kept[old]
-        kept[key] = CapturedLanes(model, memory, shape, request)
-        return kept[key]
+            kept[key].busy = True
+        else:
+            for old in [old for old, other in kept.items() if not other.busy][: max(0, len(kept) - KEPT + 1)]:
+                del kept[old]
+            kept[key] = CapturedLanes(model, memory, shape, request)
+        found = kept[key]
+    found.begin(memory, request, sentences)
+    return found
 
 
 def most_lanes(width: int) -> int:

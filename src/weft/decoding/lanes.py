@@ -12,13 +12,29 @@ from weft.decoding.beam import advance_beam
 from weft.decoding.board import Board, Shape
 from weft.decoding.compiled import CompiledBeam
 from weft.decoding.fused import FusedBeam
-from weft.decoding.request import Request
+from weft.decoding.request import Request, send
 from weft.decoding.rows import FixedRows, GrowingRows, Rows
 from weft.decoding.sample import advance_sample
+from weft.decoding.trail import Reading, read_lanes
 from weft.models.stepper import FixedStepper, Stepper, Writer, is_fixed
 
 MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
 """Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free lane."""
+
+
+class Glance:
+    """Which lanes were searching at one moment."""
+
+    def __init__(self, live: Tensor) -> None:
+        self.live = live.to("cpu", non_blocking=True, copy=True)
+        self.moment = torch.cuda.current_stream().record_event() if live.is_cuda else None
+
+    def read(self) -> list[bool]:
+        """Of each lane; waits for that moment."""
+        if self.moment is not None:
+            self.moment.synchronize()
+        found: list[bool] = self.live.tolist()
+        return found
 
 
 class Lanes:
@@ -28,6 +44,8 @@ class Lanes:
     """Whether a sentence may begin where another ended."""
     shrinks = True
     """Whether lanes can be given up."""
+    ahead = 0
+    """How many times turns are made before anybody looks at what came of the first of them."""
 
     def __init__(self, rows: Rows, board: Board, rules: Request) -> None:
         self.rows, self.board, self.rules = rows, board, rules
@@ -78,6 +96,14 @@ class Lanes:
         hidden, _, attention = self.rows.hidden_step(self.board.tokens.view(-1))
         self.board.look(attention)
         return beam(hidden)
+
+    def glance(self) -> Glance:
+        """Which lanes are searching after the turns that were made, to be read when that is known."""
+        return Glance(self.board.live)
+
+    def read(self, lanes: list[int], since: Glance) -> Reading:
+        """What lanes hold that were searching no more at that moment."""
+        return read_lanes(self.board, send(lanes, self.board.device))
 
     def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
         """Sentences of a request begin in those lanes."""

@@ -22,12 +22,8 @@ class Request:
     at most limits[i] steps."""
 
     config: DecodeConfig
-    prefixes: Tensor
-    """(C, P), padded."""
-    prefix_lengths: Tensor
-    """(C,)"""
-    limits: Tensor
-    """(C,)"""
+    numbers: Tensor
+    """(C, 2 + P): of each sentence the length of its prefix, its limit, and its prefix, padded."""
     forbidden: Tensor
     """(F,)"""
     rooms: list[int]
@@ -40,14 +36,29 @@ class Request:
     """Phrases that each sentence may not and must contain, where anybody asks for some."""
 
     @property
+    def prefix_lengths(self) -> Tensor:
+        """(C,)"""
+        return self.numbers[:, 0]
+
+    @property
+    def limits(self) -> Tensor:
+        """(C,)"""
+        return self.numbers[:, 1]
+
+    @property
+    def prefixes(self) -> Tensor:
+        """(C, P), padded."""
+        return self.numbers[:, 2:]
+
+    @property
     def count(self) -> int:
         """The number of sentences."""
-        return self.limits.size(0)
+        return self.numbers.size(0)
 
     @property
     def device(self) -> torch.device:
         """Where tokens and scores live: beside the model."""
-        return self.limits.device
+        return self.numbers.device
 
     @property
     def width(self) -> int:
@@ -113,14 +124,15 @@ def prepare(
     ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
     _check_required(config, constraints or ())
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
-    padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
     device = device_of(model)
+    rows = [
+        [len(prefix), limit, *prefix, *[PAD] * (width - len(prefix))]
+        for prefix, limit in zip(prefixes, ceilings, strict=True)
+    ]
     return Request(
         config=config,
-        prefixes=torch.tensor(padded, dtype=torch.long, device=device).view(count, width),
-        prefix_lengths=torch.tensor([len(prefix) for prefix in prefixes], dtype=torch.long, device=device),
-        limits=torch.tensor(ceilings, dtype=torch.long, device=device),
-        forbidden=torch.tensor(list(forbid), dtype=torch.long, device=device),
+        numbers=send(rows, device),
+        forbidden=send(list(forbid), device),
         rooms=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
         never=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
@@ -163,6 +175,11 @@ def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int) -> Tensor
         for number in range(config.n_best)
     ]
     return torch.from_numpy(np.array(rows, dtype=np.float64)).view(len(keys), config.n_best, longest)
+
+
+def send(numbers: list[int] | list[list[int]], device: torch.device) -> Tensor:
+    """Whole numbers beside the model, without waiting for what is going on there."""
+    return torch.tensor(numbers, dtype=torch.long).to(device, non_blocking=True)
 
 
 def device_of(model: Stepper) -> torch.device:

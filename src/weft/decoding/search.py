@@ -6,6 +6,7 @@ Where one ends, the next begins. At the end, when nobody waits, seats are given 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -16,9 +17,9 @@ from weft.decoding.captured import can_capture, most_lanes, open_captured
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.hypothesis import Hypothesis, best_first
-from weft.decoding.lanes import MOST_ROWS, Lanes, open_lanes
-from weft.decoding.request import Request, prepare
-from weft.decoding.trail import Reading, read_lanes
+from weft.decoding.lanes import MOST_ROWS, Glance, Lanes, open_lanes
+from weft.decoding.request import Request, prepare, send
+from weft.decoding.trail import Reading
 from weft.models.stepper import FixedStepper, Stepper, is_fixed
 from weft.nn.native.decode import Steady
 from weft.text import MASK, PAD, SOS
@@ -80,35 +81,48 @@ class Search:
         first, self.waiting = longest_first[:most], longest_first[most:]
         self.lanes: Lanes
         if captured:
-            self.lanes = open_captured(model, memory, request, lanes=len(first))
-            self.lanes.admit(self._lanes(list(range(len(first)))), request, self._sentences(first))
+            self.lanes = open_captured(model, memory, request, first)
         else:
             with self.steady:
                 self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
         self.owners: list[int | None] = [*first, *[None] * (self.lanes.count // self.groups - len(first))]
         """The sentence of each seat."""
         self.left = [0 if owner is None else request.rooms[owner] for owner in self.owners]
+        """The most turns that each seat still needs."""
+        self.rounds, self.joined = 0, [0] * len(self.owners)
+        """How many times turns have been made, and before how many of them each seat was taken."""
 
     def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
         """Each time some steps have been made, at most so many together: the sentences that have ended since."""
+        ahead = 0 if together else self.lanes.ahead
+        glances: deque[tuple[int, Glance]] = deque()
         try:
             while any(owner is not None for owner in self.owners):
-                near = min(left for left, owner in zip(self.left, self.owners, strict=True) if owner is not None)
-                with self.steady:
-                    turns = self.lanes.turns(min(near, together or near))
-                self.left = [left - turns for left in self.left]
-                yield self.harvest()
-                self.fill()
+                taken = (left for left, owner in zip(self.left, self.owners, strict=True) if owner is not None)
+                near = min((left for left in taken if left > 0), default=0)
+                if near:
+                    with self.steady:
+                        turns = self.lanes.turns(min(near, together or near))
+                    self.left = [left - turns for left in self.left]
+                    self.rounds += 1
+                    glances.append((self.rounds, self.lanes.glance()))
+                if not near or len(glances) > ahead:
+                    yield self.harvest(*glances.popleft())
+                    self.fill()
         finally:
             self.lanes.close()
 
-    def harvest(self) -> list[tuple[int, list[Hypothesis]]]:
-        """The sentences that have ended since; their seats are free."""
-        live = self.lanes.board.live.view(-1, self.groups).any(1).tolist()
-        done = [seat for seat, owner in enumerate(self.owners) if owner is not None and not live[seat]]
+    def harvest(self, rounds: int, glance: Glance) -> list[tuple[int, list[Hypothesis]]]:
+        """The sentences that had ended after so many rounds; their seats are free."""
+        live, each = glance.read(), self.groups
+        done = [
+            seat
+            for seat, (owner, joined) in enumerate(zip(self.owners, self.joined, strict=True))
+            if owner is not None and joined < rounds and not any(live[seat * each : (seat + 1) * each])
+        ]
         if not done:
             return []
-        reading, ended = read_lanes(self.lanes.board, self._lanes(done)), []
+        reading, ended = self.lanes.read(self._lanes(done), glance), []
         for seat, hypotheses in zip(done, self._gather(reading), strict=True):
             sentence, self.owners[seat] = self.owners[seat], None
             assert sentence is not None
@@ -125,13 +139,15 @@ class Search:
             taken, self.waiting = self.waiting[: len(seats)], self.waiting[len(seats) :]
             for seat, sentence in zip(seats, taken, strict=True):
                 self.owners[seat], self.left[seat] = sentence, self.request.rooms[sentence]
+                self.joined[seat] = self.rounds
             with self.steady:
-                self.lanes.admit(self._lanes(seats), self.request, self._sentences(taken))
+                self.lanes.admit(send(self._lanes(seats), self.request.device), self.request, self._sentences(taken))
         elif self.lanes.shrinks:
             kept = [seat for seat, owner in enumerate(self.owners) if owner is not None]
             self.owners, self.left = [self.owners[seat] for seat in kept], [self.left[seat] for seat in kept]
+            self.joined = [self.joined[seat] for seat in kept]
             if kept:
-                self.lanes.keep(self._lanes(kept))
+                self.lanes.keep(send(self._lanes(kept), self.request.device))
 
     def _gather(self, reading: Reading) -> list[list[Hypothesis]]:
         """What the lanes of each seat have found, together."""
@@ -150,13 +166,10 @@ class Search:
             found = list({(one.tokens, one.finished): one for one in found}.values())
         return best_first(found)[: self.request.config.n_best]
 
-    def _lanes(self, seats: list[int]) -> Tensor:
+    def _lanes(self, seats: list[int]) -> list[int]:
         """The lanes of some seats, side by side."""
-        return self._tensor([seat * self.groups + group for seat in seats for group in range(self.groups)])
+        return [seat * self.groups + group for seat in seats for group in range(self.groups)]
 
     def _sentences(self, sentences: list[int]) -> Tensor:
         """Sentences, one for each lane."""
-        return self._tensor(sentences).repeat_interleave(self.groups)
-
-    def _tensor(self, numbers: list[int]) -> Tensor:
-        return torch.tensor(numbers, dtype=torch.long, device=self.request.device)
+        return send([sentence for sentence in sentences for _ in range(self.groups)], self.request.device)
