@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
@@ -11,14 +11,18 @@ from torch import nn
 from weft.data import Batches, Examples
 from weft.decoding import DecodeConfig
 from weft.tasks import Batch, Prediction, Task, Tree
-from weft.tasks.generation import Generating, Scored, Scoring, generate
+from weft.tasks.generation import Comparing, Generating, Scored, Scoring, generate
 from weft.tasks.lm import LanguageScores
 from weft.tasks.streaming import stream_text
 from weft.tasks.wording import Wording
 from weft.training import Carry, Streams
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS: Final = 4096
 """Tokens in a batch where nothing is learned."""
+
+MANY_TOKENS: Final = 32768
+"""The same where a GPU writes texts: what it reads needs little room, and every sentence that ends should have a
+successor."""
 
 STREAMS, SHORTEST = 8, 4096
 """Parts in which a running text is read side by side, and the fewest tokens of a part: each begins from nothing."""
@@ -39,7 +43,10 @@ def evaluate(task: Task, model: nn.Module, examples: Examples, *, decode: Decode
             assert isinstance(scores, LanguageScores)
             return _read_on(task, model, examples, scores)
         for _, batch, records in _batches(task, model, examples):
-            task.measure(model, batch, scores, records=records, decode=decode)
+            task.measure(model, batch, scores, records=records)
+        if isinstance(task, Comparing):
+            for _, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
+                task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
     return Evaluation(scores.metrics(), scores.details())
 
 
@@ -69,7 +76,7 @@ def predict(
     """An answer for each example, in the order of the examples; written ones in the wording that each asks for."""
     answers: dict[int, Prediction] = {}
     with torch.inference_mode():
-        for rows, batch, records in _batches(task, model, examples):
+        for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
             found: Sequence[Prediction]
             if wordings is None and not attention:
                 found = task.predict(model, batch, records=records, decode=decode)
@@ -101,8 +108,16 @@ def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
     return [answers[row] for row in range(len(examples))]
 
 
-def _batches(task: Task, model: nn.Module, examples: Examples) -> Iterator[tuple[Sequence[int], Batch, Sequence[Any]]]:
+def _tokens(task: Task, model: nn.Module) -> int:
+    """Tokens in a batch of those that are to be answered."""
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    return MANY_TOKENS if on_gpu and isinstance(task, Generating) else BATCH_TOKENS
+
+
+def _batches(
+    task: Task, model: nn.Module, examples: Examples, *, tokens: int = BATCH_TOKENS
+) -> Iterator[tuple[Sequence[int], Batch, Sequence[Any]]]:
     device = next(model.parameters()).device
     model.eval()
-    for rows in Batches(examples.lengths, batch_tokens=BATCH_TOKENS).in_order():
+    for rows in Batches(examples.lengths, batch_tokens=tokens).in_order():
         yield rows.tolist(), task.collate(examples, rows).to(device), examples.pick(rows)

@@ -76,7 +76,7 @@ class Search:
         most = request.count
         captured = not attention and request.recordable and can_capture(model, request)
         if is_fixed(model):
-            seats = MOST_ROWS[request.device.type] // (request.width * self.groups)
+            seats = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // (request.width * self.groups)
             most = most_lanes(request.width) if captured else max(1, seats)
         first, self.waiting = longest_first[:most], longest_first[most:]
         self.lanes: Lanes

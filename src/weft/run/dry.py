@@ -21,6 +21,7 @@ from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe
 from weft.run.setup import set_up
 from weft.run.stream import Place, Plan
+from weft.tasks.generation import Comparing
 from weft.training import Streams, choose_device
 from weft.training.compilation import Compilation
 from weft.training.device import synchronize
@@ -150,8 +151,10 @@ def time_validation(prepared: Prepared, model: nn.Module, compilation: Compilati
             synchronize(device)
             began = time.perf_counter()
             batch = task.collate(examples, rows).to(device)
-            decode = prepared.config.decode.greedy()
-            task.measure(model, batch, scores, records=examples.pick(rows), decode=decode)
+            decode, records = prepared.config.decode.greedy(), examples.pick(rows)
+            task.measure(model, batch, scores, records=records)
+            if isinstance(task, Comparing):
+                task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
             synchronize(device)
             seconds = time.perf_counter() - began
     return seconds * len(batches)

@@ -170,7 +170,6 @@ class Classify:
         scores: ClassScores,
         *,
         records: Sequence[Labelled],
-        decode: DecodeConfig,
     ) -> None:
         logits = model(batch.tokens, batch.lengths)
         scores.add(logits, batch.labels)

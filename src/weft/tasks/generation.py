@@ -108,6 +108,15 @@ class Generating(Protocol):
         ...
 
 
+@runtime_checkable
+class Comparing(Protocol):
+    """A task whose scores depend on the texts that its models write."""
+
+    def compare(self, scores: Any, records: Sequence[Any], answers: Sequence[Any]) -> None:
+        """Add what was written for each record to the scores."""
+        ...
+
+
 def generate(
     task: Generating,
     model: Any,

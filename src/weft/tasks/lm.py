@@ -164,7 +164,6 @@ class LanguageModelling:
         scores: LanguageScores,
         *,
         records: Sequence[Text],
-        decode: DecodeConfig,
     ) -> None:
         scores.add(self.loss(model, batch), batch.characters)
 

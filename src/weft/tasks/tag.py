@@ -189,7 +189,6 @@ class Tag:
         scores: TagScores,
         *,
         records: Sequence[Tagged],
-        decode: DecodeConfig,
     ) -> None:
         logits = self.logits(model, batch)
         real = length_mask(batch.lengths, batch.words.size(1))

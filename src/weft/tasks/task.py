@@ -226,9 +226,7 @@ class Task(Protocol):
         """Running sums for `measure` to add to."""
         ...
 
-    def measure(
-        self, model: nn.Module, batch: Any, scores: Any, *, records: Sequence[Any], decode: DecodeConfig
-    ) -> None:
+    def measure(self, model: nn.Module, batch: Any, scores: Any, *, records: Sequence[Any]) -> None:
         """Add a batch to the scores."""
         ...
 

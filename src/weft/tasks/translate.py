@@ -209,11 +209,12 @@ class Translate:
         scores: TranslationScores,
         *,
         records: Sequence[Pair],
-        decode: DecodeConfig,
     ) -> None:
         loss = self.loss(model, batch)
         scores.loss.add(float(loss.total), loss.count)
-        for pair, answer in zip(records, self.predict(model, batch, records=records, decode=decode), strict=True):
+
+    def compare(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
+        for pair, answer in zip(records, answers, strict=True):
             scores.texts.add(answer.text, pair.target or "")
 
     def record(self, source: Any) -> Pair:
