@@ -37,9 +37,9 @@ class CapturedLanes(Lanes):
 
     shrinks = False
 
-    def __init__(self, model: FixedStepper, memory: Any, shape: Shape, request: Request) -> None:
+    def __init__(self, model: FixedStepper, memory: Any, shape: Shape, request: Request, *, room: int) -> None:
         sentences = torch.zeros(shape.lanes, dtype=torch.long, device=request.device)
-        rows = FixedRows(model, memory, sentences, shape.width, room=shape.room, attention=False)
+        rows = FixedRows(model, memory, sentences, shape.width, room=room, attention=False)
         super().__init__(rows, Board(shape, request.device, dtype_of(model)), request)
         self.rows: FixedRows = rows
         self.busy = True
@@ -73,26 +73,27 @@ def open_captured(model: Any, memory: Any, request: Request, *, lanes: int) -> C
     """Empty lanes for the sentences of a request, at least so many, recorded before or now."""
     shape = shape_of(request, lanes)
     shape = shape._replace(
-        lanes=power_of_two(lanes), room=power_of_two(request.room, least=32), prefix=power_of_two(shape.prefix)
+        lanes=power_of_two(lanes), room=power_of_two(shape.room, least=32), prefix=power_of_two(shape.prefix)
     )
+    room = power_of_two(request.room, least=32)
     if isinstance(memory, Memory):
         memory = memory.padded(power_of_two(memory.states.size(1), least=16))
         source = memory.states.size(1)
     else:
         source = 0
     # A recording reads where the tensors lay.
-    key = (shape, source, request.config.model_dump_json(), request.never, addresses(model))
+    key = (shape, room, source, request.config.model_dump_json(), request.never, addresses(model))
     with _lock:
         kept = _kept.setdefault(model, OrderedDict())
         if key in kept and not kept[key].busy:
             kept.move_to_end(key)
             found = kept[key]
             found.busy = True
-            found.rows.read(memory)
+            found.rows.turn_to(memory)
             return found
         for old in [old for old, other in kept.items() if not other.busy][: max(0, len(kept) - KEPT + 1)]:
             del kept[old]
-        kept[key] = CapturedLanes(model, memory, shape, request)
+        kept[key] = CapturedLanes(model, memory, shape, request, room=room)
         return kept[key]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
@@ -79,10 +80,11 @@ class Lanes:
         self.board.look(attention)
         return beam(hidden)
 
-    def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
+    def admit(self, lanes: Tensor, request: Request, sentences: Sequence[int]) -> None:
         """Sentences of a request begin in those lanes."""
-        self.rows.admit(lanes, sentences)
-        self.board.admit(lanes, request, sentences)
+        numbers = torch.tensor(sentences, device=request.device)
+        self.rows.admit(lanes, numbers, [request.prompts[sentence] for sentence in sentences])
+        self.board.admit(lanes, request, numbers)
 
     def keep(self, lanes: Tensor) -> None:
         """Go on with those lanes alone."""
@@ -101,16 +103,17 @@ class GrowingLanes(Lanes):
 
 
 def open_lanes(
-    model: Stepper | FixedStepper, memory: Any, request: Request, sentences: Tensor, *, attention: bool
+    model: Stepper | FixedStepper, memory: Any, request: Request, sentences: Sequence[int], *, attention: bool
 ) -> Lanes:
     """Lanes in which these sentences have begun, as the model can have them."""
-    shape = shape_of(request, sentences.numel())
+    shape, numbers = shape_of(request, len(sentences)), torch.tensor(sentences, device=request.device)
     board = Board(shape, request.device, dtype_of(model))
-    board.admit(board.lanes, request, sentences)
+    board.admit(board.lanes, request, numbers)
     if is_fixed(model):
-        rows = FixedRows(model, memory, sentences, shape.width, room=request.room, attention=attention)
+        rows = FixedRows(model, memory, numbers, shape.width, room=request.room, attention=attention)
+        rows.read(board.lanes, [request.prompts[sentence] for sentence in sentences])
         return Lanes(rows, board, request)
-    return GrowingLanes(GrowingRows(model, memory, sentences, shape.width), board, request)
+    return GrowingLanes(GrowingRows(model, memory, numbers, shape.width), board, request)
 
 
 def shape_of(request: Request, lanes: int) -> Shape:
@@ -119,7 +122,7 @@ def shape_of(request: Request, lanes: int) -> Shape:
         lanes=lanes,
         width=request.width,
         n_best=min(request.width, request.config.n_best),
-        room=request.room,
+        room=max(request.turns),
         prefix=request.prefixes.size(1),
         draws=request.config.sample,
     )

@@ -13,13 +13,14 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint, Ruled, compile_rules
 from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
-from weft.text import EOS, PAD
+from weft.text import EOS, PAD, SOS
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """C sentences. A prefix is forced inside the first steps: sentence i generates from step prefix_lengths[i] on, for
-    at most limits[i] steps."""
+    """C sentences. What a text is made to begin with is read by the model at once, as a prompt, before the first step;
+    a model that cannot do so follows it as a prefix, which is forced inside the first steps: sentence i generates from
+    step prefix_lengths[i] on, for at most limits[i] steps."""
 
     config: DecodeConfig
     prefixes: Tensor
@@ -30,8 +31,12 @@ class Request:
     """(C,)"""
     forbidden: Tensor
     """(F,)"""
-    rooms: list[int]
-    """The most tokens of each sentence, its prefix among them; known here, to ask the device would be to wait."""
+    begins: Tensor
+    """(C,) the token that each sentence reads first: sos, or the last of its prompt."""
+    prompts: list[list[int]]
+    """What the model reads of each sentence before that token; known here, to ask the device would be to wait."""
+    turns: list[int]
+    """The most steps of each sentence, those of its prefix among them; known here likewise."""
     never: tuple[int, ...]
     """The forbidden ones likewise."""
     uniforms: Tensor | None
@@ -71,8 +76,8 @@ class Request:
 
     @property
     def room(self) -> int:
-        """The most tokens of all sentences."""
-        return max(self.rooms)
+        """The most tokens that the model reads of a sentence."""
+        return max(len(prompt) + turns for prompt, turns in zip(self.prompts, self.turns, strict=True))
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
@@ -99,8 +104,9 @@ def prepare(
     forbid: Sequence[int],
     keys: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
+    reads: bool = False,
 ) -> Request:
-    """Check what was asked and move it beside the model."""
+    """Check what was asked and move it beside the model, which can, or cannot, have read prompts at once."""
     prefixes = [()] * count if prefixes is None else prefixes
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
@@ -112,6 +118,9 @@ def prepare(
         raise ConfigError(f"a limit of {min(ceilings)} leaves no room for a token", where="limits", cure="at least 1")
     ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
     _check_required(config, constraints or ())
+    rules = compile_rules(constraints, prefixes)
+    read = [[SOS, *prefix] if reads else [SOS] for prefix in prefixes]
+    prefixes = [()] * count if reads else prefixes
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
     device = device_of(model)
@@ -121,10 +130,12 @@ def prepare(
         prefix_lengths=torch.tensor([len(prefix) for prefix in prefixes], dtype=torch.long, device=device),
         limits=torch.tensor(ceilings, dtype=torch.long, device=device),
         forbidden=torch.tensor(list(forbid), dtype=torch.long, device=device),
-        rooms=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
+        begins=torch.tensor([tokens[-1] for tokens in read], dtype=torch.long, device=device),
+        prompts=[tokens[:-1] for tokens in read],
+        turns=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
         never=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
-        rules=compile_rules(constraints, prefixes),
+        rules=rules,
     )
 
 

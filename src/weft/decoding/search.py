@@ -19,7 +19,7 @@ from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.lanes import MOST_ROWS, Lanes, open_lanes
 from weft.decoding.request import Request, prepare
 from weft.decoding.trail import Reading, read_lanes
-from weft.models.stepper import FixedStepper, Stepper, is_fixed
+from weft.models.stepper import FixedStepper, Stepper, is_fixed, reads_prompts
 from weft.nn.native.decode import Steady
 from weft.text import MASK, PAD, SOS
 
@@ -56,7 +56,15 @@ def search(
     if count == 0:
         return []
     request = prepare(
-        model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, keys=keys, constraints=constraints
+        model,
+        count,
+        config,
+        prefixes=prefixes,
+        limits=limits,
+        forbid=forbid,
+        keys=keys,
+        constraints=constraints,
+        reads=reads_prompts(model),
     )
     found: list[list[Hypothesis]] = [[] for _ in range(count)]
     for ended in Search(model, memory, request, attention=attention).run():
@@ -71,7 +79,7 @@ class Search:
     def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
         self.request, self.groups = request, request.config.groups
         self.steady = Steady()
-        longest_first = sorted(range(request.count), key=lambda sentence: -request.rooms[sentence])
+        longest_first = sorted(range(request.count), key=lambda sentence: -request.turns[sentence])
         most = request.count
         captured = not attention and request.recordable and can_capture(model, request)
         if is_fixed(model):
@@ -87,7 +95,7 @@ class Search:
                 self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
         self.owners: list[int | None] = [*first, *[None] * (self.lanes.count // self.groups - len(first))]
         """The sentence of each seat."""
-        self.left = [0 if owner is None else request.rooms[owner] for owner in self.owners]
+        self.left = [0 if owner is None else request.turns[owner] for owner in self.owners]
 
     def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
         """Each time some steps have been made, at most so many together: the sentences that have ended since."""
@@ -124,7 +132,7 @@ class Search:
             seats = free[: len(self.waiting)]
             taken, self.waiting = self.waiting[: len(seats)], self.waiting[len(seats) :]
             for seat, sentence in zip(seats, taken, strict=True):
-                self.owners[seat], self.left[seat] = sentence, self.request.rooms[sentence]
+                self.owners[seat], self.left[seat] = sentence, self.request.turns[sentence]
             with self.steady:
                 self.lanes.admit(self._lanes(seats), self.request, self._sentences(taken))
         elif self.lanes.shrinks:
@@ -152,11 +160,9 @@ class Search:
 
     def _lanes(self, seats: list[int]) -> Tensor:
         """The lanes of some seats, side by side."""
-        return self._tensor([seat * self.groups + group for seat in seats for group in range(self.groups)])
+        lanes = [seat * self.groups + group for seat in seats for group in range(self.groups)]
+        return torch.tensor(lanes, dtype=torch.long, device=self.request.device)
 
-    def _sentences(self, sentences: list[int]) -> Tensor:
+    def _sentences(self, sentences: list[int]) -> list[int]:
         """Sentences, one for each lane."""
-        return self._tensor(sentences).repeat_interleave(self.groups)
-
-    def _tensor(self, numbers: list[int]) -> Tensor:
-        return torch.tensor(numbers, dtype=torch.long, device=self.request.device)
+        return [sentence for sentence in sentences for _ in range(self.groups)]
