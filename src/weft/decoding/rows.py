@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from weft.models.memory import Decoded
-from weft.models.stepper import FixedStepper, Step, Stepper, Writer
+from weft.models.stepper import FixedStepper, Step, Stepper, Writer, reads_prompts
 from weft.nn import State, select_rows
 from weft.nn.lanes import keep, own, put, reorder, rows_of, write
 from weft.text import PAD
-
 
 MOST_POSITIONS: Final = {"cpu": 1 << 13, "cuda": 1 << 15}
 """Of prompts that are read together: enough to keep the device busy, and no more memory than that takes."""
@@ -107,19 +106,22 @@ class FixedRows:
         self.read(lanes, prompts)
 
     def read(self, lanes: Tensor, prompts: Prompts) -> None:
-        """Those lanes (n,), which have just begun, have read their prompts."""
+        """Those lanes (n,), which have just begun, read their prompts."""
+        model = self.model
         for group in _some_at_a_time([len(prompt) for prompt in prompts], MOST_POSITIONS[lanes.device.type]):
             lengths = [len(prompts[number]) for number in group]
             padded = [[*prompts[number], *[PAD] * (lengths[0] - len(prompts[number]))] for number in group]
             here, tokens = (torch.tensor(numbers, device=lanes.device) for numbers in (group, padded))
-            model: Any = self.model
+            assert reads_prompts(model)
             model.read(tokens, torch.tensor(lengths), self.state, lanes=lanes[here], each=self.each)
 
 
 def _some_at_a_time(lengths: list[int], most: int) -> Iterator[list[int]]:
     """The numbers of those that are not empty, the longest first, in groups of a few positions and little padding."""
     group: list[int] = []
-    for number in sorted((number for number, length in enumerate(lengths) if length), key=lambda number: -lengths[number]):
+    for number in sorted(
+        (number for number, length in enumerate(lengths) if length), key=lambda number: -lengths[number]
+    ):
         longest = lengths[group[0]] if group else lengths[number]
         if group and (longest * (len(group) + 1) > most or 2 * lengths[number] < longest):
             yield group

@@ -199,7 +199,7 @@ def _together(lengths: Tensor, x: Tensor) -> Iterator[tuple[Tensor | slice, int]
     if x.is_cuda:
         yield slice(None), x.size(1)
         return
-    for length in lengths.unique().tolist():
+    for length in sorted(set(lengths.tolist())):
         yield (lengths == length).nonzero()[:, 0], length
 
 
