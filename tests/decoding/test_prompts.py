@@ -23,6 +23,8 @@ from weft.models import (
     build_language_model,
 )
 from weft.models.stepper import reads_prompts
+from weft.nn.native import decode
+from weft.nn.transformer import stack
 from weft.text import PAD
 
 VOCABULARY = 40
@@ -102,6 +104,15 @@ class Fixed(Unhurried):
 
     def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Any:
         return self.model.step(tokens, state, attention=attention)
+
+
+class Reading(Fixed):
+    """One that can."""
+
+    reads = True
+
+    def read(self, *given: Any, **options: Any) -> None:
+        self.model.read(*given, **options)
 
 
 def loud(model: Any) -> Any:
@@ -223,6 +234,9 @@ def test_a_model_of_fixed_states_that_cannot_read_at_once_follows(name: str, kin
     turns.clear()
     assert_same(find(model, kind, EVERY, through=Fixed(model)), found)
     assert sum(turns) > len(PROMPTS[3]) > quick
+    turns.clear()
+    assert_same(find(model, kind, EVERY, through=Reading(model)), found)
+    assert sum(turns) < len(PROMPTS[3]), "unless it is taught to"
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -257,6 +271,23 @@ def test_many_positions_are_read_a_few_at_a_time(name: str, monkeypatch: pytest.
     monkeypatch.setattr(model, "read", counted)
     assert_same(find(model, "beam", EVERY), expected)
     assert read == [(1, 70), (1, 20), (2, 3), (1, 1)], "one at least, and little padding"
+
+
+@pytest.mark.parametrize("build", [writer, translator])
+@pytest.mark.parametrize("name", ["post", "wide"])
+def test_padding_changes_nothing_where_all_lengths_are_read_together(
+    build: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where rows of different lengths pass torch's attention in one batch."""
+    model = build(name)
+    expected = find(model, "beam", EVERY)
+    monkeypatch.setattr(decode, "serves", lambda *_: False)
+    monkeypatch.setattr(stack, "_together", lambda lengths, x: [(slice(None), x.size(1))])
+    real = rows._some_at_a_time
+    monkeypatch.setattr(
+        rows, "_some_at_a_time", lambda *given: [[number for group in real(*given) for number in group]]
+    )
+    assert_same(find(model, "beam", EVERY), expected)
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -119,13 +119,13 @@ class FixedRows:
 def _some_at_a_time(lengths: list[int], most: int) -> Iterator[list[int]]:
     """The numbers of those that are not empty, the longest first, in groups of a few positions and little padding."""
     group: list[int] = []
-    for number in sorted(
-        (number for number, length in enumerate(lengths) if length), key=lambda number: -lengths[number]
-    ):
-        longest = lengths[group[0]] if group else lengths[number]
+    longest_first = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    for number in longest_first:
+        longest = lengths[group[0]] if group else 0
         if group and (longest * (len(group) + 1) > most or 2 * lengths[number] < longest):
             yield group
             group = []
-        group.append(number)
+        if lengths[number]:
+            group.append(number)
     if group:
         yield group
