@@ -66,7 +66,7 @@ def test_what_has_stopped_stays(kind: str) -> None:
     asked: dict[str, Any] = {"prefixes": PROMPTS, "limits": limits, "forbid": NEVER}
     request = prepare(model, COUNT, config, **asked)
     with torch.inference_mode():
-        sentences = torch.arange(COUNT).repeat_interleave(config.groups)
+        sentences = [sentence for sentence in range(COUNT) for _ in range(config.groups)]
         lanes = open_lanes(model, None, request, sentences, attention=False)
         stopped: dict[int, Any] = {}
         for _ in range(request.room + 3):

@@ -45,7 +45,7 @@ def loud(model: Any) -> Any:
     torch.manual_seed(2)
     for parameter in model.parameters():
         if parameter.dim() == 0:
-            torch.nn.init.constant_(parameter, 0.1)
+            torch.nn.init.constant_(parameter, 0.05)  # larger, and no norm holds what rounding becomes
         elif parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3)
     model.output.scores.bias.data[2] = 4.0  # texts end

@@ -13,12 +13,16 @@ from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig, Hypothesis, search
 from weft.decoding import captured as captured_module
+from weft.decoding import rows as rows_module
 from weft.models import (
+    ConvolutionalConfig,
     RecurrentDecoderConfig,
+    RecurrentLanguageConfig,
     RecurrentSourceConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
     TranslatorConfig,
+    build_language_model,
 )
 from weft.models.embedding import build_embedding
 from weft.nn.attention import attend
@@ -50,6 +54,14 @@ MODELS = {
     "after": (RecurrentSourceConfig(**SMALL), RecurrentDecoderConfig(**SMALL, layers=2)),
     "inside": (RecurrentSourceConfig(**SMALL, cell="gru"), RecurrentDecoderConfig(**SMALL, context="attention")),
 }
+WRITERS: dict[str, Any] = {
+    "post": TransformerDecoderConfig(**BLOCKS, norm="post"),
+    "rotary": TransformerDecoderConfig(**BLOCKS, positions="rotary", activation="swiglu"),
+    "learned": TransformerDecoderConfig(**BLOCKS, positions="learned"),
+    "lstm": RecurrentLanguageConfig(**SMALL, layers=2),
+    "gru": RecurrentLanguageConfig(**SMALL, cell="gru"),
+    "conv": ConvolutionalConfig(embedding=32, width=32),
+}
 SEARCHES = {
     "greedy": DecodeConfig(beam=1),
     "beam": DecodeConfig(beam=5, n_best=3, min_length=2),
@@ -75,26 +87,36 @@ def _exact() -> Iterator[None]:
 
 def build(name: str) -> Any:
     encoder, decoder = MODELS[name]
-    model = TranslatorConfig(encoder=encoder, decoder=decoder).build(VOCABULARY, VOCABULARY, shared=True).eval()
+    return loud(TranslatorConfig(encoder=encoder, decoder=decoder).build(VOCABULARY, VOCABULARY, shared=True))
+
+
+def loud(model: Any) -> Any:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=1.6 / parameter.size(1) ** 0.5)
         elif parameter.dim() == 0:
             nn.init.ones_(parameter)
-    return model
+    return model.eval()
 
 
 def sources() -> tuple[Tensor, Tensor]:
     return torch.randint(5, VOCABULARY, (COUNT, 20)), torch.randint(1, 21, (COUNT,))
 
 
-def find(model: Any, source: Tensor, lengths: Tensor, config: DecodeConfig, rows: list[int]) -> list[list[Hypothesis]]:
+def find(
+    model: Any, source: Tensor, lengths: Tensor, config: DecodeConfig, rows: list[int], *, longest: int = 3
+) -> list[list[Hypothesis]]:
     device = next(model.parameters()).device
     size = int(lengths[rows].max())
     with torch.inference_mode():
         memory = model.encode(source[rows, :size].to(device), lengths[rows].to(device))
-    asked = {"limits": [3 + row % 25 for row in rows], "prefixes": [[7] * (row % 3) for row in rows], "keys": rows}
+    asked = {"limits": [3 + row % 25 for row in rows], "prefixes": prompts(rows, longest), "keys": rows}
     return search(model, memory, len(rows), config, attention=False, **asked)
+
+
+def prompts(rows: list[int], longest: int) -> list[list[int]]:
+    """Of 0 to `longest` - 1 tokens."""
+    return [[7 + number % 90 for number in range(row % longest)] for row in rows]
 
 
 def texts(found: list[list[Hypothesis]]) -> list[list[tuple[tuple[int, ...], bool]]]:
@@ -112,6 +134,57 @@ def test_a_gpu_finds_what_a_cpu_finds_together_and_alone(name: str, kind: str) -
         assert texts(find(model, source, lengths, config, every)) == expected
     for row in (0, 17, 58):
         assert texts(find(model, source, lengths, config, [row])) == [expected[row]]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_beginnings_of_translations_are_read_on_a_gpu_as_on_a_cpu(name: str, kind: str) -> None:
+    model, (source, lengths), config = build(name), sources(), SEARCHES[kind]
+    every = list(range(COUNT))
+    expected = texts(find(model, source, lengths, config, every, longest=40))
+    model.cuda()
+    for _ in range(3):
+        assert texts(find(model, source, lengths, config, every, longest=40)) == expected
+    for row in (0, 17, 58):
+        assert texts(find(model, source, lengths, config, [row], longest=40)) == [expected[row]]
+
+
+@pytest.mark.parametrize("most", [1 << 15, 300])
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("name", WRITERS)
+def test_prompts_are_read_on_a_gpu_as_on_a_cpu(
+    name: str, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All positions together, and some at a time."""
+    monkeypatch.setitem(rows_module.MOST_POSITIONS, "cuda", most)
+    model = loud(build_language_model(WRITERS[name], VOCABULARY))
+
+    def ask(rows: list[int]) -> Any:
+        asked = {"limits": [3 + row % 9 for row in rows], "prefixes": prompts(rows, 80), "keys": rows}
+        return texts(search(model, None, len(rows), SEARCHES[kind], attention=False, **asked))
+
+    every = list(range(COUNT))
+    expected = ask(every)
+    model.cuda()
+    for _ in range(3):  # plain, recorded, replayed
+        assert ask(every) == expected
+    for row in (0, 17, 79):
+        assert ask([row]) == [expected[row]]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_recording_is_replayed_for_free_tokens_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, made = loud(build_language_model(WRITERS[name], VOCABULARY)).cuda(), []
+    real = captured_module.CapturedLanes.turns
+
+    def counted(lanes: captured_module.CapturedLanes, most: int) -> int:
+        made.append(real(lanes, most))
+        return made[-1]
+
+    monkeypatch.setattr(captured_module.CapturedLanes, "turns", counted)
+    config = DecodeConfig(beam=4, min_length=11, max_length=11)
+    search(model, None, 3, config, prefixes=[[7] * 200, [8], []], attention=False)
+    assert sum(made) == 11
 
 
 def test_a_recording_follows_the_weights() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from weft.decoding.request import Request
 from weft.decoding.watch import Watch
-from weft.text import EOS, SOS
+from weft.text import EOS
 
 
 class Shape(NamedTuple):
@@ -24,7 +24,7 @@ class Shape(NamedTuple):
     """Hypotheses of a sentence, K."""
     n_best: int
     room: int
-    """Tokens, those of a prefix among them."""
+    """Steps, those of a prefix among them."""
     prefix: int
     """Tokens of the longest prefix, at least 1."""
     draws: bool
@@ -77,7 +77,7 @@ class Board:
         self.first[here] = request.prefix_lengths[sentences]
         self.limit[here] = request.limits[sentences]
         self.prefix[here, : request.prefixes.size(1)] = request.prefixes[sentences]
-        self.tokens[here] = SOS
+        self.tokens[here] = request.begins[sentences][:, None]
         self.sums[here] = 0.0 if self.shape.draws else -torch.inf
         self.sums[here, 0] = 0.0
         self.best[here] = -torch.inf

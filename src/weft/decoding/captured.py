@@ -43,21 +43,22 @@ class CapturedLanes(Lanes):
     shrinks = False
     ahead = 1  # while the device makes turns, the host reads what has ended before them
 
-    def __init__(self, model: FixedStepper, memory: Any, shape: Shape, request: Request) -> None:
+    def __init__(self, model: FixedStepper, memory: Any, shape: Shape, request: Request, *, room: int) -> None:
         anyone = torch.zeros(shape.lanes, dtype=torch.long, device=request.device)
         self.first = own(select_rows(memory, anyone))
         """Where the memory of the sentences that a search begins with is put, and what is asked of them."""
         board = Board(shape, request.device, dtype_of(model))
-        numbers = request.numbers.new_zeros(shape.lanes, 2 + shape.prefix)
+        columns = request.numbers.size(1) - request.prefixes.size(1) + shape.prefix
+        numbers = request.numbers.new_zeros(shape.lanes, columns)
         uniforms = torch.zeros_like(board.uniforms) if shape.draws else None
         self.asked = replace(request, numbers=numbers, uniforms=uniforms)
-        rows = FixedRows(model, self.first, board.lanes, shape.width, room=shape.room, attention=False)
+        rows = FixedRows(model, self.first, board.lanes, shape.width, room=room, attention=False)
         super().__init__(rows, board, request)
         self.rows: FixedRows = rows
         self.busy = True
         self.beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()  # of both recordings: one runs after the other
-        self.start = self._record(lambda: self.admit(board.lanes, self.asked, board.lanes))
+        self.start = self._record(self._start)
         self.graph = self._record(self.turn)
 
     def _record(self, act: Callable[[], None]) -> torch.cuda.CUDAGraph:
@@ -72,6 +73,11 @@ class CapturedLanes(Lanes):
             act()
         return graph
 
+    def _start(self) -> None:
+        """The first sentences begin, before they have read anything."""
+        self.rows.admit(self.board.lanes, self.board.lanes, ())
+        self.board.admit(self.board.lanes, self.asked, self.board.lanes)
+
     def begin(self, memory: Any, request: Request, sentences: list[int]) -> None:
         """Sentences of a request begin in the first lanes, and those that come later have the same memory."""
         lanes, count = self.count, len(sentences)
@@ -83,7 +89,8 @@ class CapturedLanes(Lanes):
         self.start.replay()
         if count < lanes:
             self.board.live[count:] = False
-        self.rows.read(memory)
+        self.rows.turn_to(memory)
+        self.rows.read(self.board.lanes, [request.prompts[sentence] for sentence in sentences])
 
     def turns(self, most: int) -> int:
         count = min(TOGETHER, most)
@@ -107,15 +114,16 @@ def open_captured(model: Any, memory: Any, request: Request, sentences: list[int
     """Lanes in which these sentences have begun, recorded before or now."""
     shape = shape_of(request, len(sentences))
     shape = shape._replace(
-        lanes=power_of_two(shape.lanes), room=power_of_two(request.room, least=32), prefix=power_of_two(shape.prefix)
+        lanes=power_of_two(shape.lanes), room=power_of_two(shape.room, least=32), prefix=power_of_two(shape.prefix)
     )
+    room = power_of_two(request.room, least=32)
     if isinstance(memory, Memory):
         memory = memory.padded(power_of_two(memory.states.size(1), least=16))
         source = memory.states.size(1)
     else:
         source = 0
     # A recording reads where the tensors lay.
-    key = (shape, source, request.config.model_dump_json(), request.never, addresses(model))
+    key = (shape, room, source, request.config.model_dump_json(), request.never, addresses(model))
     with _lock:
         kept = _kept.setdefault(model, OrderedDict())
         if key in kept and not kept[key].busy:
@@ -124,7 +132,7 @@ def open_captured(model: Any, memory: Any, request: Request, sentences: list[int
         else:
             for old in [old for old, other in kept.items() if not other.busy][: max(0, len(kept) - KEPT + 1)]:
                 del kept[old]
-            kept[key] = CapturedLanes(model, memory, shape, request)
+            kept[key] = CapturedLanes(model, memory, shape, request, room=room)
         found = kept[key]
     found.begin(memory, request, sentences)
     return found

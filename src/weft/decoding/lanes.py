@@ -105,10 +105,11 @@ class Lanes:
         """What lanes hold that were searching no more at that moment."""
         return read_lanes(self.board, send(lanes, self.board.device))
 
-    def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
+    def admit(self, lanes: Tensor, request: Request, sentences: list[int]) -> None:
         """Sentences of a request begin in those lanes."""
-        self.rows.admit(lanes, sentences)
-        self.board.admit(lanes, request, sentences)
+        numbers = send(sentences, request.device)
+        self.rows.admit(lanes, numbers, [request.prompts[sentence] for sentence in sentences])
+        self.board.admit(lanes, request, numbers)
 
     def keep(self, lanes: Tensor) -> None:
         """Go on with those lanes alone."""
@@ -127,16 +128,17 @@ class GrowingLanes(Lanes):
 
 
 def open_lanes(
-    model: Stepper | FixedStepper, memory: Any, request: Request, sentences: Tensor, *, attention: bool
+    model: Stepper | FixedStepper, memory: Any, request: Request, sentences: list[int], *, attention: bool
 ) -> Lanes:
     """Lanes in which these sentences have begun, as the model can have them."""
-    shape = shape_of(request, sentences.numel())
+    shape, numbers = shape_of(request, len(sentences)), send(sentences, request.device)
     board = Board(shape, request.device, dtype_of(model))
-    board.admit(board.lanes, request, sentences)
+    board.admit(board.lanes, request, numbers)
     if is_fixed(model):
-        rows = FixedRows(model, memory, sentences, shape.width, room=request.room, attention=attention)
+        rows = FixedRows(model, memory, numbers, shape.width, room=request.room, attention=attention)
+        rows.read(board.lanes, [request.prompts[sentence] for sentence in sentences])
         return Lanes(rows, board, request)
-    return GrowingLanes(GrowingRows(model, memory, sentences, shape.width), board, request)
+    return GrowingLanes(GrowingRows(model, memory, numbers, shape.width), board, request)
 
 
 def shape_of(request: Request, lanes: int) -> Shape:
@@ -145,7 +147,7 @@ def shape_of(request: Request, lanes: int) -> Shape:
         lanes=lanes,
         width=request.width,
         n_best=min(request.width, request.config.n_best),
-        room=request.room,
+        room=max(request.turns),
         prefix=request.prefixes.size(1),
         draws=request.config.sample,
     )

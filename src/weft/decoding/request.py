@@ -13,21 +13,24 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint, Ruled, compile_rules
 from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
-from weft.text import EOS, PAD
+from weft.text import EOS, PAD, SOS
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """C sentences. A prefix is forced inside the first steps: sentence i generates from step prefix_lengths[i] on, for
-    at most limits[i] steps."""
+    """C sentences. What a text is made to begin with is read by the model at once, as a prompt, before the first step;
+    a model that cannot do so follows it as a prefix, which is forced inside the first steps: sentence i generates from
+    step prefix_lengths[i] on, for at most limits[i] steps."""
 
     config: DecodeConfig
     numbers: Tensor
-    """(C, 2 + P): of each sentence the length of its prefix, its limit, and its prefix, padded."""
+    """(C, 3 + P): of each sentence what the properties below are."""
     forbidden: Tensor
     """(F,)"""
-    rooms: list[int]
-    """The most tokens of each sentence, its prefix among them; known here, to ask the device would be to wait."""
+    prompts: list[list[int]]
+    """What the model reads of each sentence before its first step; known here, to ask the device would be to wait."""
+    turns: list[int]
+    """The most steps of each sentence, those of its prefix among them; known here likewise."""
     never: tuple[int, ...]
     """The forbidden ones likewise."""
     uniforms: Tensor | None
@@ -46,9 +49,14 @@ class Request:
         return self.numbers[:, 1]
 
     @property
+    def begins(self) -> Tensor:
+        """(C,) the token that each sentence reads first: sos, or the last of its prompt."""
+        return self.numbers[:, 2]
+
+    @property
     def prefixes(self) -> Tensor:
         """(C, P), padded."""
-        return self.numbers[:, 2:]
+        return self.numbers[:, 3:]
 
     @property
     def count(self) -> int:
@@ -82,8 +90,8 @@ class Request:
 
     @property
     def room(self) -> int:
-        """The most tokens of all sentences."""
-        return max(self.rooms)
+        """The most tokens that the model reads of a sentence."""
+        return max(len(prompt) + turns for prompt, turns in zip(self.prompts, self.turns, strict=True))
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
@@ -110,8 +118,9 @@ def prepare(
     forbid: Sequence[int],
     keys: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
+    reads: bool = False,
 ) -> Request:
-    """Check what was asked and move it beside the model."""
+    """Check what was asked and move it beside the model, which can, or cannot, have read prompts at once."""
     prefixes = [()] * count if prefixes is None else prefixes
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
@@ -123,20 +132,24 @@ def prepare(
         raise ConfigError(f"a limit of {min(ceilings)} leaves no room for a token", where="limits", cure="at least 1")
     ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
     _check_required(config, constraints or ())
+    rules = compile_rules(constraints, prefixes)
+    read = [[SOS, *prefix] if reads else [SOS] for prefix in prefixes]
+    prefixes = [()] * count if reads else prefixes
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     device = device_of(model)
     rows = [
-        [len(prefix), limit, *prefix, *[PAD] * (width - len(prefix))]
-        for prefix, limit in zip(prefixes, ceilings, strict=True)
+        [len(prefix), limit, tokens[-1], *prefix, *[PAD] * (width - len(prefix))]
+        for prefix, limit, tokens in zip(prefixes, ceilings, read, strict=True)
     ]
     return Request(
         config=config,
         numbers=send(rows, device),
         forbidden=send(list(forbid), device),
-        rooms=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
+        prompts=[tokens[:-1] for tokens in read],
+        turns=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
         never=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
-        rules=compile_rules(constraints, prefixes),
+        rules=rules,
     )
 
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
 
+import torch
 from torch import Tensor
 
+from weft.decoding.request import send
 from weft.models.memory import Decoded
-from weft.models.stepper import FixedStepper, Step, Stepper, Writer
+from weft.models.stepper import FixedStepper, Step, Stepper, Writer, reads_prompts
 from weft.nn import State, select_rows
 from weft.nn.lanes import keep, own, put, reorder, rows_of, write
+from weft.text import PAD
+
+MOST_POSITIONS: Final = {"cpu": 1 << 13, "cuda": 1 << 15}
+"""Of prompts that are read together: enough to keep the device busy, and no more memory than that takes."""
+
+Prompts = Sequence[Sequence[int]]
+"""What the model reads of each sentence before its search begins, or nothing."""
 
 
 class Rows(Protocol):
@@ -25,8 +35,8 @@ class Rows(Protocol):
     def keep(self, lanes: Tensor) -> None:
         """Go on with those lanes alone."""
 
-    def admit(self, lanes: Tensor, sentences: Tensor) -> None:
-        """New sentences begin in those lanes."""
+    def admit(self, lanes: Tensor, sentences: Tensor, prompts: Prompts) -> None:
+        """New sentences begin in those lanes, with what they have read."""
 
 
 class GrowingRows:
@@ -48,7 +58,7 @@ class GrowingRows:
     def keep(self, lanes: Tensor) -> None:
         self.state = select_rows(self.state, rows_of(lanes, self.each))
 
-    def admit(self, lanes: Tensor, sentences: Tensor) -> None:
+    def admit(self, lanes: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         raise NotImplementedError("all sentences have started")
 
 
@@ -69,7 +79,7 @@ class FixedRows:
         assert model is not None
         return model
 
-    def read(self, memory: Any) -> None:
+    def turn_to(self, memory: Any) -> None:
         """Sentences that come from now on are those of another memory, of the same shape."""
         self.memory = memory
 
@@ -92,5 +102,32 @@ class FixedRows:
     def keep(self, lanes: Tensor) -> None:
         self.state = keep(self.state, lanes, self.each)
 
-    def admit(self, lanes: Tensor, sentences: Tensor) -> None:
+    def admit(self, lanes: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         put(self.state, lanes, self.model.reserve(self.memory, sentences, each=self.each, room=0), self.each)
+        self.read(lanes, prompts)
+
+    def read(self, lanes: Tensor, prompts: Prompts) -> None:
+        """Those lanes (n,), which have just begun, read their prompts."""
+        model = self.model
+        most = MOST_POSITIONS.get(lanes.device.type, MOST_POSITIONS["cpu"])
+        for group in _some_at_a_time([len(prompt) for prompt in prompts], most):
+            lengths = [len(prompts[number]) for number in group]
+            padded = [[*prompts[number], *[PAD] * (lengths[0] - len(prompts[number]))] for number in group]
+            here, tokens = send(group, lanes.device), send(padded, lanes.device)
+            assert reads_prompts(model)
+            model.read(tokens, torch.tensor(lengths), self.state, lanes=lanes[here], each=self.each)
+
+
+def _some_at_a_time(lengths: list[int], most: int) -> Iterator[list[int]]:
+    """The numbers of those that are not empty, the longest first, in groups of a few positions and little padding."""
+    group: list[int] = []
+    longest_first = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    for number in longest_first:
+        longest = lengths[group[0]] if group else 0
+        if group and (longest * (len(group) + 1) > most or 2 * lengths[number] < longest):
+            yield group
+            group = []
+        if lengths[number]:
+            group.append(number)
+    if group:
+        yield group

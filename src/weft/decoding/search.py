@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
 from weft.decoding.captured import can_capture, most_lanes, open_captured
 from weft.decoding.config import DecodeConfig
@@ -20,7 +19,7 @@ from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.lanes import MOST_ROWS, Glance, Lanes, open_lanes
 from weft.decoding.request import Request, prepare, send
 from weft.decoding.trail import Reading
-from weft.models.stepper import FixedStepper, Stepper, is_fixed
+from weft.models.stepper import FixedStepper, Stepper, is_fixed, reads_prompts
 from weft.nn.native.decode import Steady
 from weft.text import MASK, PAD, SOS
 
@@ -57,7 +56,15 @@ def search(
     if count == 0:
         return []
     request = prepare(
-        model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, keys=keys, constraints=constraints
+        model,
+        count,
+        config,
+        prefixes=prefixes,
+        limits=limits,
+        forbid=forbid,
+        keys=keys,
+        constraints=constraints,
+        reads=reads_prompts(model),
     )
     found: list[list[Hypothesis]] = [[] for _ in range(count)]
     for ended in Search(model, memory, request, attention=attention).run():
@@ -72,7 +79,7 @@ class Search:
     def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
         self.request, self.groups = request, request.config.groups
         self.steady = Steady()
-        longest_first = sorted(range(request.count), key=lambda sentence: -request.rooms[sentence])
+        longest_first = sorted(range(request.count), key=lambda sentence: -request.turns[sentence])
         most = request.count
         captured = not attention and request.recordable and can_capture(model, request)
         if is_fixed(model):
@@ -87,7 +94,7 @@ class Search:
                 self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
         self.owners: list[int | None] = [*first, *[None] * (self.lanes.count // self.groups - len(first))]
         """The sentence of each seat."""
-        self.left = [0 if owner is None else request.rooms[owner] for owner in self.owners]
+        self.left = [0 if owner is None else request.turns[owner] for owner in self.owners]
         """The most turns that each seat still needs."""
         self.rounds, self.joined = 0, [0] * len(self.owners)
         """How many times turns have been made, and before how many of them each seat was taken."""
@@ -138,7 +145,7 @@ class Search:
             seats = free[: len(self.waiting)]
             taken, self.waiting = self.waiting[: len(seats)], self.waiting[len(seats) :]
             for seat, sentence in zip(seats, taken, strict=True):
-                self.owners[seat], self.left[seat] = sentence, self.request.rooms[sentence]
+                self.owners[seat], self.left[seat] = sentence, self.request.turns[sentence]
                 self.joined[seat] = self.rounds
             with self.steady:
                 self.lanes.admit(send(self._lanes(seats), self.request.device), self.request, self._sentences(taken))
@@ -170,6 +177,6 @@ class Search:
         """The lanes of some seats, side by side."""
         return [seat * self.groups + group for seat in seats for group in range(self.groups)]
 
-    def _sentences(self, sentences: list[int]) -> Tensor:
+    def _sentences(self, sentences: list[int]) -> list[int]:
         """Sentences, one for each lane."""
-        return send([sentence for sentence in sentences for _ in range(self.groups)], self.request.device)
+        return [sentence for sentence in sentences for _ in range(self.groups)]

@@ -13,7 +13,7 @@ from weft.decoding.request import prepare
 from weft.decoding.search import NEVER, Search
 from weft.decoding.trail import read_lanes
 from weft.errors import ConfigError
-from weft.models.stepper import FixedStepper, Stepper
+from weft.models.stepper import FixedStepper, Stepper, reads_prompts
 
 
 @torch.inference_mode()
@@ -38,7 +38,15 @@ def stream(
     constraints = None if constraint is None else [constraint]
     limits = None if limit is None else [limit]
     request = prepare(
-        model, 1, config, prefixes=[prefix], limits=limits, forbid=forbid, keys=[key], constraints=constraints
+        model,
+        1,
+        config,
+        prefixes=[prefix],
+        limits=limits,
+        forbid=forbid,
+        keys=[key],
+        constraints=constraints,
+        reads=reads_prompts(model),
     )
     search, told = Search(model, memory, request, attention=False), 0
     for ended in search.run(together=1):

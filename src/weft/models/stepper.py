@@ -11,7 +11,7 @@ from weft.models.embedding import Output
 from weft.models.memory import Decoded, Decoder
 from weft.models.transformer import TransformerDecoder
 from weft.nn import State, select_rows
-from weft.nn.lanes import in_lanes
+from weft.nn.lanes import first_of, in_lanes, spread
 
 
 class Step(NamedTuple):
@@ -53,9 +53,26 @@ class FixedStepper(Protocol):
         """The same; without `attention` nobody asks for it."""
 
 
+class PromptReader(Protocol):
+    """What a fixed stepper may offer besides: to read a prompt at once. Others follow it token by token."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it does."""
+
+    def read(self, tokens: Tensor, lengths: Tensor, state: State, *, lanes: Tensor, each: int) -> None:
+        """All `each` rows of those lanes (n,), which have just begun, have read tokens (n, P), as many as lengths (n,)
+        say, which stand on the CPU. The state is written over."""
+
+
 def is_fixed(model: Any) -> TypeGuard[FixedStepper]:
     """Whether a model knows states of fixed shape."""
     return hasattr(model, "reserve")
+
+
+def reads_prompts(model: Any) -> TypeGuard[PromptReader]:
+    """Whether a model reads a prompt at once."""
+    return is_fixed(model) and getattr(model, "reads", False)
 
 
 class Writer(nn.Module):
@@ -75,6 +92,19 @@ class Writer(nn.Module):
         if isinstance(self.decoder, TransformerDecoder):
             return self.decoder.reserve(chosen, rows.numel(), each=each, room=room)
         return in_lanes(self.decoder.start(chosen, rows), each)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads a prompt at once."""
+        return hasattr(self.decoder, "read")
+
+    def read(self, tokens: Tensor, lengths: Tensor, state: Any, *, lanes: Tensor, each: int) -> None:
+        """The rows of those lanes (n,) have read tokens (n, P), as many as lengths (n,) say; see `PromptReader`."""
+        decoder: Any = self.decoder
+        if isinstance(decoder, TransformerDecoder):
+            decoder.read(tokens, lengths, state, lanes=lanes, each=each)
+        else:
+            spread(state, lanes, decoder.read(tokens, lengths, first_of(state, lanes, each)), each)
 
     def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
         """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""

@@ -253,6 +253,12 @@ class TransformerDecoder(nn.Module):
             hidden, layers, looked = self.stack.step(x, state.layers, attention=attention)
         return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), looked)
 
+    def read(self, tokens: Tensor, lengths: Tensor, state: Written, *, lanes: Tensor, each: int) -> None:
+        """Lanes (n,) of `each` rows, which have just begun, read tokens (n, T), as many of each as lengths (n,) say,
+        which stand on the CPU."""
+        x = self.placed.all(self.embedding(tokens), None)
+        self.stack.read(x, lengths, state.layers, lanes=lanes, each=each)
+
     def reader(self, state: Written, *, each: int) -> native.Reader | None:
         """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
         seen, added = self._seen(state), self._added()

@@ -40,6 +40,13 @@ class GatedConvolution(nn.Module):
         window = torch.cat([state, x[:, None]], dim=1)
         return self._pass(x, window.flatten(1)), window[:, 1:]
 
+    def read(self, x: Tensor, lengths: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, T, D) after what left a state, lengths (B,) -> (B, T, D), and the state after each row's last step."""
+        seen = torch.cat([state, x], dim=1)
+        last = lengths[:, None] + torch.arange(self.kernel - 1, device=x.device)
+        after = seen.gather(1, last[..., None].expand(-1, -1, self.width))
+        return self._pass(x, seen.unfold(1, self.kernel, 1).transpose(2, 3).flatten(2)), after
+
     def _pass(self, x: Tensor, window: Tensor) -> Tensor:
         """x (…, D), window (…, k D) with the oldest step first -> (…, D)."""
         return x + F.glu(self.map(window))

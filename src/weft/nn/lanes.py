@@ -77,6 +77,24 @@ def put(state: State, lanes: Tensor, new: State, each: int) -> None:
         _put(state, rows, new)
 
 
+def first_of(state: State, lanes: Tensor, each: int) -> State:
+    """The first row of each of those lanes, as lanes of one row."""
+    if isinstance(state, Shared):
+        return Shared(select_rows(state.value, lanes), torch.arange(lanes.numel(), device=lanes.device), 1)
+    if isinstance(state, tuple):
+        return rebuild(state, [first_of(part, lanes, each) for part in state])
+    return None if state is None else state.index_select(0, lanes * each)
+
+
+def spread(state: State, lanes: Tensor, new: State, each: int) -> None:
+    """All rows of those lanes go on from the one row that each has in a new state. What they share is as it was."""
+    if isinstance(state, tuple) and not isinstance(state, Shared):
+        for part, given in zip(state, new, strict=True):
+            spread(part, lanes, given, each)
+    elif isinstance(state, Tensor):
+        state.index_copy_(0, rows_of(lanes, each), new.repeat_interleave(each, dim=0).to(state.dtype))
+
+
 def write(state: State, new: State) -> None:
     """Make a state of buffers equal to the one that a step made from it."""
     pairs = list(_pairs(state, new))

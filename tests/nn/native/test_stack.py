@@ -114,6 +114,48 @@ def test_a_language_model(options: dict[str, Any]) -> None:
             assert_close(out, whole[:, t], **CLOSE)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("each", [1, 3])
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@pytest.mark.parametrize("kind", [EncoderStack, DecoderStack])
+@torch.no_grad()
+def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], each: int, threads: int) -> None:
+    """In C, to the last bit, as if they had been read step by step; in torch nearly so."""
+    model, room, lengths = build(kind, options), 75, torch.tensor([70, 1, 4, 23])
+    x, lanes = torch.randn(4, 70, WIDTH), torch.tensor([2, 0, 5, 3])
+    memory, real = torch.randn(6, 5, 40), torch.tensor([5, 1, 4, 2, 3, 5])
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    with decode.Steady():
+        states = [
+            model.reserve(6 * each, memory, each=each, room=room)
+            if kind is EncoderStack
+            else model.reserve(memory, real, each=each, room=room)
+            for _ in range(3)
+        ]
+        assert stack.steps(model, x)
+        model.read(x, lengths, states[0], lanes=lanes, each=each)
+        step = torch.zeros(6, 70, WIDTH)
+        step[lanes] = x
+        for t in range(70):
+            after = model.step(step[:, t].repeat_interleave(each, 0), states[1], **asked(kind))[1]
+            states[1] = after
+    model.read(x, lengths, states[2], lanes=lanes, each=each)
+    torch.set_num_threads(before)
+    read, stepped, plain = (state if kind is EncoderStack else state.seen for state in states)
+    for lane, length in zip(lanes.tolist(), lengths.tolist(), strict=True):
+        first, rows = lane * each, slice(lane * each, (lane + 1) * each)
+        assert read.length[rows].tolist() == plain.length[rows].tolist() == [length] * each
+        assert read.origin is None or (read.origin[rows, :length] == first).all()
+        for store, twin, other in zip(*((*past.keys, *past.values) for past in (read, stepped, plain)), strict=True):
+            assert torch.equal(store[first, :, :length], twin[first, :, :length])
+            assert_close(store[first, :, :length], other[first, :, :length], **CLOSE)
+
+
+def asked(kind: type[Any]) -> dict[str, bool]:
+    return {} if kind is EncoderStack else {"attention": False}
+
+
 @pytest.mark.parametrize("options", [{"rotary": True}, {"activation": "swiglu"}], ids=str)
 def test_what_the_c_does_not_know_is_left_to_torch(options: dict[str, Any]) -> None:
     assert stack.layout_of(build(EncoderStack, options)) is None

@@ -200,6 +200,14 @@ class MultiHeadAttention(nn.Module):
             return self._look(q, seen, mask=mask, causal=False, weights=True)
         return self._look(q, seen, mask=mask, causal=False, weights=False), None
 
+    def look_at_once(self, query: Tensor, seen: KeysValues, *, mask: Tensor | None = None) -> Tensor:
+        """The same for all positions of a text, for which the kernel of `look`, made for a few, is too small."""
+        if not query.is_cuda:
+            return self.look(query, seen, mask=mask)[0]
+        assert self.query is not None
+        q = self._heads(self.query(query), self.head_size).transpose(1, 2)
+        return self._look(q, seen, mask=mask, causal=False, weights=False)
+
     def empty(self, rows: int, like: Tensor) -> KeysValues:
         """Nothing seen yet, by so many hypotheses."""
         shape = (rows, self.heads, 0)
@@ -218,6 +226,18 @@ class MultiHeadAttention(nn.Module):
             q, k = self.rotary(q, seen.length[:, None]), self.rotary(k, seen.length[:, None])
         out: Tensor = self.output(attend_past(q, k, v, seen, score=self.score).flatten(1))
         return out
+
+    def read_within(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+        """Causal self-attention of texts from their beginning on, x (n, T, …) -> (n, T, output_size). Their keys and
+        values are written to the rows (n,) of `seen`."""
+        q, k, v = self._project(x, None, None)
+        if self.rotary is not None:
+            places = torch.arange(x.size(1), device=x.device)[:, None]
+            q, k = self.rotary(q, places), self.rotary(k, places)
+        own = KeysValues(k.transpose(1, 2), v.transpose(1, 2))
+        for store, part in zip((seen.keys, seen.values), own, strict=True):
+            store[rows, :, : x.size(1)] = part.to(store.dtype)
+        return self._look(q.transpose(1, 2), own, mask=None, causal=True, weights=False)
 
     def step(self, x: Tensor, seen: KeysValues) -> tuple[Tensor, KeysValues]:
         """Self-attention of the next token: x (N, …) and what came before -> (N, output_size), and that with x."""

@@ -48,6 +48,14 @@ class Past(NamedTuple):
         origin = rows[:, None].repeat(1, room) if reorders and room else None
         return cls(keys, values, origin, torch.zeros_like(rows))
 
+    def skip(self, lanes: Tensor, lengths: Tensor, *, each: int) -> None:
+        """All rows of those lanes (n,), of `each`, have so many positions (n,), which lie in the first row of a lane.
+        What the lengths are is known on the CPU."""
+        self.length.view(-1, each)[lanes] = lengths.to(lanes.device, non_blocking=True)[:, None]
+        if self.origin is not None:
+            rows = self.origin.view(-1, each, self.origin.size(1))
+            rows[lanes, :, : int(lengths.max())] = (lanes * each)[:, None, None]
+
     def layer(self, number: int) -> Stored:
         return Stored(self.keys[number], self.values[number], self.origin, self.length)
 

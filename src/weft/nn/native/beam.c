@@ -198,17 +198,6 @@ static void advance_lane(const beam_t *s, long lane) {
     b->live[lane] = !(b->ended[lane] >= width || length >= b->limit[lane] || done);
 }
 
-/* The rows of live lanes that hold a hypothesis and, if asked, are behind their prefix. */
-static long list_rows(const beam_t *s, int behind, long *row) {
-    const board_t *b = s->board;
-    long count = 0;
-    for (long n = 0; n < s->lanes * s->width; n++) {
-        const long lane = n / s->width;
-        if (b->live[lane] && b->sums[n] > -INFINITY && (!behind || length_of(b, lane) > 0)) row[count++] = n;
-    }
-    return count;
-}
-
 long part_size(void) { return PART; }
 
 long beam_bytes(void) { return sizeof(beam_t); }
@@ -223,10 +212,17 @@ void beam_make(beam_t *s, const board_t *board, const float *packed, const float
     *s = made;
 }
 
-/* Before the scores of a step are made: the rows that need some, of which nothing is known. */
+/* Before the scores of a step are made: the rows that need some, of which nothing is known. They belong to live lanes,
+   hold a hypothesis, and are behind their prefix. */
 static long expect_scores(const beam_t *s) {
-    const long rows = list_rows(s, 1, s->row);
-    for (long r = 0; r < rows; r++) s->bound[s->row[r]] = -INFINITY;
+    const board_t *b = s->board;
+    long rows = 0;
+    for (long n = 0; n < s->lanes * s->width; n++) {
+        const long lane = n / s->width;
+        if (!b->live[lane] || b->sums[n] == -INFINITY || length_of(b, lane) < 1) continue;
+        s->bound[n] = -INFINITY;
+        s->row[rows++] = n;
+    }
     return rows;
 }
 

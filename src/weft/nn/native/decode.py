@@ -22,7 +22,7 @@ FEWEST: Final = 4
 
 def text() -> str:
     """All that is compiled, in one piece."""
-    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "beam.c", "turns.c")
+    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "texts.c", "beam.c", "turns.c")
     return "".join(read_source("weft.nn.native", name) for name in names)
 
 

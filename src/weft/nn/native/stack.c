@@ -150,6 +150,25 @@ static void attend_memory(const stack_t *s, long layer, const long *row, long ro
     }
 }
 
+/* What follows self-attention in a layer, from context (rows, D) to the stream x; the others are room. */
+static void go_on(const stack_t *s, long l, const long *row, long rows, float *x, float *h, float *context, float *wide,
+                  float *shares) {
+    const layer_t *layer = s->layers + l;
+    const long d = s->width;
+    multiply(layer, OUTPUT, context, rows, d, d, h);
+    join(s, layer, 0, x, h, rows);
+    if (s->source) {
+        multiply(layer, QUERY, enter(s, layer, 1, x, h, rows), rows, d, d, wide);
+        attend_memory(s, l, row, rows, wide, context, shares);
+        multiply(layer, CROSS, context, rows, d, d, h);
+        join(s, layer, 1, x, h, rows);
+    }
+    multiply(layer, INNER, enter(s, layer, 2, x, h, rows), rows, d, s->units, wide);
+    activate(wide, rows * s->units, s->gelu);
+    multiply(layer, OUTER, wide, rows, s->units, d, h);
+    join(s, layer, 2, x, h, rows);
+}
+
 static void stack_rows(const pass_t *p, long task) {
     const stack_t *s = p->stack;
     const long first = task * p->at_once, d = s->width, *row = p->row + first;
@@ -165,18 +184,7 @@ static void stack_rows(const pass_t *p, long task) {
         const layer_t *layer = s->layers + l;
         multiply(layer, JOINT, enter(s, layer, 0, x, h, rows), rows, d, 3 * d, wide);
         attend_self(s, l, row, rows, place, wide, context, shares);
-        multiply(layer, OUTPUT, context, rows, d, d, h);
-        join(s, layer, 0, x, h, rows);
-        if (s->source) {
-            multiply(layer, QUERY, enter(s, layer, 1, x, h, rows), rows, d, d, wide);
-            attend_memory(s, l, row, rows, wide, context, shares);
-            multiply(layer, CROSS, context, rows, d, d, h);
-            join(s, layer, 1, x, h, rows);
-        }
-        multiply(layer, INNER, enter(s, layer, 2, x, h, rows), rows, d, s->units, wide);
-        activate(wide, rows * s->units, s->gelu);
-        multiply(layer, OUTER, wide, rows, s->units, d, h);
-        join(s, layer, 2, x, h, rows);
+        go_on(s, l, row, rows, x, h, context, wide, shares);
     }
     if (s->last[0]) normalise(x, 0, s->last[0], s->last[1], x, rows, d, s->epsilon);
     for (long r = 0; r < rows; r++) memcpy(p->out + row[r] * d, x + r * d, sizeof(float) * d);

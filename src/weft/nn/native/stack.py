@@ -1,4 +1,4 @@
-"""stack.c from Python: a whole stack of transformer blocks in one call, for one position or for all of them."""
+"""stack.c and texts.c from Python: a whole stack of transformer blocks in one call, for one position or for all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from weft.nn.attention.masks import length_mask
 from weft.nn.attention.past import Past
 from weft.nn.native import decode, pages
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock
@@ -95,6 +96,25 @@ def prepare(stack: Any, seen: Past, *, each: int, source: tuple[Tensor, Tensor] 
     return _make(
         stack, decode.table(stores), looked_at, mask, seen.origin, seen.length, each=each, room=room, length=length
     )
+
+
+def read(
+    stack: Any,
+    x: Tensor,
+    lengths: Tensor,
+    seen: Past,
+    *,
+    lanes: Tensor,
+    each: int,
+    source: tuple[Tensor, Tensor] | None,
+) -> None:
+    """x (n, T, D), of which lengths (n,) are real, read causally: keys and values are written to the first of the
+    `each` rows of those lanes (n,) of `seen`. In a steady time."""
+    real = length_mask(lengths, x.size(1))
+    rows, places = (lanes * each)[:, None].expand_as(real)[real], torch.arange(x.size(1)).expand_as(real)[real]
+    stream, queries = x[real], torch.empty(rows.numel(), x.size(2))
+    made = prepare(stack, seen, each=each, source=source)
+    decode.call("stack_read", made, stream, queries, rows, places, rows.numel())
 
 
 def recall(maps: Sequence[nn.Linear], memory: Tensor, *, heads: int) -> Tensor:

@@ -1,5 +1,5 @@
 /* Several turns of a beam search with a transformer: read the tokens, go through the stack, take the best, and again.
-   Rows that hold no hypothesis are left out. Follows beam.c. */
+   Rows that hold no hypothesis are left out; prompts have been read (texts.c). Follows beam.c. */
 
 #include <sched.h>
 
@@ -16,7 +16,7 @@ static void settle(const stack_t *s, const beam_t *b, long lane, long *past) {
 
 /* Rows that pass the stack together, and the scores that they need. */
 typedef struct {
-    const long *row; /* those that need some */
+    const long *row;
     long rows, part, passed; /* the next part to be scored; whether the stack is behind them */
     char apart[64]; /* threads look at one group each */
 } group_t;
@@ -46,15 +46,13 @@ static void work_on(void *shared) {
     }
 }
 
-/* The groups of a turn, each with its share of the rows that need scores. */
 static void turn_in_groups(const pass_t *pass, const beam_t *b, long threads, parallel_t parallel) {
-    const long scored = expect_scores(b), count = (pass->rows + pass->at_once - 1) / pass->at_once;
+    const long count = (pass->rows + pass->at_once - 1) / pass->at_once;
     group_t *groups = malloc(sizeof(group_t) * count);
     turn_t t = {pass, b, groups, count, 0};
-    for (long i = 0, r = 0; i < count; i++) {
-        const long after = (i + 1) * pass->at_once, first = r;
-        while (r < scored && (after >= pass->rows || b->row[r] < pass->row[after])) r++;
-        const group_t group = {b->row + first, r - first, 0, 0, {0}};
+    for (long i = 0; i < count; i++) {
+        const long first = i * pass->at_once, rest = pass->rows - first;
+        const group_t group = {pass->row + first, rest < pass->at_once ? rest : pass->at_once, 0, 0, {0}};
         groups[i] = group;
     }
     in_threads(work_on, &t, threads, parallel);
@@ -64,10 +62,10 @@ static void turn_in_groups(const pass_t *pass, const beam_t *b, long threads, pa
 
 enum { ENOUGH = 32 }; /* rows for which a group reads all weights; fewer share them */
 
-static void turn(const stack_t *s, const beam_t *b, const reader_t *reader, float *hidden, long *row, long threads,
+static void turn(const stack_t *s, const beam_t *b, const reader_t *reader, float *hidden, long threads,
                  parallel_t parallel) {
-    const long rows = list_rows(b, 0, row), at_once = (rows + threads - 1) / threads;
-    const pass_t pass = {s, reader, 0, hidden, row, rows, at_once};
+    const long rows = expect_scores(b), at_once = (rows + threads - 1) / threads;
+    const pass_t pass = {s, reader, 0, hidden, b->row, rows, at_once};
     if (at_once >= ENOUGH) {
         turn_in_groups(&pass, b, threads, parallel);
     } else {
@@ -80,12 +78,12 @@ static void turn(const stack_t *s, const beam_t *b, const reader_t *reader, floa
 long beam_turns(const stack_t *s, const beam_t *b, const float *table, const float *places, float scale, float *hidden,
                 long most, long threads, parallel_t parallel) {
     const reader_t reader = {table, places, b->board->tokens, scale};
-    long *row = malloc(sizeof(long) * b->lanes * b->width), *past = malloc(sizeof(long) * b->width * s->room);
+    long *past = malloc(sizeof(long) * b->width * s->room);
     unsigned char *live = malloc(b->lanes);
     long made = 0;
     for (int ended = 0; made < most && !ended; made++) {
         memcpy(live, b->board->live, b->lanes);
-        turn(s, b, &reader, hidden, row, threads, parallel);
+        turn(s, b, &reader, hidden, threads, parallel);
         for (long lane = 0; lane < b->lanes; lane++) {
             if (live[lane]) settle(s, b, lane, past);
             ended |= live[lane] && !b->board->live[lane];
@@ -93,6 +91,5 @@ long beam_turns(const stack_t *s, const beam_t *b, const float *table, const flo
     }
     free(live);
     free(past);
-    free(row);
     return made;
 }

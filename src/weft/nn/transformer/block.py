@@ -72,6 +72,15 @@ class EncoderBlock(nn.Module):
         x, seen = _attend(self, x, seen)
         return self.around_feedforward(x, self.feedforward), seen
 
+    def read(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+        """Texts from their beginning on: x (n, T, width) -> (n, T, width), and they are in the rows (n,) of `seen`."""
+        x = self.remember(x, seen, rows)
+        return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
+
+    def remember(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+        """The same up to what `seen` needs."""
+        return _remember(self, x, seen, rows)
+
 
 class DecoderBlock(nn.Module):
     """Self-attention to the past, attention to a memory of `memory_size` features, feed-forward."""
@@ -146,6 +155,17 @@ class DecoderBlock(nn.Module):
         x = self.around_cross(x, look)
         return self.around_feedforward(x, self.feedforward), seen, used
 
+    def read(self, x: Tensor, seen: Stored, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None) -> Tensor:
+        """Texts from their beginning on, each beside its source: x (n, T, width) -> (n, T, width), and they are in the
+        rows (n,) of `seen`."""
+        x = self.remember(x, seen, rows)
+        x = self.around_cross(x, lambda x: self.cross.look_at_once(x, source, mask=mask))
+        return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
+
+    def remember(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+        """The same up to what `seen` needs."""
+        return _remember(self, x, seen, rows)
+
 
 def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
     """Self-attention of the next position, x (N, width) -> (N, width), and what was seen with it."""
@@ -159,6 +179,11 @@ def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[
         return out
 
     return block.around_attention(x, attend), after
+
+
+def _remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+    found: Tensor = block.around_attention(x, lambda x: block.attention.read_within(x, seen, rows))
+    return found
 
 
 def scale_residuals(block: EncoderBlock | DecoderBlock, share: float) -> None:

@@ -5,7 +5,7 @@ B batch, T positions, S of the memory, N packed positions or hypotheses, D width
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -63,6 +63,18 @@ class EncoderStack(nn.Module):
             x, seen = block.step(x, _of_layer(state, number))
             after.append(seen)
         return self.final(x), _after(state, after)
+
+    def read(self, x: Tensor, lengths: Tensor, seen: Past, *, lanes: Tensor, each: int) -> None:
+        """Lanes (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
+        seen.skip(lanes, lengths, each=each)
+        if native.steps(self, x):
+            native.read(self, x, lengths, seen, lanes=lanes, each=each, source=None)
+            return
+        for texts, longest in _together(lengths, x):
+            here, rows = x[texts, :longest], lanes[texts] * each
+            for number, block in enumerate(self.blocks[:-1]):
+                here = block.read(here, seen.layer(number), rows)
+            self.blocks[-1].remember(here, seen.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
@@ -139,6 +151,21 @@ class DecoderStack(nn.Module):
             after.append(seen)
         return self.final(x), DecoderState(_after(state.seen, after), shared), looked
 
+    def read(self, x: Tensor, lengths: Tensor, state: DecoderState, *, lanes: Tensor, each: int) -> None:
+        """Lanes (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
+        seen, (parts, mask) = state.seen, state.source.value
+        assert isinstance(seen, Past)
+        seen.skip(lanes, lengths, each=each)
+        if native.steps(self, x):
+            native.read(self, x, lengths, seen, lanes=lanes, each=each, source=(parts, mask))
+            return
+        for texts, longest in _together(lengths, x):
+            here, own, rows = x[texts, :longest], lanes[texts], lanes[texts] * each
+            for number, block in enumerate(self.blocks[:-1]):
+                source = KeysValues(parts[own, number, 0], parts[own, number, 1])
+                here = block.read(here, seen.layer(number), rows, source, mask=mask[own])
+            self.blocks[-1].remember(here, seen.layer(len(self.blocks) - 1), rows)
+
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
         self.run = torch.compile(_run)
@@ -160,6 +187,16 @@ def _of_layer(state: Sight, number: int) -> Any:
 
 def _after(state: Sight, seen: list[Any]) -> Any:
     return state.end() if isinstance(state, Past) else tuple(seen)
+
+
+def _together(lengths: Tensor, x: Tensor) -> Iterator[tuple[Tensor | slice, int]]:
+    """Texts of lengths (n,) that are read together, and their longest: on a GPU all of x (n, T, D); on a CPU those of
+    one length, as torch's numbers there change with the shape of the whole."""
+    if x.is_cuda:
+        yield slice(None), x.size(1)
+        return
+    for length in sorted(set(lengths.tolist())):
+        yield (lengths == length).nonzero()[:, 0], length
 
 
 def padding_mask(lengths: Lengths, x: Tensor) -> Tensor | None:
