@@ -111,10 +111,12 @@ class CapturedLanes(Lanes):
 
 
 def open_captured(model: Any, memory: Any, request: Request, sentences: list[int]) -> CapturedLanes:
-    """Lanes in which these sentences have begun, recorded before or now."""
-    shape = shape_of(request, len(sentences))
+    """Lanes in which these sentences, one for each lane, have begun, recorded before or now."""
+    shape, groups = shape_of(request, len(sentences)), request.config.groups
     shape = shape._replace(
-        lanes=power_of_two(shape.lanes), room=power_of_two(shape.room, least=32), prefix=power_of_two(shape.prefix)
+        lanes=groups * power_of_two(shape.lanes // groups),
+        room=power_of_two(shape.room, least=32),
+        prefix=power_of_two(shape.prefix),
     )
     room = power_of_two(request.room, least=32)
     if isinstance(memory, Memory):
@@ -138,9 +140,9 @@ def open_captured(model: Any, memory: Any, request: Request, sentences: list[int
     return found
 
 
-def most_lanes(width: int) -> int:
-    """A power of two, so that a full house has the shape of a recording."""
-    return 1 << max(0, (MOST_ROWS["cuda"] // width).bit_length() - 1)
+def most_seats(rows: int) -> int:
+    """Of so many rows each: a power of two, so that a full house has the shape of a recording."""
+    return 1 << max(0, (MOST_ROWS["cuda"] // rows).bit_length() - 1)
 
 
 def can_capture(model: Any, request: Request) -> bool:

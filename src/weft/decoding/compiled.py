@@ -27,7 +27,7 @@ HELD: Final = (
 
 def serves(rows: Rows, board: Board, request: Request) -> bool:
     """Whether the C is made for it: plain beam search with a network, in single precision, in a steady time."""
-    if request.config.sample or not request.recordable or native.steady() is None:
+    if request.config.sample or not request.single or native.steady() is None:
         return False
     if not isinstance(rows, FixedRows) or not isinstance(rows.model, Writer):
         return False

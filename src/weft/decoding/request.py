@@ -75,13 +75,18 @@ class Request:
 
     @property
     def recordable(self) -> bool:
-        """Whether a step asks nothing of the device and no lane needs its neighbours: only then can it be recorded."""
-        return self.rules is None and self.config.groups == 1
+        """Whether a step asks nothing of the device: only then can it be recorded."""
+        return self.rules is None
+
+    @property
+    def single(self) -> bool:
+        """Whether besides no lane needs its neighbours."""
+        return self.recordable and self.config.groups == 1
 
     @property
     def plain(self) -> bool:
         """Whether it is beam search as the kernels know it."""
-        return self.recordable and self.config.stop == "bound"
+        return self.single and self.config.stop == "bound"
 
     @property
     def requires(self) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
-from weft.decoding.captured import can_capture, most_lanes, open_captured
+from weft.decoding.captured import can_capture, most_seats, open_captured
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.hypothesis import Hypothesis, best_first
@@ -73,44 +74,54 @@ def search(
     return found
 
 
+@dataclass(slots=True)
+class Seat:
+    """A place for one sentence, or for none."""
+
+    sentence: int | None = None
+    left: int = 0
+    """The most turns that the sentence still needs."""
+    joined: int = 0
+    """How many rounds had been made when it sat down."""
+
+
 class Search:
     """One search over all sentences of a request."""
 
     def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
         self.request, self.groups = request, request.config.groups
-        self.steady = Steady()
+        self.steady, self.rounds = Steady(), 0
         longest_first = sorted(range(request.count), key=lambda sentence: -request.turns[sentence])
         most = request.count
         captured = not attention and request.recordable and can_capture(model, request)
         if is_fixed(model):
-            seats = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // (request.width * self.groups)
-            most = most_lanes(request.width) if captured else max(1, seats)
+            rows = request.width * self.groups
+            seats = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // rows
+            most = most_seats(rows) if captured else max(1, seats)
         first, self.waiting = longest_first[:most], longest_first[most:]
         self.lanes: Lanes
         if captured:
-            self.lanes = open_captured(model, memory, request, first)
+            self.lanes = open_captured(model, memory, request, self._sentences(first))
         else:
             with self.steady:
                 self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
-        self.owners: list[int | None] = [*first, *[None] * (self.lanes.count // self.groups - len(first))]
-        """The sentence of each seat."""
-        self.left = [0 if owner is None else request.turns[owner] for owner in self.owners]
-        """The most turns that each seat still needs."""
-        self.rounds, self.joined = 0, [0] * len(self.owners)
-        """How many times turns have been made, and before how many of them each seat was taken."""
+        self.seats = [Seat() for _ in range(self.lanes.count // self.groups)]
+        for seat, sentence in zip(self.seats, first, strict=False):
+            seat.sentence, seat.left = sentence, request.turns[sentence]
 
     def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
         """Each time some steps have been made, at most so many together: the sentences that have ended since."""
         ahead = 0 if together else self.lanes.ahead
         glances: deque[tuple[int, Glance]] = deque()
         try:
-            while any(owner is not None for owner in self.owners):
-                taken = (left for left, owner in zip(self.left, self.owners, strict=True) if owner is not None)
-                near = min((left for left in taken if left > 0), default=0)
+            while any(seat.sentence is not None for seat in self.seats):
+                # Who has no turns left has ended, though nobody may have looked yet.
+                near = min((seat.left for seat in self.seats if seat.sentence is not None and seat.left > 0), default=0)
                 if near:
                     with self.steady:
                         turns = self.lanes.turns(min(near, together or near))
-                    self.left = [left - turns for left in self.left]
+                    for seat in self.seats:
+                        seat.left -= turns
                     self.rounds += 1
                     glances.append((self.rounds, self.lanes.glance()))
                 if not near or len(glances) > ahead:
@@ -123,36 +134,34 @@ class Search:
         """The sentences that had ended after so many rounds; their seats are free."""
         live, each = glance.read(), self.groups
         done = [
-            seat
-            for seat, (owner, joined) in enumerate(zip(self.owners, self.joined, strict=True))
-            if owner is not None and joined < rounds and not any(live[seat * each : (seat + 1) * each])
+            number
+            for number, seat in enumerate(self.seats)
+            if seat.sentence is not None and seat.joined < rounds and not any(live[number * each : (number + 1) * each])
         ]
         if not done:
             return []
         reading, ended = self.lanes.read(self._lanes(done), glance), []
-        for seat, hypotheses in zip(done, self._gather(reading), strict=True):
-            sentence, self.owners[seat] = self.owners[seat], None
+        for number, hypotheses in zip(done, self._gather(reading), strict=True):
+            sentence, self.seats[number].sentence = self.seats[number].sentence, None
             assert sentence is not None
             ended.append((sentence, self._rank(sentence, hypotheses)))
         return ended
 
     def fill(self) -> None:
         """Give free seats to those who wait, or up."""
-        free = [seat for seat, owner in enumerate(self.owners) if owner is None]
-        if not free or (self.lanes.joins and FREE * len(free) < len(self.owners)):
+        free = [number for number, seat in enumerate(self.seats) if seat.sentence is None]
+        if not free or (self.lanes.joins and FREE * len(free) < len(self.seats)):
             return
         if self.waiting:
-            seats = free[: len(self.waiting)]
-            taken, self.waiting = self.waiting[: len(seats)], self.waiting[len(seats) :]
-            for seat, sentence in zip(seats, taken, strict=True):
-                self.owners[seat], self.left[seat] = sentence, self.request.turns[sentence]
-                self.joined[seat] = self.rounds
+            free = free[: len(self.waiting)]
+            taken, self.waiting = self.waiting[: len(free)], self.waiting[len(free) :]
+            for number, sentence in zip(free, taken, strict=True):
+                self.seats[number] = Seat(sentence, self.request.turns[sentence], self.rounds)
             with self.steady:
-                self.lanes.admit(send(self._lanes(seats), self.request.device), self.request, self._sentences(taken))
+                self.lanes.admit(send(self._lanes(free), self.request.device), self.request, self._sentences(taken))
         elif self.lanes.shrinks:
-            kept = [seat for seat, owner in enumerate(self.owners) if owner is not None]
-            self.owners, self.left = [self.owners[seat] for seat in kept], [self.left[seat] for seat in kept]
-            self.joined = [self.joined[seat] for seat in kept]
+            kept = [number for number, seat in enumerate(self.seats) if seat.sentence is not None]
+            self.seats = [self.seats[number] for number in kept]
             if kept:
                 self.lanes.keep(send(self._lanes(kept), self.request.device))
 
