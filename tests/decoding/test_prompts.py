@@ -22,7 +22,7 @@ from weft.models import (
     TranslatorConfig,
     build_language_model,
 )
-from weft.models.stepper import reads_prompts
+from weft.models.stepper import Writer, reads_prompts
 from weft.nn.native import decode
 from weft.nn.transformer import stack
 from weft.text import PAD
@@ -330,3 +330,13 @@ def test_a_stream_tells_the_same_pieces(name: str, kind: str, row: int, turns: l
     assert pieces == list(stream(Unhurried(model), None, config, **asked))
     ((best,),) = search(model, None, 1, config, prefixes=[PROMPTS[row]], limits=[LIMITS[row]], keys=[row])
     assert tuple(token for piece in pieces for token in piece) == best.tokens
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "finished"])
+def test_a_transformer_that_may_not_read_follows_step_by_step(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, chosen = writer("wide"), list(range(len(PROMPTS)))
+    expected = find(model, kind, chosen)
+    monkeypatch.setattr(Writer, "reads", False)
+    assert [[one.tokens for one in own] for own in find(model, kind, chosen)] == [
+        [one.tokens for one in own] for own in expected
+    ]

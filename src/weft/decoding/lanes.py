@@ -64,7 +64,7 @@ class Lanes:
         assert isinstance(self.rows, FixedRows)
         assert isinstance(self.rows.model, Writer)
         if self.compiled is None:
-            reader = compiled.reader_of(self.rows, self.board)
+            reader = None if self.rules.follows else compiled.reader_of(self.rows, self.board)
             self.compiled = CompiledBeam(self.board, self.rules, self.rows.model.output, reader)
         if self.compiled.reader is not None:
             return self.compiled.turns(most)

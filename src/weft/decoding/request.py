@@ -31,6 +31,8 @@ class Request:
     """What the model reads of each sentence before its first step; known here, to ask the device would be to wait."""
     turns: list[int]
     """The most steps of each sentence, those of its prefix among them; known here likewise."""
+    follows: bool
+    """Whether some sentence has a prefix."""
     never: tuple[int, ...]
     """The forbidden ones likewise."""
     uniforms: Tensor | None
@@ -152,6 +154,7 @@ def prepare(
         forbidden=send(list(forbid), device),
         prompts=[tokens[:-1] for tokens in read],
         turns=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
+        follows=any(prefixes),
         never=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
         rules=rules,
