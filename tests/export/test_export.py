@@ -95,6 +95,16 @@ def test_the_card_of_a_language_model_works(language_model, tmp_path):
         assert "the cat" in usage(tmp_path / to, "the cat")
 
 
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+def test_the_card_of_a_language_model_counts_what_comes_after_the_beginning(language_model, tmp_path, to):
+    run = language_model(text={"kind": "word"}, decode={"beam": 1, "max_length": 5})
+    export_run(run, to=to, out=tmp_path / "out")
+    beginning = "the cat sat on the mat and the dog"
+    (expected,) = run.predict([beginning])
+    assert len(expected.candidates[0].log_probabilities) == 5
+    assert usage(tmp_path / "out", beginning) == (repr([expected.text]) if to == "huggingface" else expected.text)
+
+
 @pytest.mark.parametrize("kind", ["char", "word", "bpe", "unigram"])
 def test_tokens_and_texts_are_ours(translator, tmp_path, kind):
     run = translator(norm="post", layers=1, text={"kind": kind, "size": 400})
