@@ -175,6 +175,26 @@ def test_sizes_are_checked_before_memory_is_taken(files, tmp_path):
         weft.load(run.folder)
 
 
+LOADS = """
+import sys, weft
+for folder in sys.argv[1:]:
+    weft.load(folder, device="cpu").predict(["one two"])
+print("torch._dynamo" in sys.modules)
+"""
+
+
+def test_loading_and_answering_need_no_compiler_of_torch(files, tmp_path):
+    """To import it takes longer than all else that happens before the first answer."""
+    transformer = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1}
+    models = [(task, MODELS[task]) for task in MODELS] + [("lm", transformer)]
+    folders = [str(tmp_path / str(number)) for number in range(len(models))]
+    for folder, (task, model) in zip(folders, models, strict=True):
+        config = {"task": task, "data": {"train": files[task]}, "model": model, "train": {"steps": 1}}
+        weft.train(config, out=folder, quiet=True)
+    code = [sys.executable, "-c", LOADS, *folders]
+    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def test_early_stopping_keeps_the_best(files, tmp_path):
     run = train(
         "classify", files, tmp_path / "run", **{"train.steps": 200, "train.evaluate_every": 1, "train.patience": 3}
