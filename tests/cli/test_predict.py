@@ -180,6 +180,7 @@ def test_what_cannot_be_is_told_in_a_line(weft, run, options, message):
     outcome = weft("predict", str(run.folder), "in.txt", *(word if given == "WORD" else given for given in options))
     assert outcome.code == 2
     assert message in " ".join(outcome.err.split())
+    assert outcome.out == "", "nothing is begun that cannot be"
 
 
 def test_a_classifier_writes_nothing(labelled, tmp_path):
