@@ -140,6 +140,10 @@ def test_asking_for_a_beam_ends_sampling_and_asking_for_chance_starts_it(files, 
     assert not language.decode({"sample": False}).sample
     with pytest.raises(ConfigError, match="only act on sampling"):
         translator.decode({"sample": False, "temperature": 0.7})
+    for both in ({"beam": 3, "temperature": 0.7}, {"beam": 3, "sample": True}):
+        with pytest.raises(ConfigError, match=r"decode\.beam = 3: only acts on search, not on sampling"):
+            translator.decode(both)
+    assert language.decode({"beam": 1, "top_k": 5}).sample
 
 
 def test_bad_lines_in_evaluation_are_counted_on_request(files, tmp_path):

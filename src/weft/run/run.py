@@ -95,6 +95,9 @@ class Run:
         """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it."""
         tree = self.config.tree()
         sample = options.get("sample", True if CHANCE & options.keys() else False if WIDTH & options.keys() else None)
+        if sample and options.get("beam", 1) != 1:
+            where, cure = f"decode.beam = {options['beam']}", "leave it out, or what asks for chance"
+            raise ConfigError("only acts on search, not on sampling", where=where, cure=cure)
         dropped = set() if sample is None else WIDTH if sample else CHANCE
         dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
         kept = {name: value for name, value in tree["decode"].items() if name not in dropped}
