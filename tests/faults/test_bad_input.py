@@ -154,6 +154,34 @@ def test_a_missing_file_is_noticed(weft, run):
     assert "lacks model.safetensors" in one_line(weft("predict", "run"))
 
 
+@pytest.mark.parametrize("option", ["--forbid", "--require"])
+def test_an_option_that_is_no_text(weft, run, option):
+    Path("in.txt").write_text("the cat\n", encoding="utf-8")
+    message = one_line(weft("predict", "run", "in.txt", "--beam", "2", option, "caf\udce9"))
+    assert "a text has bytes that are no UTF-8" in message
+
+
+def printed(run, out, **variables):
+    """The answers of a run in a process of their own, with another standard output."""
+    Path("in.txt").write_text("the cat é\n", encoding="utf-8")
+    command = [sys.executable, "-m", "weft", "predict", str(run), "in.txt", "--max-length", "1"]
+    environment = os.environ | variables
+    return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, env=environment, timeout=120)
+
+
+def test_what_is_written_is_utf8_wherever_it_runs(run):
+    outcome = printed(run, subprocess.PIPE, PYTHONIOENCODING="ascii")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.decode("utf-8").startswith("the cat é")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_a_full_disk_under_the_output_is_told_in_a_line(run):
+    with Path("/dev/full").open("w") as full:
+        outcome = printed(run, full)
+    assert (outcome.returncode, outcome.stderr.decode()) == (1, "error standard output: No space left on device\n")
+
+
 INTERRUPTED_SAVE = """
 import os, sys
 from pathlib import Path
