@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import weft as package
+from weft.errors import DataError
+
 SMALL = ["train.steps=2", "model.hidden=8", "model.embedding=8"]
 SMALL_PAIR = [
     "train.steps=2",
@@ -152,6 +155,19 @@ def test_a_damaged_file_is_noticed(weft, run, name):
 def test_a_missing_file_is_noticed(weft, run):
     (run / "model.safetensors").unlink()
     assert "lacks model.safetensors" in one_line(weft("predict", "run"))
+
+
+def test_a_text_longer_than_the_model_can_read_is_named(weft, texts):
+    learned = ["kind=transformer", "width=8", "heads=2", "layers=1", "positions=learned", "max_positions=12"]
+    settings = [f"model.{setting}" for setting in learned] + ["text.kind=word", "train.steps=2"]
+    assert weft("train", "lm", texts, *settings, "--out", "run", "-q").code == 0
+    long = "the cat " * 8
+    Path("in.txt").write_text(f"the cat\n\n{long}\nthe dog\n", encoding="utf-8")
+    for verb in (["predict"], ["predict", "--stream"], ["score", "--json"]):
+        assert "in.txt:3: a " in one_line(weft(verb[0], "run", "in.txt", *verb[1:]))
+    run = package.load("run")
+    with pytest.raises(DataError, match=r'^"the cat the cat the cat the cat the cat…": a beginning of 16 tokens'):
+        run.predict(["the dog", long])
 
 
 @pytest.mark.parametrize("option", ["--forbid", "--require"])
