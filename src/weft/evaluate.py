@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from textwrap import shorten
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
 from weft.data import Batches, Examples
 from weft.decoding import DecodeConfig
+from weft.errors import DataError
 from weft.tasks import Batch, Prediction, Task, Tree
 from weft.tasks.generation import Comparing, Generating, Scored, Scoring, generate
 from weft.tasks.lm import LanguageScores
@@ -27,6 +31,9 @@ successor."""
 STREAMS, SHORTEST = 8, 4096
 """Parts in which a running text is read side by side, and the fewest tokens of a part: each begins from nothing."""
 
+NAMED = 40
+"""Characters by which a text is told that comes from no file."""
+
 
 class Evaluation(NamedTuple):
     """The numbers, and what explains them."""
@@ -42,11 +49,13 @@ def evaluate(task: Task, model: nn.Module, examples: Examples, *, decode: Decode
         if examples.running:
             assert isinstance(scores, LanguageScores)
             return _read_on(task, model, examples, scores)
-        for _, batch, records in _batches(task, model, examples):
-            task.measure(model, batch, scores, records=records)
+        for rows, batch, records in _batches(task, model, examples):
+            with _placed(examples, rows):
+                task.measure(model, batch, scores, records=records)
         if isinstance(task, Comparing):
-            for _, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
-                task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
+            for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
+                with _placed(examples, rows):
+                    task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
     return Evaluation(scores.metrics(), scores.details())
 
 
@@ -77,13 +86,16 @@ def predict(
     answers: dict[int, Prediction] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
-            found: Sequence[Prediction]
-            if wordings is None and not attention:
-                found = task.predict(model, batch, records=records, decode=decode)
-            else:
-                assert isinstance(task, Generating)
-                own = wordings and [wordings[row] for row in rows]
-                found = generate(task, model, batch, records=records, decode=decode, wordings=own, attention=attention)
+            with _placed(examples, rows):
+                found: Sequence[Prediction]
+                if wordings is None and not attention:
+                    found = task.predict(model, batch, records=records, decode=decode)
+                else:
+                    assert isinstance(task, Generating)
+                    own = wordings and [wordings[row] for row in rows]
+                    found = generate(
+                        task, model, batch, records=records, decode=decode, wordings=own, attention=attention
+                    )
             answers.update(zip(rows, found, strict=True))
     return [answers[row] for row in range(len(examples))]
 
@@ -93,9 +105,10 @@ def stream(
 ) -> Iterator[str]:
     """The answer for the only example, in pieces as they come."""
     assert isinstance(task, Generating)
-    for _, batch, records in _batches(task, model, examples):
+    for rows, batch, records in _batches(task, model, examples):
         wording = wordings[0] if wordings else None
-        yield from stream_text(task, model, batch, records=records, decode=decode, wording=wording)
+        with _placed(examples, rows):
+            yield from stream_text(task, model, batch, records=records, decode=decode, wording=wording)
 
 
 def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
@@ -104,7 +117,8 @@ def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
     answers: dict[int, Scored] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples):
-            answers.update(zip(rows, task.score(model, batch, records=records), strict=True))
+            with _placed(examples, rows):
+                answers.update(zip(rows, task.score(model, batch, records=records), strict=True))
     return [answers[row] for row in range(len(examples))]
 
 
@@ -121,3 +135,17 @@ def _batches(
     model.eval()
     for rows in Batches(examples.lengths, batch_tokens=tokens).in_order():
         yield rows.tolist(), task.collate(examples, rows).to(device), examples.pick(rows)
+
+
+@contextmanager
+def _placed(examples: Examples, rows: Sequence[int]) -> Iterator[None]:
+    """What a model cannot read is told with its place, or its first words: it is the longest of the rows."""
+    try:
+        yield
+    except DataError as error:
+        longest = max(rows, key=lambda row: int(np.max(examples.lengths[row])))
+        records = examples.pick([longest])
+        if error.where or not records:
+            raise
+        where = records[0].place or f'"{shorten(records[0].key, NAMED, placeholder="…")}"'
+        raise DataError(error.what, where=where, cure=error.cure) from None

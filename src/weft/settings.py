@@ -15,7 +15,9 @@ from weft.errors import ConfigError, did_you_mean
 class Settings(BaseModel):
     """A table of the configuration. It stands beside the part it configures and never changes after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 @dataclass(frozen=True)

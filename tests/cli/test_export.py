@@ -51,7 +51,7 @@ def test_what_was_compared_as_json(weft, run):
     outcome = weft("export", run, "--to", "ctranslate2", "--out", "fast", "--json")
     assert outcome.code == 0, outcome.err
     found = json.loads(outcome.out)
-    assert found["folder"] == "fast"
+    assert (found["folder"], found["left_out"]) == ("fast", [])
     assert found["exact"]["difference"] < 1e-4
     assert (found["exact"]["greedy"], found["exact"]["beam"]) == (1.0, 1.0)
 

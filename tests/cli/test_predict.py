@@ -152,6 +152,7 @@ def test_on_the_command_line(weft, run):
     options = ["--groups", "2", "--beam", "4", "--diversity", "1.5", "--stop", "finished", "--n-best", "2"]
     record = json.loads(weft("predict", folder, "in.txt", "--json", *options).out.splitlines()[0])
     assert len(record["path"]) == len(record["log_probabilities"])
+    assert record["missing"] == [], "the names do not depend on the answer"
     assert len(record["others"]) <= 1
     drawn = weft("predict", folder, "in.txt", "--min-p", "0.1", "--temperature", "2").out.split("\n")
     assert drawn[0] == drawn[2], "chance depends on what is asked"
@@ -180,6 +181,7 @@ def test_what_cannot_be_is_told_in_a_line(weft, run, options, message):
     outcome = weft("predict", str(run.folder), "in.txt", *(word if given == "WORD" else given for given in options))
     assert outcome.code == 2
     assert message in " ".join(outcome.err.split())
+    assert outcome.out == "", "nothing is begun that cannot be"
 
 
 def test_a_classifier_writes_nothing(labelled, tmp_path):

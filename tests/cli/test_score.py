@@ -105,6 +105,16 @@ def test_a_table_for_each_line_and_a_summary(weft, texts, tmp_path):
     assert outcome.out.splitlines()[-1].startswith("texts 2, tokens 7, log probability -")
 
 
+def test_a_text_stands_as_it_is(weft, texts, tmp_path):
+    config = {"task": "lm", "data": {"train": texts}, "model": SMALL, "text": {"kind": "char"}, "train": {"steps": 3}}
+    package.train(config, out=tmp_path / "run", quiet=True)
+    text = "[bold]a\\" + " and a line that is longer than its table is wide" * 3
+    Path("one.txt").write_text(f"{text}\n", encoding="utf-8")
+    lines = weft("score", "run", "one.txt").out.splitlines()
+    assert lines[0] == text
+    assert [line.split()[0] for line in lines if "%" in line][5:8] == ["]", "a", "\\"]
+
+
 def test_what_cannot_be_scored_is_one_line(weft, texts, labelled, tmp_path):
     run = train("lm", "rnn", texts, tmp_path / "run")
     with pytest.raises(DataError, match="give the text alone"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ from weft.decoding import DecodeConfig
         ({"sample": True, "groups": 2}, "stop and groups only act on beam search; set sample = false"),
         ({"sample": True, "stop": "finished"}, "only act on beam search"),
         ({"length_penalty": -1.0}, "greater than or equal to 0"),
+        ({"length_penalty": math.inf}, "finite number"),
+        ({"sample": True, "temperature": math.inf}, "finite number"),
         ({"beams": 4}, "Extra inputs are not permitted"),
     ],
     ids=str,

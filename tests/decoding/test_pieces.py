@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weft.errors import ConfigError
 from weft.tasks.streaming import Pieces
 from weft.tasks.wording import Wording, read_wordings
-from weft.text import SOS, TextConfig, Tokenizer
+from weft.text import SOS, UNK, TextConfig, Tokenizer
 
 TEXTS = ["the cat (a cat) sleeps, the dog runs!", "Das Mädchen läuft – nach Hause.", "cats concatenate"] * 3
 KINDS = ["char", "word", "bpe", "unigram"]
@@ -74,6 +74,7 @@ def test_a_forbidden_word_is_so_in_both_its_forms() -> None:
     assert Wording(forbid=("cat",)).constraint(own).forbid == (tuple(own.encode("cat")), tuple(own.encode(" cat")))
     words = tokenizer("word")
     assert Wording(forbid=("the cat", "zebra")).constraint(words).forbid == (tuple(words.encode("the cat")),)
+    assert Wording(forbid=("<unk>",)).constraint(words).forbid == ((UNK,),), "what stands for zebras can be named"
 
 
 def test_words_for_all_texts_or_for_each() -> None:

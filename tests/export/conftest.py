@@ -54,9 +54,10 @@ def translator(pairs: str, tmp_path: Path) -> Build:
 
 @pytest.fixture
 def language_model(texts: str, tmp_path: Path) -> Build:
-    """language_model(**settings of the model) -> a run."""
+    """language_model(text=…, decode=…, **settings of the model) -> a run."""
 
-    def make(**model: Any) -> Run:
-        return build("lm", texts, tmp_path, model=SIDE | model, decode={"max_length": 12})
+    def make(*, text: Tree | None = None, decode: Tree | None = None, **model: Any) -> Run:
+        search = decode or {"max_length": 12}
+        return build("lm", texts, tmp_path, model=SIDE | model, text=text or {}, decode=search)
 
     return make

@@ -95,6 +95,16 @@ def test_the_card_of_a_language_model_works(language_model, tmp_path):
         assert "the cat" in usage(tmp_path / to, "the cat")
 
 
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+def test_the_card_of_a_language_model_counts_what_comes_after_the_beginning(language_model, tmp_path, to):
+    run = language_model(text={"kind": "word"}, decode={"beam": 1, "max_length": 5})
+    export_run(run, to=to, out=tmp_path / "out")
+    beginning = "the cat sat on the mat and the dog"
+    (expected,) = run.predict([beginning])
+    assert len(expected.candidates[0].log_probabilities) == 5
+    assert usage(tmp_path / "out", beginning) == (repr([expected.text]) if to == "huggingface" else expected.text)
+
+
 @pytest.mark.parametrize("kind", ["char", "word", "bpe", "unigram"])
 def test_tokens_and_texts_are_ours(translator, tmp_path, kind):
     run = translator(norm="post", layers=1, text={"kind": kind, "size": 400})
@@ -118,6 +128,18 @@ def test_a_run_decodes_there_as_it_is_set_to(translator, tmp_path):
     assert {name: found[name] for name in asked} == asked
     settings = json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))
     assert settings["max_position_embeddings"] == 91, "sinusoids go as far as the run may write"
+
+
+def test_what_is_drawn_from_goes_along_and_what_is_lost_is_told(language_model, tmp_path):
+    drawn = {"sample": True, "temperature": 0.7, "top_k": 9, "top_p": 0.9, "min_p": 0.1, "n_best": 2}
+    run = language_model(decode=drawn)
+    assert export_run(run, to="huggingface", out=tmp_path / "hf").left_out == ("n_best = 2",)
+    found = json.loads((tmp_path / "hf" / "generation_config.json").read_text(encoding="utf-8"))
+    asked = {"do_sample": True, "temperature": 0.7, "top_k": 9, "top_p": 0.9, "min_p": 0.1}
+    assert {name: found[name] for name in asked} == asked
+    assert export_run(run, to="ctranslate2", out=tmp_path / "ct2").left_out == ("min_p = 0.1", "n_best = 2")
+    diverse = language_model(decode={"beam": 4, "groups": 2})
+    assert export_run(diverse, to="huggingface", out=tmp_path / "diverse").left_out == ("groups = 2",)
 
 
 def test_learned_positions_bound_what_is_written(translator, tmp_path):

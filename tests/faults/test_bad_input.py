@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import weft as package
+from weft.errors import DataError
+
 SMALL = ["train.steps=2", "model.hidden=8", "model.embedding=8"]
 SMALL_PAIR = [
     "train.steps=2",
@@ -152,6 +155,47 @@ def test_a_damaged_file_is_noticed(weft, run, name):
 def test_a_missing_file_is_noticed(weft, run):
     (run / "model.safetensors").unlink()
     assert "lacks model.safetensors" in one_line(weft("predict", "run"))
+
+
+def test_a_text_longer_than_the_model_can_read_is_named(weft, texts):
+    learned = ["kind=transformer", "width=8", "heads=2", "layers=1", "positions=learned", "max_positions=12"]
+    settings = [f"model.{setting}" for setting in learned] + ["text.kind=word", "train.steps=2"]
+    assert weft("train", "lm", texts, *settings, "--out", "run", "-q").code == 0
+    long = "the cat " * 8
+    Path("in.txt").write_text(f"the cat\n\n{long}\nthe dog\n", encoding="utf-8")
+    for verb in (["predict"], ["predict", "--stream"], ["score", "--json"]):
+        assert "in.txt:3: a " in one_line(weft(verb[0], "run", "in.txt", *verb[1:]))
+    run = package.load("run")
+    with pytest.raises(DataError, match=r'^"the cat the cat the cat the cat the cat…": a beginning of 16 tokens'):
+        run.predict(["the dog", long])
+
+
+@pytest.mark.parametrize("option", ["--forbid", "--require"])
+def test_an_option_that_is_no_text(weft, run, option):
+    Path("in.txt").write_text("the cat\n", encoding="utf-8")
+    message = one_line(weft("predict", "run", "in.txt", "--beam", "2", option, "caf\udce9"))
+    assert "a text has bytes that are no UTF-8" in message
+
+
+def printed(run, out, **variables):
+    """The answers of a run in a process of their own, with another standard output."""
+    Path("in.txt").write_text("the cat é\n", encoding="utf-8")
+    command = [sys.executable, "-m", "weft", "predict", str(run), "in.txt", "--max-length", "1"]
+    environment = os.environ | variables
+    return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, env=environment, timeout=120)
+
+
+def test_what_is_written_is_utf8_wherever_it_runs(run):
+    outcome = printed(run, subprocess.PIPE, PYTHONIOENCODING="ascii")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.decode("utf-8").startswith("the cat é")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_a_full_disk_under_the_output_is_told_in_a_line(run):
+    with Path("/dev/full").open("w") as full:
+        outcome = printed(run, full)
+    assert (outcome.returncode, outcome.stderr.decode()) == (1, "error standard output: No space left on device\n")
 
 
 INTERRUPTED_SAVE = """

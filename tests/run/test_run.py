@@ -140,6 +140,10 @@ def test_asking_for_a_beam_ends_sampling_and_asking_for_chance_starts_it(files, 
     assert not language.decode({"sample": False}).sample
     with pytest.raises(ConfigError, match="only act on sampling"):
         translator.decode({"sample": False, "temperature": 0.7})
+    for both in ({"beam": 3, "temperature": 0.7}, {"beam": 3, "sample": True}):
+        with pytest.raises(ConfigError, match=r"decode\.beam = 3: only acts on search, not on sampling"):
+            translator.decode(both)
+    assert language.decode({"beam": 1, "top_k": 5}).sample
 
 
 def test_bad_lines_in_evaluation_are_counted_on_request(files, tmp_path):
@@ -173,6 +177,26 @@ def test_sizes_are_checked_before_memory_is_taken(files, tmp_path):
     write_manifest(run.folder, ["config.json", "model.safetensors", "tokenizer.json"])
     with pytest.raises(RunError, match="mixes files of two runs"):
         weft.load(run.folder)
+
+
+LOADS = """
+import sys, weft
+for folder in sys.argv[1:]:
+    weft.load(folder, device="cpu").predict(["one two"])
+print("torch._dynamo" in sys.modules)
+"""
+
+
+def test_loading_and_answering_need_no_compiler_of_torch(files, tmp_path):
+    """To import it takes longer than all else that happens before the first answer."""
+    transformer = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1}
+    models = [(task, MODELS[task]) for task in MODELS] + [("lm", transformer)]
+    folders = [str(tmp_path / str(number)) for number in range(len(models))]
+    for folder, (task, model) in zip(folders, models, strict=True):
+        config = {"task": task, "data": {"train": files[task]}, "model": model, "train": {"steps": 1}}
+        weft.train(config, out=folder, quiet=True)
+    code = [sys.executable, "-c", LOADS, *folders]
+    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_early_stopping_keeps_the_best(files, tmp_path):

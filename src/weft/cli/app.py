@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -48,6 +50,9 @@ Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
        [bold]tag[/] tagged words           [bold]lm[/] plain text
 Every command explains itself with --help.
 """
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a system says where it has no room for more."""
 
 app = typer.Typer(
     name="weft",
@@ -94,6 +99,9 @@ def guide(
 
 def main() -> None:
     """Run the command line and leave with its exit code: 2 for a person's mistake, 1 for a fault, 130 for Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What is read is UTF-8 wherever we run, and so is what is written.
+        sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
@@ -110,9 +118,16 @@ def main() -> None:
         # The reader of our output left, as `head` does; the interpreter must not complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        code = _full(error) if error.errno in FULL else _fault(error, debug=debug)
     except Exception as error:
         code = _fault(error, debug=debug)
     sys.exit(code)
+
+
+def _full(error: OSError) -> int:
+    errors.print(f"[bold red]error[/] {_escape(error.filename or 'standard output')}: {error.strerror}", soft_wrap=True)
+    return 1
 
 
 def _fault(error: Exception, *, debug: bool) -> int:

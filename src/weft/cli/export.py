@@ -31,8 +31,11 @@ def export(
     found = export_run(run, to=to, out=out, quantization=quantization)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
     if json:
-        print_json({"folder": str(found.folder)} | {name: one._asdict() for name, one in compared.items()})
+        told = {"folder": str(found.folder), "left_out": list(found.left_out)}
+        print_json(told | {name: one._asdict() for name, one in compared.items()})
         return
     note(f"written: [bold]{found.folder}[/]")
     for name, one in compared.items():
         note(f"compared with the run{'' if name == 'exact' else f', in {name}'}: {one.describe()}")
+    if found.left_out:
+        note(f"left out, for want of a counterpart: {', '.join(found.left_out)}")

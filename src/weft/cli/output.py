@@ -9,6 +9,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 errors = Console(stderr=True, highlight=False)
 screen = Console(highlight=False)
@@ -26,8 +27,11 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """The first column is a name, the others are numbers. Never wider or narrower than its content, also in a pipe."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str | None = None) -> None:
+    """The first column is a name, the others are numbers. Never wider or narrower than its content, also in a pipe.
+
+    A name may be a `Text`, which is shown as it stands.
+    """
     table = Table(box=box.SIMPLE, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,14 +83,18 @@ def predict(
     model = load(run, device=device, cells=read_imports(imports))
     model.decode(options)  # a wrong option is told before anything is read
     typed = file == "-" and sys.stdin.isatty()
+    lines = (
+        replace(model.task.record(line), place=f"{file}:{number}") if line.strip() else None
+        for number, line in enumerate(read_inputs(file), start=1)
+    )
     together = CHUNKS.get(next(model.model.parameters()).device.type, CHUNKS["cpu"])
-    for lines in chunks(read_inputs(file), 1 if typed or stream else together):
+    for records in chunks(lines, 1 if typed or stream else together):
         if stream:
-            _print_pieces(model.stream(lines[0], **wanted, **options) if lines[0].strip() else iter(()))
+            _print_pieces(model.stream(records[0], **wanted, **options) if records[0] else iter(()))
         else:
-            asked = [line for line in lines if line.strip()]
+            asked = [record for record in records if record]
             answers = iter(model.predict(asked, attention=attention, **wanted, **options))
-            _print_answers((next(answers) if line.strip() else None for line in lines), json=json)
+            _print_answers((next(answers) if record else None for record in records), json=json)
         sys.stdout.flush()
 
 

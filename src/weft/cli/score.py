@@ -77,17 +77,19 @@ def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterato
 
 
 def show(found: Scored) -> None:
-    """A line for each token."""
+    """The text, and a line for each token."""
     import math
 
-    from rich.markup import escape
+    from rich.text import Text
 
-    from weft.cli.output import print_table
+    from weft.cli.output import print_table, screen
 
     columns = zip(found.pieces, found.log_probabilities, found.ranks, strict=True)
-    rows = [[escape(token), f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}"] for token, log, rank in columns]
-    title = escape(found.text if found.source is None else f"{found.source} → {found.text}")
-    print_table(["token", "probability", "log-probability", "rank"], rows, title=title)
+    rows: list[tuple[str | Text, ...]] = [
+        (Text(token), f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns
+    ]
+    screen.print(found.text if found.source is None else f"{found.source} → {found.text}", markup=False, soft_wrap=True)
+    print_table(["token", "probability", "log-probability", "rank"], rows)
 
 
 def summarise(tally: LossTally, texts: int) -> dict[str, float]:

@@ -9,14 +9,13 @@ import torch
 
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
-from weft.decoding.request import prepare
+from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER, Search
 from weft.decoding.trail import read_lanes
 from weft.errors import ConfigError
 from weft.models.stepper import FixedStepper, Stepper, reads_prompts
 
 
-@torch.inference_mode()
 def stream(
     model: Stepper | FixedStepper,
     memory: Any,
@@ -31,7 +30,7 @@ def stream(
     """New tokens of the best text after each step that decides some; all in all, those that `search` finds.
 
     Greedy search and sampling decide one token a step. A beam has decided what all its hypotheses that go on have in
-    common with each other and with the best that has ended.
+    common with each other and with the best that has ended. What cannot be asked for is told before the first step.
     """
     if config.sample and config.n_best > 1:
         raise ConfigError(f"n_best = {config.n_best} texts cannot be told at once", where="stream", cure="n_best = 1")
@@ -48,6 +47,12 @@ def stream(
         constraints=constraints,
         reads=reads_prompts(model),
     )
+    return _follow(model, memory, request)
+
+
+@torch.inference_mode()
+def _follow(model: Stepper | FixedStepper, memory: Any, request: Request) -> Iterator[tuple[int, ...]]:
+    """What each step of the search decides."""
     search, told = Search(model, memory, request, attention=False), 0
     for ended in search.run(together=1):
         if ended:

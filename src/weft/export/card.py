@@ -55,10 +55,13 @@ def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
     if _apart(run):
         lines, target = [*lines, f'target = Tokenizer.from_file(f"{{folder}}/{TARGET}/tokenizer.json")'], "target"
     kind, call = ("Generator", "generate_batch") if writes else ("Translator", "translate_batch")
-    lines += [f"model = ctranslate2.{kind}(folder)", f"answers = model.{call}("]
-    lines += [f'    [tokenizer.encode(text).tokens for text in ["{INPUT}"]],', *options, ")", "for answer in answers:"]
-    found = "answer.sequences[0]" if writes else "answer.hypotheses[0]"
-    return [*lines, f"    print({target}.decode([{target}.token_to_id(token) for token in {found}]))"]
+    lines += [f"model = ctranslate2.{kind}(folder)", f'texts = [tokenizer.encode(text) for text in ["{INPUT}"]]']
+    lines += [f"answers = model.{call}(", "    [text.tokens for text in texts],", *options, ")"]
+    lines += ["for text, answer in zip(texts, answers):" if writes else "for answer in answers:"]
+    if writes:
+        # The beginning is put back by its tokens: a piece by itself may lose the blank before it.
+        return [*lines, "    print(tokenizer.decode(text.ids + answer.sequences_ids[0]))"]
+    return [*lines, f"    print({target}.decode([{target}.token_to_id(token) for token in answer.hypotheses[0]]))"]
 
 
 def _search_options(run: Run, weights: Weights) -> dict[str, object]:
@@ -66,6 +69,9 @@ def _search_options(run: Run, weights: Weights) -> dict[str, object]:
     decode, kind = run.config.decode, "length" if run.config.task == "lm" else "decoding_length"
     options: dict[str, object] = {f"max_{kind}": weights.longest(decode.max_length), f"min_{kind}": decode.min_length}
     options["suppress_sequences"] = [[SPECIALS[index]] for index in sorted(NEVER)]
+    if run.config.task == "lm":
+        # The beginning would count as written, and among others the rest of a longer one.
+        options |= {"include_prompt_in_result": False, "max_batch_size": 1}
     if decode.sample:
         chance = {"sampling_temperature": decode.temperature, "sampling_topp": decode.top_p}
         return options | {"beam_size": 1, "sampling_topk": decode.top_k} | chance

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from weft.decoding import DecodeConfig
 from weft.disk import sync
 from weft.errors import ConfigError, did_you_mean
 from weft.export.agreement import Agreement, compare, differs
@@ -32,13 +33,18 @@ AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
 }
 """The ids that a model reads, from those of the text."""
 
+LACKING: Final = {"huggingface": ("groups", "n_best"), "ctranslate2": ("groups", "min_p", "n_best")}
+"""Settings of `[decode]` that a folder cannot hold: the software has none of the kind, or asks who calls it."""
+
 
 class Exported(NamedTuple):
-    """Where it is, and what was compared; of a quantized model also how near it still is."""
+    """Where it is, and what was compared; of a quantized model also how near it still is. left_out are settings of the
+    search that have no counterpart there, as `name = value`."""
 
     folder: Path
     agreement: Agreement
     quantized: Agreement | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None) -> Exported:
@@ -55,7 +61,15 @@ def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization:
     run = run if isinstance(run, Run) else load(run, device="cpu")
     weights = read_weights(_model(run), run.config.model, places=run.config.decode.max_length + 1)
     with claimed(out, to) as folder, _filled(folder) as temporary:
-        return FORMATS[to](run, weights, temporary, quantization)._replace(folder=folder)
+        found = FORMATS[to](run, weights, temporary, quantization)
+        return found._replace(folder=folder, left_out=_left_out(run.config.decode, to))
+
+
+def _left_out(decode: DecodeConfig, to: str) -> tuple[str, ...]:
+    """What is set and lost."""
+    plain = DecodeConfig()
+    names = [name for name in LACKING[to] if getattr(decode, name) != getattr(plain, name)]
+    return tuple(f"{name} = {getattr(decode, name)}" for name in names)
 
 
 @contextmanager

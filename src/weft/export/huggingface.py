@@ -79,6 +79,7 @@ def generation_settings(weights: Weights, decode: DecodeConfig) -> dict[str, Any
     settings |= {"min_new_tokens": decode.min_length} if decode.min_length else {}
     if decode.sample:
         chance = {"temperature": decode.temperature, "top_k": decode.top_k, "top_p": decode.top_p}
+        chance |= {"min_p": decode.min_p} if decode.min_p else {}
         return settings | {"do_sample": True, **chance}
     settings |= {"do_sample": False, "num_beams": decode.beam}
     return settings | ({"length_penalty": decode.length_penalty, "early_stopping": True} if decode.beam > 1 else {})

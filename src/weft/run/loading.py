@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model
 from torch import nn
@@ -15,6 +14,7 @@ from weft.config import Config, validate
 from weft.errors import ConfigError, RunError
 from weft.nn import CellClass, UnknownCell
 from weft.run.folder import read_json, verify
+from weft.run.outline import outlines
 from weft.run.run import Run
 from weft.run.save import CONFIG, LABELS, WEIGHTS, tokenizer_file
 from weft.tasks import Codec
@@ -32,7 +32,7 @@ def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClas
     config = load_config(folder, cells=cells)
     kind = TASKS[config.task]
     codec = load_codec(folder, config)
-    with torch.device("meta"):  # no memory is taken before the sizes are known to be those of the weights
+    with outlines():  # no memory is taken before the sizes are known to be those of the weights
         check_shapes(folder / WEIGHTS, kind.build(config.model, codec))
     model = kind.build(config.model, codec)
     load_model(model, str(folder / WEIGHTS))

@@ -50,9 +50,9 @@ class Run:
         """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3.
 
         Written texts contain no word or phrase of `forbid` and all of `require`: words for all of them, or one list for
-        each. With `attention` candidates tell where the model looked.
+        each. With `attention` candidates tell where the model looked. Records do as inputs too, with a place to name.
         """
-        records = [self.task.record(source) for source in inputs]
+        records = [self._asked(source) for source in inputs]
         wordings = read_wordings(len(records), forbid=forbid, require=require)
         if wordings or attention:
             self._check_writes("forbid, require and attention")
@@ -66,7 +66,7 @@ class Run:
         """The text that `predict([source])` gives first, in pieces as soon as they are certain."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require)
-        examples = encode(self.task, [self.task.record(source)])
+        examples = encode(self.task, [self._asked(source)])
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
     def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
@@ -95,6 +95,9 @@ class Run:
         """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it."""
         tree = self.config.tree()
         sample = options.get("sample", True if CHANCE & options.keys() else False if WIDTH & options.keys() else None)
+        if sample and options.get("beam", 1) != 1:
+            where, cure = f"decode.beam = {options['beam']}", "leave it out, or what asks for chance"
+            raise ConfigError("only acts on search, not on sampling", where=where, cure=cure)
         dropped = set() if sample is None else WIDTH if sample else CHANCE
         dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
         kept = {name: value for name, value in tree["decode"].items() if name not in dropped}
@@ -108,6 +111,10 @@ class Run:
             raise ConfigError(
                 f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
             )
+
+    def _asked(self, source: Any) -> Record:
+        """An input as a record, which it may already be."""
+        return source if isinstance(source, Record) else self.task.record(source)
 
     def _given(self, item: str | tuple[str, str] | Record) -> Record:
         """A text, or for a translator a pair, as a record."""

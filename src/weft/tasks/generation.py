@@ -47,9 +47,8 @@ class Candidate:
             "log_probabilities": list(self.log_probabilities),
             "finished": self.finished,
             "path": list(self.path),
+            "missing": list(self.missing),
         }
-        if self.missing:
-            found["missing"] = list(self.missing)
         if self.attention is not None:
             found["attention"] = self.attention.tolist()
         return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from weft.decoding import Constraint
 from weft.errors import ConfigError
-from weft.text import SOS, UNK, Tokenizer
+from weft.text import SOS, SPECIALS, UNK, Tokenizer
 
 Words = str | Sequence[str] | Sequence[Sequence[str]]
 """One word or phrase, several for all texts, or a list for each text."""
@@ -55,7 +55,10 @@ def _checked(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ways_to_forbid(tokenizer: Tokenizer, word: str) -> list[tuple[int, ...]]:
-    """As at the beginning of a text and as after a blank, wherever it stands. What cannot be written needs no ban."""
+    """As at the beginning of a text and as after a blank, wherever it stands. What cannot be written needs no ban, but
+    the token that stands for it may be meant itself."""
+    if word == SPECIALS[UNK]:
+        return [(UNK,)]
     texts = [word] if tokenizer.kind == "word" else [word, f" {word}"]
     ways = dict.fromkeys(tuple(tokenizer.encode(text)) for text in texts)
     return [way for way in ways if way and UNK not in way]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subw
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
 _SILENT = frozenset({PAD, SOS, EOS})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes that are no text, on the command line for example."""
 
 
 class Tokenizer:
@@ -72,7 +75,14 @@ class Tokenizer:
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, on all cores."""
         with no_panic(lambda reason: DataError(f"a text cannot be encoded: {reason}")):
-            encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+            try:
+                encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+            except TypeError:
+                broken = [text for text in texts if isinstance(text, str) and _SURROGATE.search(text)]
+                if not broken:
+                    raise
+                what = f"a text has bytes that are no UTF-8: {broken[0]!a:.60}"
+                raise DataError(what, cure="convert it to UTF-8") from None
         return [encoding.ids for encoding in encodings]
 
     def encode_words(self, words: Sequence[str]) -> list[int]:
