@@ -99,6 +99,34 @@ def test_forbidden_and_required_words(run):
     assert "".join(run.stream(sources[0], beam=6, require=[first])) == with_first[0].text
 
 
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+def test_a_translation_begins_as_it_is_asked_to(run, options):
+    sources = SOURCES[run.config.task]
+    if run.config.task == "lm":
+        with pytest.raises(ConfigError, match="prefix: what a language model writes begins with its input"):
+            run.predict(sources, prefix="the")
+        return
+    begun = run.predict(sources, prefix=["un deux", ""], **options)
+    assert begun[0].text.startswith("un deux")
+    assert begun[1].text == run.predict(sources, **options)[1].text, "who asks for nothing is left alone"
+    best = begun[0].candidates[0]
+    assert len(best.path) == len(best.log_probabilities) == len(best.tokens) + best.finished
+    assert run.predict(sources[:1], prefix="un deux", **options)[0].text == begun[0].text
+    assert "".join(run.stream(sources[0], prefix="un deux", **options)) == begun[0].text
+
+
+def test_what_a_translation_begins_with_counts_as_said(run):
+    if run.config.task == "lm":
+        pytest.skip("its input is what it begins with")
+    (answer,) = run.predict(["one two"], beam=4, prefix="un deux", require=["deux"], max_length=1)
+    assert answer.candidates[0].missing == ()
+    with pytest.raises(ConfigError, match="prefix: 3 are given for 1 texts"):
+        run.predict(["one two"], prefix=["un", "deux", "trois"])
+    if run.config.text.kind == "word":
+        with pytest.raises(ConfigError, match='prefix: "un zebra" is not in the vocabulary'):
+            run.predict(["one two"], prefix="un zebra")
+
+
 def test_whatever_it_says_it_can_be_kept_from(run):
     if run.config.text.kind != "word":
         pytest.skip("an untrained model writes bytes that no word is made of")
@@ -149,6 +177,9 @@ def test_on_the_command_line(weft, run):
     words = weft("predict", folder, "in.txt", "--beam", "4", "--require", word, "--forbid", "un", "--forbid", "zwei")
     assert words.code == 0, words.err
     assert word in words.out.splitlines()[0]
+    begun = weft("predict", folder, "in.txt", "--beam", "3", "--prefix", "un")
+    assert begun.code == (2 if run.config.task == "lm" else 0), begun.err
+    assert begun.out.startswith("" if run.config.task == "lm" else "un")
     options = ["--groups", "2", "--beam", "4", "--diversity", "1.5", "--stop", "finished", "--n-best", "2"]
     record = json.loads(weft("predict", folder, "in.txt", "--json", *options).out.splitlines()[0])
     assert len(record["path"]) == len(record["log_probabilities"])

@@ -41,6 +41,7 @@ def predict(
     seed: Annotated[int | None, typer.Option(help="Where chance starts.")] = None,
     forbid: Annotated[list[str] | None, typer.Option(help="A word or phrase not to write; may be repeated.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="A word or phrase to write; may be repeated.")] = None,
+    prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
     attention: Annotated[bool, typer.Option("--attention", help="With --json: where the model looked.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Write each answer as it comes.")] = False,
     device: Device = "auto",
@@ -71,7 +72,7 @@ def predict(
         "seed": seed,
     }
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or ()}
+    wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
     from weft.data import chunks, read_inputs
     from weft.errors import ConfigError
     from weft.run import load

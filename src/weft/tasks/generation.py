@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -93,6 +93,15 @@ class Question:
     limits: Sequence[int] | None = None
     """The most tokens of each."""
 
+    def beginning(self, wordings: Sequence[Wording] | None) -> Question:
+        """The same, where each text is made to begin as its wording asks."""
+        if wordings is None or not any(wording.prefix for wording in wordings):
+            return self
+        if self.prompts is not None:
+            cure = "write it at the end of the input"
+            raise ConfigError("what a language model writes begins with its input", where="prefix", cure=cure)
+        return replace(self, prompts=[wording.beginning(self.tokenizer) for wording in wordings])
+
 
 @runtime_checkable
 class Generating(Protocol):
@@ -127,7 +136,7 @@ def generate(
     attention: bool = False,
 ) -> list[Generation]:
     """What the model writes for each record of a batch. Without `attention` nobody has to compute it."""
-    question = task.question(model, batch, records=records)
+    question = task.question(model, batch, records=records).beginning(wordings)
     sources = task.source_tokens(batch) if attention else [None] * len(records)
     if sources is None:
         raise ConfigError("the model reads no source that it could look at", where="attention", cure="leave it out")
@@ -139,7 +148,7 @@ def generate(
         prefixes=question.prompts,
         limits=question.limits,
         keys=[key_of(record) for record in records] if decode.sample else None,
-        constraints=None if wordings is None else _constraints(question.tokenizer, wordings),
+        constraints=_constraints(question.tokenizer, wordings or ()),
         attention=attention,
     )
     prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
@@ -151,8 +160,10 @@ def generate(
     return answers
 
 
-def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Constraint]:
-    """Wordings in tokens; most texts ask for the same."""
+def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Constraint] | None:
+    """Wordings in tokens, where there is one that constrains; most texts ask for the same."""
+    if not any(wording.constrains for wording in wordings):
+        return None
     made = {wording: wording.constraint(tokenizer) for wording in set(wordings)}
     return [made[wording] for wording in wordings]
 

@@ -55,7 +55,7 @@ def stream_text(
     wording: Wording | None = None,
 ) -> Iterator[str]:
     """The text of a batch of one, in pieces; together they are what `generate` gives."""
-    question = task.question(model, batch, records=records)
+    question = task.question(model, batch, records=records).beginning([wording] if wording else None)
     pieces = Pieces(question.tokenizer)
     prompt = question.prompts[0] if question.prompts else ()
     found = stream(
@@ -65,7 +65,7 @@ def stream_text(
         prefix=prompt,
         limit=question.limits[0] if question.limits else None,
         key=key_of(records[0]),
-        constraint=None if wording is None else wording.constraint(question.tokenizer),
+        constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,
     )
     first = pieces.add(prompt)
     if first:

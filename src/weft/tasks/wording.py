@@ -1,4 +1,4 @@
-"""Words that a written text may not or must contain, as phrases of tokens."""
+"""Words that a written text may not or must contain, or begins with, as phrases of tokens."""
 
 from __future__ import annotations
 
@@ -15,23 +15,42 @@ Words = str | Sequence[str] | Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Wording:
-    """Words and phrases that one text may not and must contain."""
+    """Words and phrases that one text may not and must contain, and what it begins with."""
 
     forbid: tuple[str, ...] = ()
     require: tuple[str, ...] = ()
+    prefix: str = ""
+
+    @property
+    def constrains(self) -> bool:
+        """Whether it asks for more than a beginning."""
+        return bool(self.forbid or self.require)
+
+    def beginning(self, tokenizer: Tokenizer) -> list[int]:
+        """The prefix in tokens."""
+        tokens = tokenizer.encode(self.prefix)
+        if UNK in tokens:
+            cure = "begin with words that stand in the training text"
+            raise ConfigError(f'"{self.prefix}" is not in the vocabulary', where="prefix", cure=cure)
+        return tokens
 
     def constraint(self, tokenizer: Tokenizer) -> Constraint:
-        """The same in tokens."""
+        """What may not and must come in tokens."""
         forbid = tuple(way for word in self.forbid for way in _ways_to_forbid(tokenizer, word))
         return Constraint(forbid, tuple(_ways_to_require(tokenizer, word) for word in self.require))
 
 
-def read_wordings(count: int, *, forbid: Words, require: Words) -> list[Wording] | None:
+def read_wordings(
+    count: int, *, forbid: Words, require: Words, prefix: str | Sequence[str] = ""
+) -> list[Wording] | None:
     """The wording of each of `count` texts; None where nothing is asked."""
-    if not forbid and not require:
+    prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
+    if len(prefixes) != count:
+        raise ConfigError(f"{len(prefixes)} are given for {count} texts", where="prefix", cure="one for each text")
+    if not forbid and not require and not any(prefixes):
         return None
-    columns = zip(_per_text("forbid", forbid, count), _per_text("require", require, count), strict=True)
-    return [Wording(*both) for both in columns]
+    columns = zip(_per_text("forbid", forbid, count), _per_text("require", require, count), prefixes, strict=True)
+    return [Wording(*column) for column in columns]
 
 
 def _per_text(name: str, words: Words, count: int) -> list[tuple[str, ...]]:
