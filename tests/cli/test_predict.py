@@ -127,6 +127,14 @@ def test_what_a_translation_begins_with_counts_as_said(run):
             run.predict(["one two"], prefix="un zebra")
 
 
+def test_who_must_write_much_may(run):
+    """A translation is cut after 20 tokens and two for each of its source, but not where more are asked for."""
+    asked = {"beam": 2, "min_length": 60, "max_length": 80}
+    (answer,) = run.predict(["two"], **asked)
+    assert len(answer.candidates[0].tokens) >= 60
+    assert "".join(run.stream("two", **asked)) == answer.text
+
+
 def test_whatever_it_says_it_can_be_kept_from(run):
     if run.config.text.kind != "word":
         pytest.skip("an untrained model writes bytes that no word is made of")

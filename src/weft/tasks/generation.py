@@ -93,6 +93,10 @@ class Question:
     limits: Sequence[int] | None = None
     """The most tokens of each."""
 
+    def room(self, decode: DecodeConfig) -> list[int] | None:
+        """The most tokens of each text; who must write more than that may."""
+        return None if self.limits is None else [max(limit, decode.min_length + 1) for limit in self.limits]
+
     def beginning(self, wordings: Sequence[Wording] | None) -> Question:
         """The same, where each text is made to begin as its wording asks."""
         if wordings is None or not any(wording.prefix for wording in wordings):
@@ -146,7 +150,7 @@ def generate(
         len(records),
         decode,
         prefixes=question.prompts,
-        limits=question.limits,
+        limits=question.room(decode),
         keys=[key_of(record) for record in records] if decode.sample else None,
         constraints=_constraints(question.tokenizer, wordings or ()),
         attention=attention,

@@ -57,13 +57,13 @@ def stream_text(
     """The text of a batch of one, in pieces; together they are what `generate` gives."""
     question = task.question(model, batch, records=records).beginning([wording] if wording else None)
     pieces = Pieces(question.tokenizer)
-    prompt = question.prompts[0] if question.prompts else ()
+    prompt, room = question.prompts[0] if question.prompts else (), question.room(decode)
     found = stream(
         model,
         question.memory,
         decode,
         prefix=prompt,
-        limit=question.limits[0] if question.limits else None,
+        limit=None if room is None else room[0],
         key=key_of(records[0]),
         constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,
     )
