@@ -185,6 +185,10 @@ def test_on_the_command_line(weft, run):
     words = weft("predict", folder, "in.txt", "--beam", "4", "--require", word, "--forbid", "un", "--forbid", "zwei")
     assert words.code == 0, words.err
     assert word in words.out.splitlines()[0]
+    assert words.err == ""
+    options = ["--beam", "4", "--require", word, "--require", "deux un" if word == "deux" else "dog runs"]
+    short = weft("predict", folder, "in.txt", *options, "--max-length", "1")
+    assert short.err.startswith("2 without all required words")
     begun = weft("predict", folder, "in.txt", "--beam", "3", "--prefix", "un")
     assert begun.code == (2 if run.config.task == "lm" else 0), begun.err
     assert begun.out.startswith("" if run.config.task == "lm" else "un")

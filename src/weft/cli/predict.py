@@ -73,9 +73,11 @@ def predict(
     }
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
+    from weft.cli.output import note
     from weft.data import chunks, read_inputs
     from weft.errors import ConfigError
     from weft.run import load
+    from weft.tasks import Generation
 
     if stream and json:
         raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
@@ -89,14 +91,19 @@ def predict(
         for number, line in enumerate(read_inputs(file), start=1)
     )
     together = CHUNKS.get(next(model.model.parameters()).device.type, CHUNKS["cpu"])
+    lacking = 0
     for records in chunks(lines, 1 if typed or stream else together):
         if stream:
             _print_pieces(model.stream(records[0], **wanted, **options) if records[0] else iter(()))
         else:
             asked = [record for record in records if record]
-            answers = iter(model.predict(asked, attention=attention, **wanted, **options))
-            _print_answers((next(answers) if record else None for record in records), json=json)
+            answers = model.predict(asked, attention=attention, **wanted, **options)
+            lacking += sum(isinstance(answer, Generation) and answer.lacks for answer in answers)
+            found = iter(answers)
+            _print_answers((next(found) if record else None for record in records), json=json)
         sys.stdout.flush()
+    if lacking:
+        note(f"{lacking:,} without all required words, for lack of room: --max-length; --json tells which")
 
 
 def _print_pieces(pieces: Iterator[str]) -> None:

@@ -71,6 +71,11 @@ class Generation:
     def score(self) -> float:
         return self.candidates[0].score if self.candidates else -math.inf
 
+    @property
+    def lacks(self) -> bool:
+        """Whether the text misses something that it was required to say."""
+        return bool(self.candidates and self.candidates[0].missing)
+
     def __str__(self) -> str:
         # One line in, one line out: a generated line break must not add a line.
         return self.text.replace("\n", " ")
