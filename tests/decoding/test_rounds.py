@@ -14,7 +14,7 @@ from weft.decoding.search import NEVER
 from weft.decoding.trail import read_lanes
 from weft.models import RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 
-VOCABULARY, COUNT = 24, 30
+VOCABULARY, COUNT = 24, 18
 MODELS = {
     "rnn": RecurrentLanguageConfig(embedding=16, hidden=24, dropout=0.0),
     "transformer": TransformerDecoderConfig(width=24, heads=2, layers=2, dropout=0.0),
@@ -54,7 +54,7 @@ def test_who_runs_ahead_finds_the_same(name: str, kind: str, monkeypatch: pytest
     assert len({own[0].tokens for own in expected}) > 3, "not all say the same"
     monkeypatch.setitem(MOST_ROWS, "cpu", 16)  # most sentences begin where another has ended
     monkeypatch.setattr(Lanes, "shrinks", False)
-    for ahead in (0, 1, 3):
+    for ahead in (1, 3):
         monkeypatch.setattr(Lanes, "ahead", ahead)
         assert told(find()) == told(expected)
 
