@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from weft.nn import Cell
+from weft.nn.recording import record
 from weft.nn.recurrent.engine.split import is_product
 from weft.nn.recurrent.engine.trace import trace
 
@@ -79,7 +80,7 @@ class Limit:
             self._jobs.append((left.mT, gradient, torch.empty_like(right)))
         self._jobs += [job for step in (*forward, *reversed(backward)) for job in step]
         if device.type == "cuda":
-            self._record()
+            self._graph, _ = record(self._run)
 
     def __call__(self) -> None:
         if self._graph is not None:
@@ -90,15 +91,3 @@ class Limit:
     def _run(self) -> None:
         for left, right, out in self._jobs:
             self._multiply(left, right, out=out)
-
-    def _record(self) -> None:
-        """A recording must not be the first use of the library's kernels, so they run once before, on the side."""
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            self._run()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._run()
-        self._graph = graph

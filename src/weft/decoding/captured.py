@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from weft.models.stepper import FixedStepper, is_fixed
 from weft.nn import select_rows
 from weft.nn.kernels import power_of_two
 from weft.nn.lanes import own, write
-from weft.nn.recording import addresses
+from weft.nn.recording import addresses, record
 
 KEPT: Final = 4
 """Recordings of a model; the one that was not used for longest goes first."""
@@ -57,21 +56,9 @@ class CapturedLanes(Lanes):
         self.rows: FixedRows = rows
         self.busy = True
         self.beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self.pool = torch.cuda.graph_pool_handle()  # of both recordings: one runs after the other
-        self.start = self._record(self._start)
-        self.graph = self._record(self.turn)
-
-    def _record(self, act: Callable[[], None]) -> torch.cuda.CUDAGraph:
-        """An act, run twice beside everything else, so that its kernels are compiled, and then recorded."""
-        self.beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.beside):
-            for _ in range(2):
-                act()
-        torch.cuda.current_stream().wait_stream(self.beside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            act()
-        return graph
+        pool = torch.cuda.graph_pool_handle()  # of both recordings: one runs after the other
+        self.start, _ = record(self._start, pool=pool, before=2)
+        self.graph, _ = record(self.turn, pool=pool, before=2)
 
     def _start(self) -> None:
         """The first sentences begin, before they have read anything."""

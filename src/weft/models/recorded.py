@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from weft.models.memory import Memory
 from weft.nn import map_state
 from weft.nn.kernels import power_of_two
-from weft.nn.recording import addresses
+from weft.nn.recording import addresses, record
 from weft.text import PAD
 
 KEPT: Final = 16
@@ -76,14 +76,7 @@ class Recordings:
         more = rows - tokens.size(0)
         tokens = pad(tokens, (0, size - tokens.size(1), 0, more), value=PAD)
         lengths = pad(lengths, (0, more), value=1)
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            encode(tokens, lengths)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            memory = encode(tokens, lengths)
+        graph, memory = record(lambda: encode(tokens, lengths), pool=self.pool)
         return Recording(graph, tokens, lengths, memory)
 
 

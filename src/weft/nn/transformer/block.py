@@ -74,12 +74,8 @@ class EncoderBlock(nn.Module):
 
     def read(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
         """Texts from their beginning on: x (n, T, width) -> (n, T, width), and they are in the rows (n,) of `seen`."""
-        x = self.remember(x, seen, rows)
+        x = remember(self, x, seen, rows)
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
-
-    def remember(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
-        """The same up to what `seen` needs."""
-        return _remember(self, x, seen, rows)
 
 
 class DecoderBlock(nn.Module):
@@ -158,13 +154,9 @@ class DecoderBlock(nn.Module):
     def read(self, x: Tensor, seen: Stored, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None) -> Tensor:
         """Texts from their beginning on, each beside its source: x (n, T, width) -> (n, T, width), and they are in the
         rows (n,) of `seen`."""
-        x = self.remember(x, seen, rows)
+        x = remember(self, x, seen, rows)
         x = self.around_cross(x, lambda x: self.cross.look_at_once(x, source, mask=mask))
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
-
-    def remember(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
-        """The same up to what `seen` needs."""
-        return _remember(self, x, seen, rows)
 
 
 def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
@@ -181,7 +173,8 @@ def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[
     return block.around_attention(x, attend), after
 
 
-def _remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+def remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+    """Self-attention of texts from their beginning on, x (n, T, width) -> the same: all of `read` that `seen` needs."""
     found: Tensor = block.around_attention(x, lambda x: block.attention.read_within(x, seen, rows))
     return found
 

@@ -17,7 +17,7 @@ from weft.nn.attention.past import Past
 from weft.nn.native import stack as native
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
-from weft.nn.transformer.block import DecoderBlock, EncoderBlock, scale_residuals
+from weft.nn.transformer.block import DecoderBlock, EncoderBlock, remember, scale_residuals
 from weft.nn.transformer.norm import LayerNorm
 
 Lengths = Tensor | Packing | None
@@ -74,7 +74,7 @@ class EncoderStack(nn.Module):
             here, rows = x[texts, :longest], lanes[texts] * each
             for number, block in enumerate(self.blocks[:-1]):
                 here = block.read(here, seen.layer(number), rows)
-            self.blocks[-1].remember(here, seen.layer(len(self.blocks) - 1), rows)
+            remember(self.blocks[-1], here, seen.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
@@ -164,7 +164,7 @@ class DecoderStack(nn.Module):
             for number, block in enumerate(self.blocks[:-1]):
                 source = KeysValues(parts[own, number, 0], parts[own, number, 1])
                 here = block.read(here, seen.layer(number), rows, source, mask=mask[own])
-            self.blocks[-1].remember(here, seen.layer(len(self.blocks) - 1), rows)
+            remember(self.blocks[-1], here, seen.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
