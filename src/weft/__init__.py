@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError
+from weft.spinning import bound_spinning
 from weft.version import __version__
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from weft.run import Run, load, train
 
 __all__ = ["Run", "WeftError", "__version__", "load", "nn", "train"]
+
+bound_spinning()
 
 _HOMES = {"Run": "weft.run", "load": "weft.run", "train": "weft.run"}
 

@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from weft.spinning import describe_spinning
+
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "conllu")
 
 
@@ -27,6 +29,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fals
         "python": f"{platform.python_version()} on {platform.platform()}",
         **{package: version_of(package) for package in PACKAGES},
         "compiler": shutil.which(os.environ.get("CXX", "c++")) or "none found",
+        "waiting threads": describe_spinning(),
         "token cache": token_cache(),
         **devices(),
     }
