@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weft.decoding import DecodeConfig, search, search_exhaustive
+from weft.decoding.request import prepare
+from weft.decoding.search import Search
 from weft.errors import ConfigError
 from weft.text import EOS, MASK, PAD, SOS, UNK
 
@@ -114,12 +116,71 @@ def test_a_sentence_stops_when_nothing_can_pass_what_it_has(table_model: Any) ->
     assert len(model.rows_seen) == 1
 
 
-def test_a_sentence_stops_after_as_many_ends_as_the_beam_is_wide(table_model: Any) -> None:
+def test_a_sentence_stops_after_as_many_ends_as_the_beam_is_wide_if_it_is_told_to(table_model: Any) -> None:
     model = table_model({(YES,) * said: {YES: 0.6, EOS: 0.4} for said in range(50)}, vocabulary=7)
-    config = DecodeConfig(beam=3, n_best=3, max_length=50)
+    config = DecodeConfig(beam=3, n_best=3, max_length=50, stop="finished")
     (found,) = search(model, None, 1, config)
     assert len(model.rows_seen) == 3
     assert [len(one.tokens) for one in found] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4, 8])
+def test_early_ends_do_not_stop_a_better_text(table_model: Any, beam: int) -> None:
+    """The right token has 0.9 at every step and the end 0.05, until the text is whole."""
+    whole = (5, 6, 7, 8, 9, 10, 11)
+    table = {whole[:said]: {token: 0.9, EOS: 0.05, 12: 0.05} for said, token in enumerate(whole)}
+    model = table_model(table | {whole: {EOS: 0.9, 12: 0.1}}, vocabulary=13)
+    ((found,),) = search(model, None, 1, DecodeConfig(beam=beam, max_length=40))
+    assert found.tokens == whole
+    assert found.score == pytest.approx(math.log(0.9))
+
+
+def test_ends_take_no_place_from_those_that_go_on(table_model: Any) -> None:
+    """Both hypotheses end at the second step, and two others go on, which are better in the mean."""
+    table = {
+        (): {5: 0.6, 6: 0.4},
+        (5,): {EOS: 0.6, 7: 0.4},
+        (6,): {EOS: 0.6, 8: 0.4},
+        (5, 7): {9: 1.0},
+        (6, 8): {9: 1.0},
+    }
+    model = table_model(table, vocabulary=10)
+    (found,) = search(model, None, 1, DecodeConfig(beam=2, n_best=2, max_length=9))
+    assert [one.tokens for one in found] == [(5, 7, 9), (6, 8, 9)]
+    (found,) = search(model, None, 1, DecodeConfig(beam=2, n_best=2, max_length=9, stop="finished"))
+    assert [one.tokens for one in found] == [(5,), (6,)]
+
+
+def test_a_beam_of_four_hardly_ever_scores_below_greedy_search(random_model: Any) -> None:
+    """Of 1,000 sentences of 50 random models; a beam may lose the greedy text, but seldom to a worse one."""
+    below = 0
+    for seed in range(50):
+        model = random_model(seed=seed, sentences=20)
+        wide, narrow = (
+            search(model, model.memory, 20, DecodeConfig(beam=beam, max_length=12), attention=False) for beam in (4, 1)
+        )
+        below += sum(
+            (one.finished, one.score) < (other.finished, other.score - 1e-9)
+            for (one,), (other,) in zip(wide, narrow, strict=True)
+        )
+    assert below < 10
+
+
+@given(seed=st.integers(0, 10_000), penalty=PENALTIES, n_best=st.integers(1, 4))
+@AGAIN
+def test_what_has_ended_is_only_replaced_by_better(random_model: Any, seed: int, penalty: float, n_best: int) -> None:
+    """The scores of the best that have ended never fall from one step to the next."""
+    model = random_model(seed=seed, sentences=3)
+    config = DecodeConfig(beam=4, n_best=n_best, length_penalty=penalty, max_length=8)
+    request = prepare(model, 3, config, prefixes=None, limits=None, forbid=(PAD, SOS, MASK))
+    searching = Search(model, model.memory, request, attention=False)
+    before = searching.lanes.board.best.sort(1).values
+    board = searching.lanes.board
+    for _ in range(8):
+        searching.lanes.turn()
+        after = board.best.sort(1).values
+        assert (after >= before).all()
+        before = after
 
 
 def test_a_search_may_wait_until_the_whole_beam_has_finished(table_model: Any) -> None:

@@ -51,12 +51,16 @@ def ask(config: dict[str, Any], output: Output, prefixes: Sequence[Sequence[int]
     return prepare(output, COUNT, settings, prefixes=prefixes, limits=[9, 4, 9, 6], forbid=(0, 1, 7))  # type: ignore[arg-type]
 
 
-def finished(board: Board) -> list[set[tuple[int, int, float]]]:
-    """Of each lane the texts that have ended, which lie in any order: their step, place and score."""
-    columns = zip(board.best_step.tolist(), board.best_place.tolist(), board.best.tolist(), strict=True)
+def finished(board: Board) -> list[set[tuple[int, int, float, float]]]:
+    """Of each lane the texts that have ended, which lie in any order: step, place, score and log-probability."""
+    parts = (board.best_step, board.best_place, board.best, board.best_log)
     return [
-        {(step, place, round(score, 3)) for step, place, score in zip(*lane, strict=True) if score > -torch.inf}
-        for lane in columns
+        {
+            (step, place, round(score, 3), round(log, 3))
+            for step, place, score, log in zip(*lane, strict=True)
+            if score > -torch.inf
+        }
+        for lane in zip(*(part.tolist() for part in parts), strict=True)
     ]
 
 
@@ -78,14 +82,13 @@ def test_steps_are_those_of_torch(config: dict[str, Any], vocabulary: int) -> No
     output.scores.bias[2] = 2.5  # some end early
     request = ask(config, output, [(), (5,), (), (4, 6)])
     boards = [begin(request) for _ in range(2)]
-    step, ends = CompiledBeam(boards[0], request, output), 0
+    step = CompiledBeam(boards[0], request, output)
     for _ in range(11):
         live = boards[1].live.clone()
         hidden = 2 * torch.randn(COUNT * request.width, SIZE)
         rows = step(hidden), advance_beam(boards[1], output(hidden), request, None)
         assert_alike(*boards, rows, live)
-        ends += int((boards[1].tokens[live] == 2).sum())
-    assert ends, "texts have ended"
+    assert boards[1].ended.any(), "texts have ended"
     assert not boards[0].live.any()
 
 

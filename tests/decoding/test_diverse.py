@@ -41,19 +41,22 @@ class Group:
                 if token not in (PAD, SOS, MASK):
                     rank = text.total + log - self.config.diversity * chosen[token]
                     options.append((rank, Text((*text.tokens, token), text.total + log, state)))
-        taken = [text for _, text in sorted(options, key=lambda option: -option[0])[: self.width]]
-        self.ended += [
-            (text.total / length**self.config.length_penalty, text) for text in taken if text.tokens[-1] == EOS
-        ]
+        ranked = [text for _, text in sorted(options, key=lambda option: -option[0])]
+        ends = [text for text in ranked[: self.width] if text.tokens[-1] == EOS]
+        self.ended += [(text.total / length**self.config.length_penalty, text) for text in ends]
         self.ended = sorted(self.ended, key=lambda one: -one[0])
-        self.living = [text for text in taken if text.tokens[-1] != EOS]
-        self.stopped = not self.living or len(self.ended) >= self.width or self.is_bound()
-        return [text.tokens[-1] for text in taken]
+        self.living = [text for text in ranked if text.tokens[-1] != EOS][: self.width]
+        if self.width == 1 and ends:
+            self.living = []
+        self.stopped = not self.living or self.is_done()
+        return [text.tokens[-1] for text in (*self.living, *ends)]
 
-    def is_bound(self) -> bool:
+    def is_done(self) -> bool:
+        if self.config.stop == "finished":
+            return len(self.ended) >= self.width
         kept = min(self.config.n_best, self.width)
         best = max(text.total for text in self.living) / self.config.max_length**self.config.length_penalty
-        return self.config.stop == "bound" and len(self.ended) >= kept and best <= self.ended[kept - 1][0]
+        return len(self.ended) >= kept and best <= self.ended[kept - 1][0]
 
     def texts(self) -> list[tuple[tuple[int, ...], bool, float]]:
         kept = min(self.config.n_best, self.width)

@@ -11,10 +11,11 @@ import triton.language as tl  # type: ignore[import-not-found, import-untyped, u
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def pick(  # type: ignore[no-untyped-def]
-    logits, banned, step, first, top, ids, highest, totals, vocabulary, row_size, least, eos,
+    logits, banned, step, first, top, ids, highest, totals, end, vocabulary, row_size, least, eos,
     K: tl.constexpr, KP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of one part of a row's logits: the K highest that may come, their tokens, and max and sum for the softmax."""
+    """Of one part of a row's logits: the K highest that may come and do not end the text, their tokens, and max and sum
+    for the softmax; and the logit of the end, if it is in this part."""
     n, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     at = n * tl.num_programs(1) + part
     token = part * BLOCK + tl.arange(0, BLOCK)
@@ -27,6 +28,8 @@ def pick(  # type: ignore[no-untyped-def]
     length = tl.load(step + n // K) + 1 - tl.load(first + n // K)
     never = tl.load(banned + token, real, 1) != 0
     x = tl.where(never | ((token == eos) & (length <= least)), float("-inf"), x)
+    tl.store(end + n, tl.max(tl.where(token == eos, x, float("-inf")), 0), part == eos // BLOCK)
+    x = tl.where(token == eos, float("-inf"), x)
     for k in tl.static_range(K):
         best, place = tl.max(x, 0, return_indices=True)
         tl.store(top + at * KP + k, best)
@@ -36,9 +39,9 @@ def pick(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def advance(  # type: ignore[no-untyped-def]
-    top, ids, highest, totals,
-    live, step, first, limit, prefix, tokens, sums, best, best_step, best_place, ended, trail, logs, rows,
-    parts, prefix_size, trail_size, alpha, eos,
+    top, ids, highest, totals, end,
+    live, step, first, limit, prefix, tokens, sums, best, best_log, best_step, best_place, ended, trail, logs, rows,
+    parts, prefix_size, trail_size, alpha,
     K: tl.constexpr, KP: tl.constexpr, B: tl.constexpr, BP: tl.constexpr, CP: tl.constexpr,
 ):  # fmt: skip
     """The step of one lane, everything after the logits: see advance_beam. KP, BP, CP: K, n_best and C, padded."""
@@ -71,9 +74,13 @@ def advance(  # type: ignore[no-untyped-def]
 
     forced = tl.load(prefix + a * prefix_size + tl.minimum(now, prefix_size - 1))
     finished = tl.load(best + a * B + j, j < B, float("inf"))
+    finished_log = tl.load(best_log + a * B + j, j < B, 0.0)
     finished_step = tl.load(best_step + a * B + j, j < B, 0)
     finished_place = tl.load(best_place + a * B + j, j < B, 0)
     count = tl.load(ended + a)
+    end_log = tl.load(end + a * K + r, r < K, float("-inf")) - norm
+    ends = tl.where((was == float("-inf")) | inside, float("-inf"), was + end_log)
+    higher = tl.sum((ends[None, :] > ends[:, None]).to(tl.int32), 1)
     reach = float("-inf")
     for k in tl.static_range(K):
         found, pick = tl.max(total, 0, return_indices=True)
@@ -89,24 +96,30 @@ def advance(  # type: ignore[no-untyped-def]
         tl.store(logs + a * trail_size + now * K + k, log)
         tl.store(tokens + a * K + k, token)
         tl.store(rows + a * K + k, a * K + parent)
-
-        ends = (token == eos) & (inside == 0)
-        score = new / power
-        lowest, place = tl.min(finished, 0, return_indices=True)
-        joins = ends & is_live & (score > lowest)
-        finished_step = tl.where(joins & (j == place), now, finished_step)
-        finished_place = tl.where(joins & (j == place), k, finished_place)
-        finished = tl.where(joins & (j == place), score, finished)
-        count += (ends & is_live & (new > float("-inf"))).to(tl.int64)
-        new = tl.where(ends, float("-inf"), new)
+        higher += (new > ends).to(tl.int32)
         reach = tl.maximum(reach, new)
         tl.store(sums + a * K + k, new, is_live)
+
+    # Ends that are among the K likeliest of all.
+    ends = tl.where((higher < K) & is_live, ends, float("-inf"))
+    count += tl.sum((ends > float("-inf")).to(tl.int64), 0)
+    for k in tl.static_range(K):
+        score = tl.max(tl.where(r == k, ends, float("-inf")), 0) / power
+        lowest, place = tl.min(finished, 0, return_indices=True)
+        joins = (score > lowest) & (j == place)
+        finished_log = tl.where(joins, tl.sum(tl.where(r == k, end_log, 0.0), 0), finished_log)
+        finished_step = tl.where(joins, now, finished_step)
+        finished_place = tl.where(joins, k, finished_place)
+        finished = tl.where(joins, score, finished)
     tl.store(best + a * B + j, finished, j < B)
+    tl.store(best_log + a * B + j, finished_log, j < B)
     tl.store(best_step + a * B + j, finished_step, j < B)
     tl.store(best_place + a * B + j, finished_place, j < B)
     tl.store(ended + a, count)
 
     bound = reach / tl.exp(alpha * tl.log(most.to(tl.float32)))
-    stops = (count >= K) | (length >= most) | (bound <= tl.min(finished, 0))
+    stops = (length >= most) | (bound <= tl.min(finished, 0))
+    if K == 1:
+        stops = stops | (count >= 1)
     tl.store(step + a, now + is_live.to(tl.int64))
     tl.store(live + a, is_live & (stops == 0))

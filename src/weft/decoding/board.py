@@ -13,7 +13,6 @@ from torch import Tensor
 
 from weft.decoding.request import Request
 from weft.decoding.watch import Watch
-from weft.text import EOS
 
 
 class Shape(NamedTuple):
@@ -55,9 +54,10 @@ class Board:
         """The log-probability of each hypothesis that goes on; -inf is an empty place."""
         self.best = numbers(n_best, fill=-torch.inf)
         """Scores of the best that have ended, in any order; or when drawing, of each text. -inf is none."""
-        self.best_step, self.best_place = integers(n_best), integers(n_best)
-        """Where those ended: the step, and their place in it."""
+        self.best_step, self.best_place, self.best_log = integers(n_best), integers(n_best), numbers(n_best)
+        """Where those ended: the step of their end token, the place that it extends, and its log-probability."""
         self.ended = integers()
+        """How many have ended."""
         self.trail = integers(room + 1, width)
         """Token · K + the place that it extends, for every place of every step; one step more than is read."""
         self.logs = numbers(room + 1, width)
@@ -145,7 +145,3 @@ class Board:
         self.tokens.copy_(tokens)
         self.step.add_(was)
         self.live.logical_and_(~stops)
-
-    def ends(self, tokens: Tensor) -> Tensor:
-        """(A, K) which of the tokens are the end of a text."""
-        return (tokens == EOS) & ~self.inside[:, None]

@@ -19,8 +19,8 @@ from weft.nn.native.stack import Reader
 from weft.text import EOS
 
 HELD: Final = (
-    "live", "step", "first", "limit", "prefix", "tokens", "sums", "best", "best_step", "best_place", "ended", "trail",
-    "logs",
+    "live", "step", "first", "limit", "prefix", "tokens", "sums", "best", "best_log", "best_step", "best_place",
+    "ended", "trail", "logs",
 )  # fmt: skip
 """What the C reads and writes of a board, in its order."""
 
@@ -55,15 +55,15 @@ class CompiledBeam:
         rows, packed, parts = board.tokens.numel(), steady.packed(scores), native.parts(scores.out_features)
         never = torch.tensor(sorted(set(request.never)), dtype=torch.long)
         nevers = torch.searchsorted(never, torch.arange(parts + 1) * native.part_size())
-        # Bounds; of each part its maximum and its sum; its best, and their tokens.
-        room = [torch.empty(rows), torch.empty(parts, rows), torch.empty(parts, rows)]
+        # Bounds and scores of the end; of each part its maximum and its sum; its best, and their tokens.
+        room = [torch.empty(rows), torch.empty(rows), torch.empty(parts, rows), torch.empty(parts, rows)]
         room += [torch.empty(parts, rows, shape.width), torch.empty(parts, rows, shape.width, dtype=torch.long)]
         self.rows = torch.empty(rows, dtype=torch.long)
         self.made = native.make(
             "beam", native.table(held), packed.weight, packed.bias, never, nevers, *room,
             torch.empty_like(self.rows), self.rows, shape.lanes, shape.width, scores.in_features, scores.out_features,
             EOS, config.min_length, shape.n_best, board.prefix.size(1), board.trail.size(1),
-            int(config.stop == "bound"), config.length_penalty,
+            int(request.by_bound), config.length_penalty,
         )  # fmt: skip
 
     def __call__(self, hidden: Tensor) -> Tensor:

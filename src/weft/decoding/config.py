@@ -23,7 +23,7 @@ class DecodeConfig(Settings):
     n_best: int = Field(default=1, ge=1)
     """Hypotheses returned for each sentence, best first; when sampling, the number drawn."""
     stop: Literal["bound", "finished"] = "bound"
-    """A sentence is done: when nothing can pass what has finished (bound), or when a whole beam has finished."""
+    """A sentence is done: when nothing can pass what has finished (bound), or when as many as `beam` have finished."""
     groups: int = Field(default=1, ge=1)
     """Diverse beams: equal parts of the beam that avoid each other's words; 1 is plain beam search."""
     diversity: float = Field(default=0.5, ge=0.0)

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from weft.decoding.proposals import Proposals, likeliest
+from weft.text import EOS
 
 
 def choose_diverse(sums: Tensor, every: Tensor, live: Tensor, *, groups: int, diversity: float) -> Proposals:
-    """sums (S·G, K), log-probabilities (S·G·K, V), which lanes search (S·G,) -> K continuations of each lane."""
+    """sums (S·G, K), log-probabilities (S·G·K, V), which lanes search (S·G,) -> the continuations of each."""
     width, vocabulary = sums.size(1), every.size(1)
     sums_SGK, every_SGKV = sums.view(-1, groups, width), every.view(-1, groups, width, vocabulary)
     live_SG = live.view(-1, groups)
@@ -28,7 +29,12 @@ def choose_diverse(sums: Tensor, every: Tensor, live: Tensor, *, groups: int, di
         ranked = likeliest(own_sums.contiguous(), (own - diversity * chosen_SV[:, None]).flatten(0, 1))
         logs = own.flatten(1).gather(1, ranked.places * vocabulary + ranked.tokens)
         new = own_sums.gather(1, ranked.places) + logs
-        found.append(Proposals(new, ranked.tokens, logs, ranked.places))
-        real = (new > -torch.inf) & live_SG[:, group, None]
+        end_logs = own[:, :, EOS]
+        ends = torch.where(ranked.ends > -torch.inf, own_sums + end_logs, -torch.inf)
+        found.append(Proposals(new, ranked.tokens, logs, ranked.places, ends, end_logs))
+        real, over = ((totals > -torch.inf) & live_SG[:, group, None] for totals in (new, ends))
+        if width == 1:  # a group that ends has chosen nothing else
+            real = real & ~over
         chosen_SV.scatter_add_(1, ranked.tokens, real.to(chosen_SV.dtype))
+        chosen_SV[:, EOS] += over.sum(1)
     return Proposals(*(torch.stack(part, dim=1).flatten(0, 1) for part in zip(*found, strict=True)))

@@ -46,6 +46,7 @@ class FusedBeam:
         self.top = torch.full((rows, self.parts, self.padded), -torch.inf, device=device)
         self.ids = torch.zeros((rows, self.parts, self.padded), dtype=torch.long, device=device)
         self.highest, self.totals = (torch.zeros(rows, self.parts, device=device) for _ in range(2))
+        self.end = torch.zeros(rows, device=device)
         self.rows = torch.zeros(rows, dtype=torch.long, device=device)
 
     def __call__(self, logits: Tensor) -> Tensor:
@@ -54,15 +55,15 @@ class FusedBeam:
 
         board, shape = self.board, self.board.shape
         pick[(logits.size(0), self.parts)](
-            logits, self.banned, board.step, board.first, self.top, self.ids, self.highest, self.totals,
+            logits, self.banned, board.step, board.first, self.top, self.ids, self.highest, self.totals, self.end,
             logits.size(1), logits.stride(0), self.config.min_length, EOS,
             K=shape.width, KP=self.padded, BLOCK=PART, num_warps=WARPS,
         )  # fmt: skip
         advance[(shape.lanes,)](
-            self.top, self.ids, self.highest, self.totals,
+            self.top, self.ids, self.highest, self.totals, self.end,
             board.live, board.step, board.first, board.limit, board.prefix, board.tokens, board.sums, board.best,
-            board.best_step, board.best_place, board.ended, board.trail, board.logs, self.rows,
-            self.parts, board.prefix.size(1), board.trail.stride(0), self.config.length_penalty, EOS,
+            board.best_log, board.best_step, board.best_place, board.ended, board.trail, board.logs, self.rows,
+            self.parts, board.prefix.size(1), board.trail.stride(0), self.config.length_penalty,
             K=shape.width, KP=self.padded, B=shape.n_best, BP=power_of_two(shape.n_best), CP=power_of_two(self.parts),
             num_warps=4,
         )  # fmt: skip

@@ -91,6 +91,11 @@ class Request:
         return self.single and self.config.stop == "bound"
 
     @property
+    def by_bound(self) -> bool:
+        """Whether a sentence stops by the bound on its scores; greedy search stops at the first end."""
+        return self.config.stop == "bound" and self.width > 1
+
+    @property
     def requires(self) -> bool:
         """Whether some sentence has something that it must say."""
         return any(one.rules.constraint.require for one in self.rules or ())

@@ -2,7 +2,8 @@
 
 The candidates of a step are the best continuations of every hypothesis and, whatever their probability, the tokens that
 carry on what it still has to say. They are sorted into banks by how many required tokens they still need; the places of
-the beam are shared out among the banks, so that a hypothesis which has said little cannot push out one with more.
+the beam are shared out among the banks, so that a hypothesis which has said little cannot push out one with more. A
+hypothesis ends if its end gets one of the places; the places of those that go on are then shared out without the ends.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 from weft.decoding.board import Board
 from weft.decoding.constraints import Progress, Rules
 from weft.decoding.proposals import Proposals
-from weft.text import PAD
+from weft.text import EOS, PAD
 
 
 class Candidate(NamedTuple):
@@ -28,16 +29,17 @@ class Candidate(NamedTuple):
 
 
 def choose_required(board: Board, every: Tensor) -> Proposals:
-    """Log-probabilities (A·K, V) -> the K continuations that each lane of the board takes."""
+    """Log-probabilities (A·K, V) -> the continuations that each lane of the board takes."""
     assert board.watch is not None
     width = board.shape.width
-    logs, tokens = every.topk(min(width, every.size(1)))
+    logs, tokens = every.topk(min(width + 1, every.size(1)))
     wanted = _wanted(board)
     extra = every.gather(1, torch.tensor(wanted, dtype=torch.long, device=every.device))
     all_logs, all_tokens = torch.cat((logs, extra), 1).tolist(), tokens.tolist()
     sums, searching = board.sums.tolist(), (board.live & ~board.inside).tolist()
     empty = Candidate(-torch.inf, 0, PAD, -torch.inf)
     chosen: list[list[Candidate]] = []
+    ending = torch.zeros(board.shape.lanes, width, dtype=torch.bool)
     for lane, rules in enumerate(board.watch.rules):
         rows = range(lane * width, (lane + 1) * width)
         candidates = {
@@ -46,11 +48,18 @@ def choose_required(board: Board, every: Tensor) -> Proposals:
             for token, log in zip((*all_tokens[row], *wanted[row]), all_logs[row], strict=True)
         }
         possible = [one for one in candidates.values() if one.sum > -torch.inf]
-        taken = _allocate(possible, rules, board.watch.progress[lane], width) if rules and searching[lane] else []
+        taken: list[Candidate] = []
+        if rules and searching[lane]:
+            progress = board.watch.progress[lane]
+            for one in _allocate(possible, rules, progress, width):
+                ending[lane, one.place] |= one.token == EOS
+            taken = _allocate([one for one in possible if one.token != EOS], rules, progress, width)
         chosen.append(taken + [empty] * (width - len(taken)))
     found = torch.tensor([[(one.sum, one.log) for one in lane] for lane in chosen], dtype=every.dtype).to(every.device)
     which = torch.tensor([[(one.token, one.place) for one in lane] for lane in chosen]).to(every.device)
-    return Proposals(found[..., 0], which[..., 0], found[..., 1], which[..., 1])
+    end_logs = every[:, EOS].view_as(board.sums)
+    ends = (board.sums + end_logs).masked_fill(~ending.to(every.device), -torch.inf)
+    return Proposals(found[..., 0], which[..., 0], found[..., 1], which[..., 1], ends, end_logs)
 
 
 def _wanted(board: Board) -> list[list[int]]:

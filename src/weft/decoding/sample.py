@@ -11,6 +11,7 @@ from torch import Tensor
 from weft.decoding.board import Board
 from weft.decoding.config import DecodeConfig
 from weft.decoding.request import Request
+from weft.text import EOS
 
 
 def advance_sample(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> None:
@@ -29,10 +30,11 @@ def advance_sample(board: Board, logits: Tensor, request: Request, attention: Te
     open_ = (board.sums > -torch.inf) & board.live[:, None]
     # Where nothing may follow, as in an unsmoothed count model, the text leads nowhere: its place is empty.
     sums = torch.where(inside, board.sums, board.sums + logs)
-    ends = board.ends(tokens) & open_ & (sums > -torch.inf)
+    ends = (tokens == EOS) & ~inside & open_ & (sums > -torch.inf)
     board.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), board.best))
     board.best_step.copy_(torch.where(ends, board.step[:, None], board.best_step))
     board.best_place.copy_(torch.where(ends, places, board.best_place))
+    board.best_log.copy_(torch.where(ends, logs, board.best_log))
     sums = sums.masked_fill(ends, -torch.inf)
     board.go_on(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= board.limit))
 

@@ -14,12 +14,14 @@ from weft.decoding.hypothesis import Hypothesis
 
 
 class Ends(NamedTuple):
-    """Where M hypotheses stop, all (M,): the lane, a place of a step there, and whether the text ended."""
+    """Where M hypotheses stop, all (M,): the lane, the last step on its trail and the place held there, whether the
+    text ended after it, and the log-probability of that end."""
 
     lanes: NDArray[np.int64]
     steps: NDArray[np.int64]
     places: NDArray[np.int64]
     finished: NDArray[np.bool_]
+    logs: NDArray[Any]
 
 
 class Reading(NamedTuple):
@@ -29,6 +31,7 @@ class Reading(NamedTuple):
     step: NDArray[np.int64]
     sums: NDArray[Any]
     best: NDArray[Any]
+    best_log: NDArray[Any]
     best_step: NDArray[np.int64]
     best_place: NDArray[np.int64]
     trail: NDArray[np.int64]
@@ -43,9 +46,10 @@ class Reading(NamedTuple):
         there = np.concatenate([self.best > -np.inf, self.sums > -np.inf], axis=1)
         chosen = there & (there.cumsum(axis=1) <= n_best)
         lanes, columns = np.nonzero(chosen)
-        steps = np.concatenate([self.best_step, cut_steps], axis=1)
+        steps = np.concatenate([self.best_step - 1, cut_steps], axis=1)
         places = np.concatenate([self.best_place, cut_places], axis=1)
-        return Ends(lanes, steps[chosen], places[chosen], columns < self.best.shape[1])
+        logs = np.concatenate([self.best_log, np.zeros_like(self.sums)], axis=1)
+        return Ends(lanes, steps[chosen], places[chosen], columns < self.best.shape[1], logs[chosen])
 
     def hypotheses(self, n_best: int, length_penalty: float) -> list[list[Hypothesis]]:
         """The n_best of each lane, in no order."""
@@ -53,27 +57,29 @@ class Reading(NamedTuple):
         paths, tokens, logs = self._walk(ends)
         found: list[list[Hypothesis]] = [[] for _ in self.step]
         rows = zip(*(part.tolist() for part in (*ends, tokens, logs, paths)), strict=True)
-        for number, (lane, step, _, finished, own_tokens, own_logs, own_path) in enumerate(rows):
+        for number, (lane, step, place, finished, end_log, own_tokens, own_logs, own_path) in enumerate(rows):
             part = slice(int(self.first[lane]), step + 1)
-            said, own = own_tokens[part], own_logs[part]
-            attention = self._attention(lane, part, paths[number])
+            said, own, path = own_tokens[part], own_logs[part], own_path[part]
+            attention = self._attention(lane, part, paths[number], place if finished else None)
+            if finished:
+                own, path = [*own, end_log], [*path, place]
             score = sum(own) / len(own) ** length_penalty
-            text = tuple(said[:-1] if finished else said)
-            found[lane].append(Hypothesis(text, score, tuple(own), finished, attention, tuple(own_path[part])))
+            found[lane].append(Hypothesis(tuple(said), score, tuple(own), finished, attention, tuple(path)))
         return found
 
     def going_on(self, live: NDArray[np.bool_]) -> list[tuple[int, ...]]:
         """What may still become the best text, as far as it goes: all that live lanes (lanes,) go on with, and the best
         of all that have ended."""
         lanes, places = np.nonzero((self.sums > -np.inf) & live[:, None])
-        ends = Ends(lanes, self.step[lanes] - 1, places, np.zeros(len(lanes), dtype=np.bool_))
+        none = np.zeros(len(lanes))
+        ends = Ends(lanes, self.step[lanes] - 1, places, none.astype(np.bool_), none)
         if (self.best > -np.inf).any():
             lane, column = divmod(int(self.best.argmax()), self.best.shape[1])
-            last = (lane, self.best_step[lane, column], self.best_place[lane, column], True)
+            last = (lane, self.best_step[lane, column] - 1, self.best_place[lane, column], True, 0.0)
             ends = Ends(*(np.append(part, one) for part, one in zip(ends, last, strict=True)))
         _, tokens, _ = self._walk(ends)
-        rows = zip(ends.lanes, ends.steps, ends.finished, tokens, strict=True)
-        return [tuple(said[self.first[lane] : step + 1 - finished].tolist()) for lane, step, finished, said in rows]
+        rows = zip(ends.lanes, ends.steps, tokens, strict=True)
+        return [tuple(said[self.first[lane] : step + 1].tolist()) for lane, step, said in rows]
 
     def _walk(self, ends: Ends) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """The places that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""
@@ -90,12 +96,14 @@ class Reading(NamedTuple):
         at = (rows[:, None], np.arange(count), places)
         return places, tokens[at], self.logs[ends.lanes][at]
 
-    def _attention(self, lane: int, part: slice, places: NDArray[np.int64]) -> Tensor | None:
-        """What each step looked at: the row that it extended did."""
+    def _attention(self, lane: int, part: slice, places: NDArray[np.int64], end: int | None) -> Tensor | None:
+        """What each step looked at: the row that it extended did. An `end` extends that place, one step further."""
         if self.attention is None:
             return None
         steps = np.arange(self.trail.shape[1])[part]
         before = self.trail[lane, steps, places[part]] % self.trail.shape[2]
+        if end is not None:
+            steps, before = np.append(steps, part.stop), np.append(before, end)
         return self.attention[lane, torch.from_numpy(steps), torch.from_numpy(before)]
 
 
@@ -104,10 +112,10 @@ def read_lanes(board: Board, lanes: Tensor) -> Reading:
     n_best, (room, width) = board.shape.n_best, board.trail.shape[1:]
     steps = (board.first[:, None], board.step[:, None])
     whole = torch.cat([*steps, board.best_step, board.best_place, board.trail.flatten(1)], dim=1)[lanes].cpu().numpy()
-    real = torch.cat([board.sums, board.best, board.logs.flatten(1)], dim=1)[lanes].cpu().numpy()
+    real = torch.cat([board.sums, board.best, board.best_log, board.logs.flatten(1)], dim=1)[lanes].cpu().numpy()
     first, step, best_step, best_place, trail = np.split(whole, np.cumsum([1, 1, n_best, n_best]), axis=1)
-    sums, best, logs = np.split(real, np.cumsum([width, n_best]), axis=1)
+    sums, best, best_log, logs = np.split(real, np.cumsum([width, n_best, n_best]), axis=1)
     longest = int(step.max())
     trail, logs = (part.reshape(-1, room, width)[:, :longest] for part in (trail, logs))
     attention = None if board.attention is None else board.attention[lanes, :longest].cpu()
-    return Reading(first[:, 0], step[:, 0], sums, best, best_step, best_place, trail, logs, attention)
+    return Reading(first[:, 0], step[:, 0], sums, best, best_log, best_step, best_place, trail, logs, attention)

@@ -8,7 +8,7 @@ enum { PART = 512, CHUNK = 4 * LANES };
 typedef struct {
     unsigned char *live;
     long *step, *first, *limit, *prefix, *tokens;
-    float *sums, *best;
+    float *sums, *best, *best_log;
     long *best_step, *best_place, *ended, *trail;
     float *logs;
 } board_t;
@@ -19,6 +19,7 @@ typedef struct {
     const float *packed, *bias; /* what scores the tokens */
     const long *never, *nevers; /* tokens that may not come, in order, and where those of each part begin (parts + 1) */
     float *bound; /* (rows) below this nothing is among a row's best */
+    float *end; /* (rows) the score of the end token, which is not among them */
     float *highest, *total, *top; /* (parts, rows), (parts, rows), (parts, rows, K): threads write apart from each other */
     long *ids, *row, *from; /* (parts, rows, K); the rows to be scored; the row that each row continues */
     long lanes, width, depth, vocabulary, parts, eos, least, n_best, prefix_size, room;
@@ -60,7 +61,10 @@ static void digest(const beam_t *s, long n, long part, float *x) {
     s->highest[at] = highest;
     s->total[at] = sum_exponentials(x, highest == -INFINITY ? 0.0f : highest, PART, 0);
     for (long k = s->nevers[part]; k < s->nevers[part + 1]; k++) rule_out(x, peaks, s->never[k] - first);
-    if (s->eos / PART == part && length_of(s->board, n / width) <= s->least) rule_out(x, peaks, s->eos - first);
+    if (s->eos / PART == part) {
+        s->end[n] = length_of(s->board, n / width) > s->least ? x[s->eos - first] : -INFINITY;
+        rule_out(x, peaks, s->eos - first);
+    }
     for (long k = 0; k < width; k++) top[k] = -INFINITY, ids[k] = 0;
     __atomic_load(s->bound + n, &known, __ATOMIC_RELAXED);
     bound = known;
@@ -110,7 +114,8 @@ static float log_mass(const beam_t *s, long n) {
     return mass > 0.0f ? peak + logf(mass) : 0.0f;
 }
 
-/* The K likeliest continuations of a lane: the new sums, and where among all (parts, rows, K) each was found. */
+/* The K likeliest continuations of a lane that go on: the new sums, and where among all (parts, rows, K) each was
+   found. */
 static void choose(const beam_t *s, long lane, const float *norm, float *sums, long *picks) {
     const long width = s->width, first = lane * width;
     const float *was = s->board->sums + first;
@@ -123,8 +128,9 @@ static void choose(const beam_t *s, long lane, const float *norm, float *sums, l
             }
 }
 
-/* A text that ends joins the best of its sentence, if it is better than the last of them. */
-static void finish(const beam_t *s, long lane, float score, long place) {
+/* A text that ends joins the best of its sentence, if it is better than the last of them: its score, the place that
+   its end extends, and the log-probability of that end. */
+static void finish(const beam_t *s, long lane, float score, long place, float log) {
     const board_t *b = s->board;
     float *best = b->best + lane * s->n_best;
     long lowest = 0;
@@ -133,6 +139,27 @@ static void finish(const beam_t *s, long lane, float score, long place) {
         best[lowest] = score;
         b->best_step[lane * s->n_best + lowest] = b->step[lane];
         b->best_place[lane * s->n_best + lowest] = place;
+        b->best_log[lane * s->n_best + lowest] = log;
+    }
+}
+
+/* Ends count if they are among the K likeliest of all continuations: of those that go on, with these sums, and of the
+   ends. */
+static void finish_ends(const beam_t *s, long lane, const float *norm, const float *sums) {
+    const board_t *b = s->board;
+    const long width = s->width, first = lane * width;
+    const float power = powf((float)length_of(b, lane), s->penalty);
+    float ends[width];
+    for (long r = 0; r < width; r++) {
+        const float was = b->sums[first + r];
+        ends[r] = was > -INFINITY ? was + (s->end[first + r] - norm[r]) : -INFINITY;
+    }
+    for (long r = 0; r < width; r++) {
+        long higher = 0;
+        for (long k = 0; k < width; k++) higher += (sums[k] > ends[r]) + (ends[k] > ends[r]);
+        if (ends[r] == -INFINITY || higher >= width) continue;
+        finish(s, lane, ends[r] / power, r, s->end[first + r] - norm[r]);
+        b->ended[lane]++;
     }
 }
 
@@ -153,13 +180,13 @@ static void follow_prefix(const beam_t *s, long lane, float *sums) {
 /* What continues freely: the likeliest. */
 static void continue_best(const beam_t *s, long lane, float *sums) {
     const board_t *b = s->board;
-    const long width = s->width, first = lane * width, now = b->step[lane], length = length_of(b, lane);
-    const float power = powf((float)length, s->penalty);
+    const long width = s->width, first = lane * width, now = b->step[lane];
     float norm[width];
     long picks[width];
     for (long r = 0; r < width; r++)
         norm[r] = b->sums[first + r] > -INFINITY ? log_mass(s, first + r) : 0.0f;
     choose(s, lane, norm, sums, picks);
+    finish_ends(s, lane, norm, sums);
     for (long k = 0; k < width; k++) {
         const int found = sums[k] > -INFINITY; /* else nothing is left that may come, and the place stays empty */
         const long place = found ? picks[k] / width % (s->lanes * width) - first : 0;
@@ -168,11 +195,6 @@ static void continue_best(const beam_t *s, long lane, float *sums) {
         b->logs[noted] = found ? s->top[picks[k]] - norm[place] : -INFINITY;
         b->tokens[first + k] = token;
         s->from[first + k] = first + place;
-        if (found && token == s->eos) {
-            finish(s, lane, sums[k] / power, k);
-            b->ended[lane]++;
-            sums[k] = -INFINITY;
-        }
     }
 }
 
@@ -193,9 +215,9 @@ static void advance_lane(const beam_t *s, long lane) {
         lowest = score < lowest ? score : lowest;
     }
     const float bound = reach / powf((float)b->limit[lane], s->penalty);
-    const int done = s->by_bound ? bound <= lowest : bound == -INFINITY;
+    const int done = s->by_bound ? bound <= lowest : b->ended[lane] >= width || bound == -INFINITY;
     b->step[lane]++;
-    b->live[lane] = !(b->ended[lane] >= width || length >= b->limit[lane] || done);
+    b->live[lane] = !(length >= b->limit[lane] || done);
 }
 
 long part_size(void) { return PART; }
@@ -203,12 +225,12 @@ long part_size(void) { return PART; }
 long beam_bytes(void) { return sizeof(beam_t); }
 
 void beam_make(beam_t *s, const board_t *board, const float *packed, const float *bias, const long *never,
-               const long *nevers, float *bound, float *highest, float *total, float *top, long *ids, long *row,
-               long *from, long lanes, long width, long depth, long vocabulary, long eos, long least, long n_best,
+               const long *nevers, float *bound, float *end, float *highest, float *total, float *top, long *ids,
+               long *row, long *from, long lanes, long width, long depth, long vocabulary, long eos, long least, long n_best,
                long prefix_size, long room, long by_bound, float penalty) {
     const long parts = (vocabulary + PART - 1) / PART;
-    const beam_t made = {board, packed, bias, never, nevers, bound, highest, total, top, ids, row, from, lanes, width,
-                         depth, vocabulary, parts, eos, least, n_best, prefix_size, room, penalty, (int)by_bound};
+    const beam_t made = {board, packed, bias, never, nevers, bound, end, highest, total, top, ids, row, from, lanes,
+                         width, depth, vocabulary, parts, eos, least, n_best, prefix_size, room, penalty, (int)by_bound};
     *s = made;
 }
 

@@ -1,7 +1,9 @@
 /* Several turns of a beam search with a transformer: read the tokens, go through the stack, take the best, and again.
    Rows that hold no hypothesis are left out; prompts have been read (texts.c). Follows beam.c. */
 
-#include <sched.h>
+#include <time.h>
+
+enum { SPINS = 10000 }; /* as many as GNU's OpenMP is allowed (weft/spinning.py); then the core is for others */
 
 /* Each row goes on with the past of the row that it continues, one position further. A row that nobody reads any more
    stays where room ends. */
@@ -31,6 +33,7 @@ typedef struct {
 } turn_t;
 
 static void work_on(void *shared) {
+    const struct timespec moment = {0, 20000};
     turn_t *t = shared;
     long own = 0;
     for (long task; (task = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->count; own = task) {
@@ -40,7 +43,7 @@ static void work_on(void *shared) {
     for (long i = 0; i < t->count; i++) {
         group_t *group = t->groups + (own + i) % t->count;
         for (long spins = 0; !__atomic_load_n(&group->passed, __ATOMIC_ACQUIRE); spins++)
-            if (spins > 1000) sched_yield();
+            if (spins > SPINS) nanosleep(&moment, 0);
         for (long part; (part = __atomic_fetch_add(&group->part, 1, __ATOMIC_RELAXED)) < t->beam->parts;)
             score(t->beam, t->pass->out, group->row, group->rows, part);
     }
