@@ -6,7 +6,8 @@ proposals, ends included. A sentence stops when its length limit is reached or n
 
 - with stop = "bound", when n_best have finished and none that goes on can pass the last of them: a sum only falls, and
   the most it can gain by length is the limit's, so sum / limit^α bounds its score from above;
-- with stop = "finished", when K hypotheses have finished;
+- with stop = "finished", or where phrases are required, when K hypotheses have finished: under the mean, a text could
+  make up for an unlikely phrase by repeating likely ones up to the limit;
 - with K = 1, when the hypothesis ends: this is greedy search.
 
 With a beam wide enough to keep everything this is exhaustive search. A lanes, K hypotheses of each, V tokens.
@@ -82,8 +83,8 @@ def _finish(board: Board, found: Proposals, request: Request) -> None:
 def _stops(board: Board, sums: Tensor, request: Request) -> Tensor:
     """(A,) which sentences are done; the bound of an empty beam is -inf, so it stops too."""
     bound = request.scores(sums.amax(1), board.limit)
+    enough = (board.ended >= board.shape.width) | (bound == -torch.inf)
     if request.by_bound:
-        done = bound <= board.best.amin(1)
-    else:
-        done = (board.ended >= board.shape.width) | (bound == -torch.inf)
-    return (board.lengths >= board.limit) | done
+        passed = bound <= board.best.amin(1)
+        enough = passed if board.watch is None else torch.where(board.watch.requires(board.device), enough, passed)
+    return (board.lengths >= board.limit) | enough

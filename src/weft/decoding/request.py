@@ -92,12 +92,8 @@ class Request:
 
     @property
     def by_bound(self) -> bool:
-        """Whether a sentence stops by the bound on its scores.
-
-        Greedy search stops at its first end. Where something is required, a whole beam of finished texts is enough:
-        under the mean, a text could make up for an unlikely phrase by repeating likely ones up to the limit.
-        """
-        return self.config.stop == "bound" and self.width > 1 and not self.requires
+        """Whether a sentence stops by the bound on its scores; greedy search stops at its first end."""
+        return self.config.stop == "bound" and self.width > 1
 
     @property
     def requires(self) -> bool:

@@ -29,6 +29,10 @@ class Watch:
         kept = lanes.tolist()
         self.rules, self.progress = [self.rules[lane] for lane in kept], [self.progress[lane] for lane in kept]
 
+    def requires(self, device: torch.device) -> Tensor:
+        """(A,) which lanes have a phrase that must come."""
+        return torch.tensor([bool(rules and rules.constraint.require) for rules in self.rules], device=device)
+
     def block(self, every: Tensor) -> None:
         """Log-probabilities (A·K, V) become -inf where a token may not come."""
         none = np.zeros(0, dtype=np.int64)
