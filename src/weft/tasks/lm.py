@@ -28,7 +28,8 @@ class TextData(DataConfig):
     """Plain text."""
 
     unit: Literal["line", "stream"] = "line"
-    """line: each line is a text of its own; stream: the file is one text, line breaks included, cut into pieces."""
+    """line: each line is a text of its own; stream: the file is one text, line breaks included, cut into pieces that
+    lie elsewhere in every epoch."""
     max_length: int = Field(256, ge=1)
     """Most tokens in a row of a batch."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
@@ -123,7 +124,9 @@ class LanguageModelling:
         return build_language_model(model, len(codec.tokenizers[""]))
 
     def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong if training else "split", overlap=1)
+        overlong = self.data.overlong if training else "split"
+        moving = training and self.data.unit == "stream" and overlong == "split"
+        return Limit(self.data.max_length, overlong, overlap=1, moving=moving)
 
     def encode(self, records: Sequence[Text], limit: Limit | None) -> dict[str, list[list[int]]]:
         end = [EOS] if self.data.unit == "line" else []
@@ -141,7 +144,8 @@ class LanguageModelling:
         return lengths
 
     def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TextBatch:
-        characters = int(examples.columns["characters"].join(rows).sum())
+        # Pieces that lie elsewhere in every epoch have no count of their own, and nothing measures them.
+        characters = int(examples.columns["characters"].join(rows).sum()) if "characters" in examples.columns else 0
         shifted = shift(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 
