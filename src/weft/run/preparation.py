@@ -13,6 +13,7 @@ from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_o
 from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
+from weft.training import device_type
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
@@ -135,7 +136,8 @@ def look(
     draft = validate(tree, cells=cells)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
-    return fill(tree, Facts(survey.examples, survey.characters), cells=cells), reader, corpus, survey
+    facts = Facts(survey.examples, survey.characters, device_type(draft.train.device))
+    return fill(tree, facts, cells=cells), reader, corpus, survey
 
 
 def survey_config(

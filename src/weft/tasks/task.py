@@ -41,10 +41,11 @@ class Loss:
 
 
 class Facts(NamedTuple):
-    """What the defaults of a task depend on: the size of its training data."""
+    """What defaults depend on: the size of the training data, and the type of the device."""
 
     examples: int
     characters: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
