@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+import numpy as np
+
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.errors import DataError
 from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
@@ -116,11 +119,24 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
     """Without a file for validation, a part of the training data."""
     if config.data.valid is not None:
         return corpus, None, []
+    if config.data.running:
+        return _set_aside_end(corpus, survey)
     aside = hold_out(survey.keys, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
     note = (
         f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
         "grouped so that no text is on both sides"
     )
+    return corpus.where(~aside), corpus.where(aside), [note]
+
+
+def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list[str]]:
+    """The last blocks of running text: what goes on elsewhere in the training text would be too easy to predict."""
+    if survey.examples < 2:
+        what = "nothing to hold out from: the text is a single block"
+        raise DataError(what, where="data.train", cure="give a file as data.valid")
+    count = min(max(1, round(VALID_SHARE * survey.examples)), VALID_MOST)
+    aside = np.arange(survey.examples) >= survey.examples - count
+    note = f"no data.valid: set aside the end of the text, {count / survey.examples:.0%} of it"
     return corpus.where(~aside), corpus.where(aside), [note]
 
 

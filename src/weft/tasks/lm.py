@@ -34,6 +34,10 @@ class TextData(DataConfig):
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
     """What happens to a longer training text; in evaluation it is always split, so that every token counts."""
 
+    @property
+    def running(self) -> bool:
+        return self.unit == "stream"
+
 
 @dataclass(frozen=True)
 class TextBatch(Batch):
@@ -129,11 +133,11 @@ class LanguageModelling:
 
     def limit(self, *, training: bool) -> Limit | None:
         overlong = self.data.overlong if training else "split"
-        moving = training and self.data.unit == "stream" and overlong == "split"
+        moving = training and self.data.running and overlong == "split"
         return Limit(self.data.max_length, overlong, overlap=1, moving=moving)
 
     def encode(self, records: Sequence[Text], limit: Limit | None) -> dict[str, list[list[int]]]:
-        end = [EOS] if self.data.unit == "line" else []
+        end = [] if self.data.running else [EOS]
         columns: dict[str, list[list[int]]] = {"tokens": [], "characters": []}
         for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
             whole = [SOS, *ids, *end]

@@ -147,6 +147,11 @@ class DataConfig(Settings):
     test: str | list[str] | None = None
     """Test examples, looked at once, when training is over."""
 
+    @property
+    def running(self) -> bool:
+        """Whether a file is one running text, whose records are blocks of it."""
+        return False
+
 
 class Sections(NamedTuple):
     """The types of the three sections of a configuration that differ between tasks.
