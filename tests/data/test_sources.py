@@ -76,6 +76,7 @@ def test_a_stream_is_its_text_to_the_letter(text: str, piece: int, block: int) -
         TemporaryDirectory() as folder,
         mock.patch("weft.data.sources.PIECE", piece),
         mock.patch("weft.data.texts.BLOCK", block),
+        mock.patch("weft.data.texts.SMALLEST_BLOCK", 1),
     ):
         path = Path(folder, "stream")
         path.write_bytes(text.encode())
@@ -84,10 +85,19 @@ def test_a_stream_is_its_text_to_the_letter(text: str, piece: int, block: int) -
 
 def test_a_stream_comes_in_blocks_that_end_at_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "stream.txt"
-    path.write_text("0123456789abcde\n" * 10_000)
+    path.write_text("0123456789abcde\n" * 35_000)
     blocks = list(read_stream(path, bad=BadLines()))
-    assert [len(block.text) for block in blocks] == [65_536, 65_536, 28_928]
-    assert [block.place for block in blocks] == [f"{path}:1", f"{path}:4097", f"{path}:8193"]
+    assert [len(block.text) for block in blocks] == [65_536] * 8 + [35_712]
+    assert [block.place for block in blocks[:2]] == [f"{path}:1", f"{path}:4097"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sizes"), [(600, [1200] * 8), (610, [1232] * 7 + [1136]), (70, [1120]), (100, [1024, 576]), (90, [1440])]
+)
+def test_a_small_file_comes_in_eight_blocks_and_the_last_is_no_remnant(tmp_path, lines: int, sizes: list[int]) -> None:
+    path = tmp_path / "stream.txt"
+    path.write_text("0123456789abcde\n" * lines)
+    assert [len(block.text) for block in read_stream(path, bad=BadLines())] == sizes
 
 
 def test_pieces_of_a_long_line_bear_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

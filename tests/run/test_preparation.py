@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from weft.config import read_config
@@ -65,13 +67,34 @@ def test_every_token_of_a_text_is_predicted_exactly_once(tmp_path, unit):
     path = write(tmp_path / "text.txt", ["abcdefghij" * 5, "klm"])
     data = {"train": path, "valid": path, "unit": unit, "max_length": 8}
     prepared = prepare(read_config({"task": "lm", "data": data, "text": {"kind": "char", "size": 300}}))
-    said = [index for row in prepared.train.columns["tokens"] for index in row.tolist()[1:]]
+    examples = prepared.train if unit == "line" else prepared.valid  # of running text, every epoch has other pieces
+    said = [index for row in examples.columns["tokens"] for index in row.tolist()[1:]]
     tokenizer = prepared.task.tokenizer
     text = "abcdefghij" * 5 + ("" if unit == "line" else "\n") + "klm" + ("" if unit == "line" else "\n")
     assert tokenizer.decode(said) == text
-    assert int(prepared.train.lengths.max()) <= 9
-    characters = sum(int(row[0]) for row in prepared.train.columns["characters"])
+    assert int(examples.lengths.max()) <= 9
+    characters = sum(int(row[0]) for row in examples.columns["characters"])
     assert characters == len(text) + (2 if unit == "line" else 0), "each line ends once"
+
+
+def test_the_end_of_running_text_is_set_aside(tmp_path):
+    path = write(tmp_path / "text.txt", [f"line {number:04}" for number in range(2000)])
+    data = {"train": path, "unit": "stream", "max_length": 50}
+    prepared = prepare(read_config({"task": "lm", "data": data, "text": {"kind": "char"}}))
+    tokenizer = prepared.task.tokenizer
+    held = tokenizer.decode([index for row in prepared.valid.columns["tokens"] for index in row.tolist()[1:]])
+    learned = tokenizer.decode(prepared.train.pieces.text.flat(0, 100_000).tolist())
+    assert learned.startswith("line 0000\n")
+    assert held.endswith("line 1999\n")
+    assert learned + held == Path(path).read_text(encoding="utf-8")
+    assert 0.1 < len(held) / 20_000 < 0.15
+    assert prepared.notes == ("no data.valid: set aside the end of the text, 12% of it",)
+
+
+def test_running_text_of_one_block_has_no_end_to_set_aside(tmp_path):
+    path = write(tmp_path / "text.txt", ["a short text"])
+    with pytest.raises(DataError, match=r"data\.train: nothing to hold out from.*data\.valid"):
+        prepare(read_config({"task": "lm", "data": {"train": path, "unit": "stream"}}))
 
 
 def test_a_long_sentence_of_tags_is_split_for_training_and_whole_for_evaluation(tmp_path):

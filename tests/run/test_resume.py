@@ -15,7 +15,10 @@ from safetensors import SafetensorError
 
 import weft as package
 from weft.errors import ConfigError, RunError
+from weft.run import preparation
 from weft.run.folder import locked
+from weft.run.preparation import prepare
+from weft.run.resuming import keep_defaults, resume_run
 from weft.training import Journal, Step
 
 SMALL = {"embedding": 8, "hidden": 8, "dropout": 0.2}
@@ -28,6 +31,7 @@ CASES = {
     "transformer": {"task": "lm", "model": WIDE, "train": {"accumulate": 3, "optimizer": "radam"}},
     "plateau": {"task": "lm", "model": SMALL, "train": {"schedule": "plateau", "plateau_patience": 1, "rate": 0.3}},
     "sampling": {"task": "lm", "model": SMALL, "train": {"teacher_forcing": {"kind": "linear", "k": 20.0}}},
+    "pieces": {"task": "lm", "model": SMALL, "data": {"unit": "stream", "max_length": 8}},
     "carried": {"task": "lm", "model": SMALL, "data": {"unit": "stream"}, "train": {"truncate": 5}},
 }
 DATA = {"classify": "labelled", "tag": "tagged", "translate": "pairs", "lm": "texts"}
@@ -173,6 +177,22 @@ def test_a_finished_run_says_so_and_a_longer_one_goes_on(weft, labelled, tmp_pat
     assert "goes on after update 4" in more.err
     assert "6 updates instead of 4" in more.err
     assert package.load("run").report["steps"] == 6
+
+
+def test_a_run_goes_on_on_another_device_with_the_defaults_it_began_with(texts, at_update, monkeypatch, tmp_path):
+    tree = {"task": "lm", "data": {"train": texts, "valid": texts}, "model": SMALL, "train": {"evaluate_every": 3}}
+    monkeypatch.setattr(preparation, "device_type", lambda name: "cuda")
+    at_update(7, crash)
+    with pytest.raises(Crash):
+        train(tree, tmp_path / "run")
+    epochs = prepare(tree).config.train.epochs
+    monkeypatch.setattr(preparation, "device_type", lambda name: "cpu")
+    assert prepare(tree).config.train.epochs < epochs
+    kept = prepare(keep_defaults(tree, tmp_path / "run"))
+    assert kept.config.train.epochs == epochs
+    assert resume_run(tmp_path / "run", kept).checkpoint
+    longer = tree | {"train": tree["train"] | {"steps": 5000}}
+    assert prepare(keep_defaults(longer, tmp_path / "run")).config.train.steps == 5000
 
 
 def test_other_settings_are_refused_and_listed(config, at_update, tmp_path):

@@ -86,6 +86,29 @@ def test_every_token_is_read_once_and_in_order(lengths, batch_tokens, truncate, 
     assert sum(batch.count for batch in batches) == len(read)
 
 
+@pytest.mark.parametrize("memory", [0, 1000])
+def test_with_a_seed_every_epoch_begins_elsewhere_and_goes_round(memory):
+    column = Ragged.from_lists([range(14), range(100, 107)], memory=memory)
+    examples = Examples({"tokens": column}, column.lengths)
+    streams = Streams(examples, batch_tokens=8, truncate=4, seed=0)
+    pairs = [pair for row in column for pair in pairwise(row.tolist())]
+    begins = set()
+    for epoch in range(12):
+        batches = [streams.collate(number) for number in streams.epoch(epoch)]
+        read = torch.cat([batch.tokens for batch in batches], dim=1)
+        lengths = [batch.expected.numel() // 2 for batch in batches]
+        expected = torch.cat([b.expected.view(2, n) for b, n in zip(batches, lengths, strict=True)], dim=1)
+        begin = pairs.index((int(read[0, 0]), int(expected[0, 0])))
+        turned = (pairs[begin:] + pairs[:begin])[: read.numel()]
+        assert list(zip(read.flatten().tolist(), expected.flatten().tolist(), strict=True)) == turned
+        assert [batch.first for batch in batches] == [True, False, False]
+        begins.add(begin)
+    assert len(begins) > 4
+    assert torch.equal(
+        streams.collate(7).tokens, Streams(examples, batch_tokens=8, truncate=4, seed=0).collate(7).tokens
+    )
+
+
 def test_the_carried_state_makes_one_pass_of_all_batches():
     streams = Streams(text([np.random.default_rng(0).integers(4, 20, 31).tolist()]), batch_tokens=6, truncate=3)
     model = model_of(RECURRENT)

@@ -18,7 +18,7 @@ from weft.nn import CellClass, UnknownCell
 from weft.settings import OneOf, Settings, explain
 from weft.tasks import DataConfig, Facts
 from weft.text import TextConfig
-from weft.training import TrainConfig
+from weft.training import TrainConfig, fill_gpu
 
 
 class Config(Settings):
@@ -70,13 +70,17 @@ def read_config(
 
 
 def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = None) -> Config:
-    """Every setting decided: the user's own first, then what suits data of this size, then the fixed defaults."""
+    """Every setting decided: the user's own first, then what suits data of this size and the device, then the fixed
+    defaults."""
     task = TASKS[validate(tree, cells=cells).task]
     defaults = task.defaults(facts, tree)
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
-    if tree.get("text", {}).get("kind", defaults["text"]["kind"]) != defaults["text"]["kind"]:
+    kind = tree.get("text", {}).get("kind", defaults["text"]["kind"])
+    if kind != defaults["text"]["kind"]:
         del defaults["text"]  # it was meant for another kind of token
+    if facts.device == "cuda":
+        defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
     return validate(merge(defaults, tree), cells=cells)
 
 

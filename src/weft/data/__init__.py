@@ -9,6 +9,7 @@ from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.packed import PackedBatches, Room, Side
 from weft.data.pairs import read_pairs
+from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged, RaggedBuilder, pad
 from weft.data.records import Labelled, Pair, Record, Tagged, Text, as_values, from_values
 from weft.data.sources import Paths
@@ -29,6 +30,7 @@ __all__ = [
     "PackedBatches",
     "Pair",
     "Paths",
+    "Pieces",
     "Ragged",
     "RaggedBuilder",
     "Record",

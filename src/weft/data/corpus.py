@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged
 from weft.data.records import Record
 from weft.data.split import Fingerprints, fingerprints
 
 KEPT_CHARACTERS = 32_000_000
 """Records stay in memory while their keys have no more characters than this; a larger file is read again each time."""
+
+
+TOKENS = "tokens"
+"""The column of running text."""
 
 
 class Survey(NamedTuple):
@@ -80,8 +85,15 @@ class Examples:
     running: bool = False
     """The rows are pieces of one text in their order; a model reads them with its state carried from piece to piece."""
 
+    pieces: Pieces | None = None
+    """How the rows are cut from running text, where every epoch has other ones; as many and as long in each."""
+
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def epoch(self, number: int, *, seed: int) -> Examples:
+        """The examples of an epoch: these, unless they are cut anew."""
+        return self if self.pieces is None else replace(self, columns={TOKENS: self.pieces.cut(number, seed=seed)})
 
     def pick(self, rows: Iterable[int]) -> list[Record]:
         """The records of these rows; none where they were not kept."""

@@ -17,17 +17,20 @@ class Limit:
 
     With `overlap`, each piece of a split begins with that many items of the one before, over and above the length:
     a piece of running text needs the token before its first to predict it.
+
+    A `moving` limit keeps texts whole: their pieces lie elsewhere in every epoch (see pieces.py).
     """
 
     max_length: int
     overlong: Overlong
     overlap: int = 0
+    moving: bool = False
     overlong_seen: int = field(default=0, init=False)
 
     def cut(self, ids: list[Item], place: str = "") -> list[list[Item]]:
         """The pieces that stand for `ids`: itself, its beginning, all its parts, or none."""
         room = self.max_length + self.overlap
-        if len(ids) <= room:
+        if self.moving or len(ids) <= room:
             return [ids]
         self.overlong_seen += 1
         if self.overlong == "error":

@@ -71,12 +71,17 @@ class PackedBatches(Epochs):
     def _room(self, size: int) -> Room:
         """Equal parts of all that the class has, so that no batch is left nearly empty."""
         mine = self.sides[self.classes == size]
-        whole = mine.sum(0, dtype=np.int64)
-        parts = max(1, int(np.ceil(whole.max() * SLACK / self.batch_tokens)))
-        slack = SLACK if parts > 1 else 1.0
-        tokens = np.maximum(np.ceil(whole / parts * slack), size).astype(np.int64)
-        tokens = -(-tokens // UNIT) * UNIT
-        return Room(int(len(mine) / parts * slack) + 1, tuple(tokens.tolist()), size)
+        if (mine == mine[0]).all():  # equal rows need no slack: so many fit, or one
+            parts = -(-len(mine) // max(1, self.batch_tokens // max(1, int(mine[0].max()))))
+            rows = -(-len(mine) // parts)
+            tokens = np.maximum(mine[0].astype(np.int64) * rows, size)
+        else:
+            whole = mine.sum(0, dtype=np.int64)
+            parts = max(1, int(np.ceil(whole.max() * SLACK / self.batch_tokens)))
+            slack = SLACK if parts > 1 else 1.0
+            rows = int(len(mine) / parts * slack) + 1
+            tokens = np.maximum(np.ceil(whole / parts * slack), size).astype(np.int64)
+        return Room(rows, tuple((-(-tokens // UNIT) * UNIT).tolist()), size)
 
     def _cut(self, rows: Rows, room: Room) -> list[Rows]:
         """As many rows at a time as fit."""

@@ -43,10 +43,11 @@ _BLOCK = 64
 
 
 class Ragged:
-    """N rows of ids, `size` tokens in all; made by `RaggedBuilder`, `from_lists` or `open`, never changed."""
+    """N rows of ids in `size` stored tokens; made by `RaggedBuilder`, `from_lists`, `open` or `view`, never changed."""
 
     def __init__(self, values: NDArray[np.int32] | IO[bytes], lengths: NDArray[np.int32]) -> None:
         self._values = values
+        self._whole: Ragged | None = None
         self._width = int(lengths[0]) if len(lengths) and bool((lengths == lengths[0]).all()) else None
         if self._width is not None:
             # Columns with one number per row, such as labels: one length stands for all.
@@ -75,6 +76,14 @@ class Ragged:
             return cls(np.fromfile(path, dtype=np.int32), lengths)
         return cls(path.open("rb"), lengths)
 
+    def view(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Ragged:
+        """Rows of these lengths (N,) that begin at these places (N,) among the same tokens; they may overlap."""
+        made = object.__new__(Ragged)
+        made._values, made._width, made._block = self._values, None, 1
+        made._starts, made.lengths, made.size = starts, lengths, self.size
+        made._whole = self  # which closes the file of values when it goes
+        return made
+
     def __len__(self) -> int:
         return len(self.lengths)
 
@@ -86,7 +95,7 @@ class Ragged:
         return (self[row] for row in range(len(self)))
 
     def flat(self, start: int, stop: int) -> NDArray[np.int32]:
-        """A copy of tokens `start` to `stop` of all rows laid end to end, for models of running text."""
+        """A copy of stored tokens `start` to `stop`: all rows laid end to end, or what a view was made of."""
         start, stop, _ = slice(start, stop).indices(self.size)
         if isinstance(self._values, np.ndarray):
             return self._values[start:stop].copy()

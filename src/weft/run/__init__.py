@@ -13,7 +13,7 @@ from weft.run.folder import JOURNAL, claimed
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config
 from weft.run.preparation import prepare, survey_config
-from weft.run.resuming import Resumed, resume_run
+from weft.run.resuming import Resumed, keep_defaults, resume_run
 from weft.run.run import Run
 from weft.run.training import train_events
 from weft.tasks import Tree
@@ -89,6 +89,7 @@ def _lead(
     fresh: bool,
 ) -> tuple[Run, Ended]:
     with claimed(out, tree["task"], resume=resume) as folder:
+        tree = keep_defaults(tree, folder)
         with watch.waiting("reading the data") as tell:
             prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
         resumed = resume_run(folder, prepared, cells=cells) if resume else Resumed()
@@ -115,6 +116,7 @@ def _follow(
     place, checkpoint, total, finished = ranks.hear()
     folder = Path(place)
     if not finished:
+        tree = keep_defaults(tree, folder)
         prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells)
         resumed = Resumed(Path(checkpoint), total) if checkpoint else Resumed()
         for event in train_events(prepared, folder, resumed, ranks=ranks):

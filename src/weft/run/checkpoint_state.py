@@ -43,7 +43,13 @@ def write_state(folder: Path, state: Tree) -> None:
 
 
 def read_state(folder: Path) -> Tree:
-    found: Tree = _unpack(read_json(folder / PLAIN), load_file(folder / TENSORS))
+    found: Tree = _unpack(read_plain(folder), load_file(folder / TENSORS))
+    return found
+
+
+def read_plain(folder: Path) -> Tree:
+    """The plain values alone, with the names of tensors where these stand."""
+    found: Tree = read_json(folder / PLAIN)
     return found
 
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+import numpy as np
+
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.errors import DataError
 from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
+from weft.training import device_type
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
@@ -115,11 +119,24 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
     """Without a file for validation, a part of the training data."""
     if config.data.valid is not None:
         return corpus, None, []
+    if config.data.running:
+        return _set_aside_end(corpus, survey)
     aside = hold_out(survey.keys, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
     note = (
         f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
         "grouped so that no text is on both sides"
     )
+    return corpus.where(~aside), corpus.where(aside), [note]
+
+
+def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list[str]]:
+    """The last blocks of running text: what goes on elsewhere in the training text would be too easy to predict."""
+    if survey.examples < 2:
+        what = "nothing to hold out from: the text is a single block"
+        raise DataError(what, where="data.train", cure="give a file as data.valid")
+    count = min(max(1, round(VALID_SHARE * survey.examples)), VALID_MOST)
+    aside = np.arange(survey.examples) >= survey.examples - count
+    note = f"no data.valid: set aside the end of the text, {count / survey.examples:.0%} of it"
     return corpus.where(~aside), corpus.where(aside), [note]
 
 
@@ -135,7 +152,8 @@ def look(
     draft = validate(tree, cells=cells)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
-    return fill(tree, Facts(survey.examples, survey.characters), cells=cells), reader, corpus, survey
+    facts = Facts(survey.examples, survey.characters, device_type(draft.train.device))
+    return fill(tree, facts, cells=cells), reader, corpus, survey
 
 
 def survey_config(

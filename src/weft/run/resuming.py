@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from weft.config import Config, difference, validate
+from weft.config import Config, difference, merge, validate
 from weft.errors import ConfigError, RunError
 from weft.nn import CellClass
 from weft.run.checkpoint import Checkpoints
-from weft.run.checkpoint_state import read_state
+from weft.run.checkpoint_state import read_plain, read_state
 from weft.run.folder import JOURNAL, drop_manifest
 from weft.run.loading import load_config
 from weft.run.preparation import Prepared
@@ -75,6 +76,23 @@ def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClas
     if path is None:
         return Resumed()
     return Resumed(path, state["total"], state["journal"], state["seconds"], notes)
+
+
+def keep_defaults(tree: Tree, folder: Path) -> Tree:
+    """The tree with the length, batch and rate that the run in this folder began with, where it leaves them open.
+
+    Their defaults depend on the device, and a run may go on on another one.
+    """
+    for step in reversed(Checkpoints(folder).steps()):
+        with suppress(RunError, KeyError):  # what is damaged is told of later
+            before, written = (
+                read_plain(Checkpoints(folder).folder / str(step))["config"]["train"],
+                tree.get("train", {}),
+            )
+            length = () if {"epochs", "steps"} & written.keys() else ("epochs", "steps")
+            kept = {name: before[name] for name in ("batch_tokens", "rate", *length) if name in before}
+            return merge({"train": kept}, tree)
+    return tree
 
 
 def compare(before: Config, now: Config) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,28 +38,36 @@ class Stream:
     def __iter__(self) -> Generator[Batch, None, None]:
         self._sizes.clear()
         for epoch in count(self.start.epoch):
-            chosen = self.batches.epoch(epoch)
+            chosen, examples = self.batches.epoch(epoch), self._examples(epoch)
             self._sizes.append(len(chosen))
             for number in range(self.start.batch if epoch == self.start.epoch else 0, len(chosen)):
-                yield self._make(chosen[number])
+                yield self._make(chosen[number], examples)
 
     def largest(self) -> Batch | None:
         """The largest batch of the epoch to begin with; None where all are of one size."""
         if isinstance(self.batches, Streams):
             return None
         epoch = self.start.epoch
-        return self._make(self.batches.epoch(epoch)[self.batches.largest(epoch)])
+        return self._make(self.batches.epoch(epoch)[self.batches.largest(epoch)], self._examples(epoch))
 
-    def _make(self, rows: Any) -> Batch:
+    def _examples(self, epoch: int) -> Examples:
+        """Those of an epoch; streams read the text itself."""
+        if isinstance(self.batches, Streams):
+            return self.examples
+        return self.examples.epoch(epoch, seed=self.batches.seed)
+
+    def _make(self, rows: Any, examples: Examples) -> Batch:
         if isinstance(self.batches, Streams):
             return self.batches.collate(rows)
-        return self._collate(rows, self.batches.room(rows) if isinstance(self.batches, PackedBatches) else None)
+        return self._collate(
+            examples, rows, self.batches.room(rows) if isinstance(self.batches, PackedBatches) else None
+        )
 
-    def _collate(self, rows: Rows, room: Room | None = None) -> Batch:
+    def _collate(self, examples: Examples, rows: Rows, room: Room | None = None) -> Batch:
         """A batch that can be made again in parts, which fill no room: they have shapes of their own."""
         packed = isinstance(self.batches, PackedBatches)
-        batch: Batch = self.task.collate(self.examples, rows, packed=packed, room=room)
-        return replace(batch, origin=Origin(rows, self.examples, self._collate))
+        batch: Batch = self.task.collate(examples, rows, packed=packed, room=room)
+        return replace(batch, origin=Origin(rows, examples, partial(self._collate, examples)))
 
     def after(self, taken: int) -> Place:
         """The place after so many batches of this stream were taken; a thread may have made more of them by then."""
@@ -74,7 +83,7 @@ def build_plan(model: nn.Module, examples: Examples, settings: TrainConfig, *, s
     """Running text in its order for truncated backpropagation, else batches of rows."""
     if settings.truncate is not None:
         size, parts = settings.batch_tokens, settings.accumulate
-        return Streams(examples, batch_tokens=size, truncate=settings.truncate, parts=parts)
+        return Streams(examples, batch_tokens=size, truncate=settings.truncate, parts=parts, seed=seed)
     return build_batches(model, examples, batch_tokens=settings.batch_tokens, seed=seed)
 
 

@@ -6,13 +6,14 @@ A chunk is encoded on all cores: the tokenizers have threads of their own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from weft.data import VALUES, Examples, Limit, Ragged, RaggedBuilder, Record, chunks
+from weft.data import VALUES, Examples, Limit, Pieces, Ragged, RaggedBuilder, Record, chunks
 from weft.data.batches import compact
+from weft.data.corpus import TOKENS
 from weft.errors import DataError
 from weft.tasks.task import Task
 
@@ -26,7 +27,7 @@ def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *,
     """Without a limit there is a row for each record, and the records are kept for answers and scores."""
     kept: list[Record] | None = [] if limit is None else None
     columns = {name: builder.build() for name, builder in _collect(task, records, limit, kept=kept).items()}
-    return Examples(columns, compact(task.cost(columns)), kept, limit.notes() if limit else (), running=running)
+    return _examples(task, columns, limit, kept, limit.notes() if limit else (), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:
@@ -45,7 +46,23 @@ def read_examples(task: Task, folder: Path) -> Examples:
         name: Ragged.open(folder / f"{name}{VALUES}", np.load(folder / f"{name}{LENGTHS}", allow_pickle=False))
         for name in about["columns"]
     }
-    return Examples(columns, compact(task.cost(columns)), None, tuple(about["notes"]))
+    return _examples(task, columns, task.limit(training=True), None, tuple(about["notes"]))
+
+
+def _examples(
+    task: Task,
+    columns: Mapping[str, Ragged],
+    limit: Limit | None,
+    records: Sequence[Record] | None,
+    notes: tuple[str, ...],
+    *,
+    running: bool = False,
+) -> Examples:
+    """Rows as they were encoded, or those of the first epoch where each epoch cuts its own."""
+    pieces = Pieces(columns[TOKENS], limit.max_length) if limit and limit.moving else None
+    if pieces is not None:
+        columns = {TOKENS: pieces.cut(0, seed=0)}
+    return Examples(columns, compact(task.cost(columns)), records, notes, running=running, pieces=pieces)
 
 
 def _collect(

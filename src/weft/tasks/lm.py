@@ -28,11 +28,15 @@ class TextData(DataConfig):
     """Plain text."""
 
     unit: Literal["line", "stream"] = "line"
-    """line: each line is a text of its own; stream: the file is one text, line breaks included, cut into pieces."""
+    """line: each line is a text of its own; stream: the file is one text, cut into other pieces in every epoch."""
     max_length: int = Field(256, ge=1)
     """Most tokens in a row of a batch."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
     """What happens to a longer training text; in evaluation it is always split, so that every token counts."""
+
+    @property
+    def running(self) -> bool:
+        return self.unit == "stream"
 
 
 @dataclass(frozen=True)
@@ -95,14 +99,19 @@ class LanguageModelling:
             "conv": {"embedding": 256, "width": width, "dropout": 0.2},
             "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
         }
+        # A GPU has time for as many passes as help; on a processor the first ones have to do.
+        epochs = (60, 40, 20, 4) if facts.device == "cuda" else (30, 10, 5, 1)
+        train = {
+            "epochs": epochs[sum(millions >= limit for limit in (0.2, 2, 20))],
+            "batch_tokens": 1024 if millions < 2 else 2048 if millions < 20 else 4096,
+            "rate": {"rnn": 3e-3, "conv": 2e-3}.get(kind, 1e-3),
+        }
+        if kind == "transformer" and written(tree, "train", "optimizer") in (None, "adamw"):
+            train |= {"weight_decay": 0.1, "beta2": 0.99}
         return {
             "text": {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000},
             "model": models.get(kind, {}),
-            "train": {
-                "epochs": 30 if millions < 0.2 else 10 if millions < 2 else 5 if millions < 20 else 1,
-                "batch_tokens": 1024 if millions < 2 else 2048 if millions < 20 else 4096,
-                "rate": {"rnn": 3e-3, "conv": 2e-3}.get(kind, 1e-3),
-            },
+            "train": train,
             "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},
         }
 
@@ -123,10 +132,12 @@ class LanguageModelling:
         return build_language_model(model, len(codec.tokenizers[""]))
 
     def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong if training else "split", overlap=1)
+        overlong = self.data.overlong if training else "split"
+        moving = training and self.data.running and overlong == "split"
+        return Limit(self.data.max_length, overlong, overlap=1, moving=moving)
 
     def encode(self, records: Sequence[Text], limit: Limit | None) -> dict[str, list[list[int]]]:
-        end = [EOS] if self.data.unit == "line" else []
+        end = [] if self.data.running else [EOS]
         columns: dict[str, list[list[int]]] = {"tokens": [], "characters": []}
         for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
             whole = [SOS, *ids, *end]
@@ -141,7 +152,8 @@ class LanguageModelling:
         return lengths
 
     def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TextBatch:
-        characters = int(examples.columns["characters"].join(rows).sum())
+        # Pieces that lie elsewhere in every epoch have no count of their own, and nothing measures them.
+        characters = int(examples.columns["characters"].join(rows).sum()) if "characters" in examples.columns else 0
         shifted = shift(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 

@@ -41,10 +41,11 @@ class Loss:
 
 
 class Facts(NamedTuple):
-    """What the defaults of a task depend on: the size of its training data."""
+    """What defaults depend on: the size of the training data, and the type of the device."""
 
     examples: int
     characters: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,11 @@ class DataConfig(Settings):
     """Validation examples; without them a part of `train` is set aside."""
     test: str | list[str] | None = None
     """Test examples, looked at once, when training is over."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a file is one running text, whose records are blocks of it."""
+        return False
 
 
 class Sections(NamedTuple):

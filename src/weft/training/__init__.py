@@ -4,9 +4,10 @@ from weft.training.ahead import ahead
 from weft.training.best import Average, Best
 from weft.training.compilation import compile_model
 from weft.training.config import TrainConfig
-from weft.training.device import choose_device, keep_memory, precise, set_seed, set_threads
+from weft.training.device import choose_device, device_type, keep_memory, precise, set_seed, set_threads
 from weft.training.events import Ended, Event, Measuring, Saving, Started, Validated
 from weft.training.forcing import FORCINGS, ScheduledSampling
+from weft.training.gpu_batches import fill_gpu
 from weft.training.interrupt import Interrupt
 from weft.training.journal import Journal
 from weft.training.loop import steps
@@ -46,6 +47,8 @@ __all__ = [
     "build_optimizer",
     "choose_device",
     "compile_model",
+    "device_type",
+    "fill_gpu",
     "freeze",
     "keep_memory",
     "precise",

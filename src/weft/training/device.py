@@ -26,6 +26,13 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def device_type(name: str) -> str:
+    """cpu, cuda or mps: the type of the device of that name, which need not be there."""
+    if name == "auto":
+        return choose_device(name).type
+    return name.partition(":")[0]
+
+
 def set_threads(threads: int) -> None:
     """Use that many processor threads; 0 means what OMP_NUM_THREADS says, or every core this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)

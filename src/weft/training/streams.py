@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import Examples
+from weft.data.corpus import TOKENS
 from weft.errors import ConfigError
 from weft.models import LanguageModel
 from weft.nn import State, detach, leaves_of
@@ -41,32 +42,49 @@ class Streams:
 
     There are as many streams in a batch as fit into `batch_tokens`, and `parts` such batches side by side. Up to
     A · B - 1 tokens at the end of the text are left out; `whole` leaves out none, and some streams are one step longer.
+    With a `seed` every epoch begins at another place of the text and goes on at its beginning when it reaches its end:
+    what is cut off from its past, and what is left out, differs from epoch to epoch.
     """
 
     def __init__(
-        self, examples: Examples, *, batch_tokens: int, truncate: int, parts: int = 1, whole: bool = False
+        self,
+        examples: Examples,
+        *,
+        batch_tokens: int,
+        truncate: int,
+        parts: int = 1,
+        whole: bool = False,
+        seed: int | None = None,
     ) -> None:
-        if "tokens" not in examples.columns:
+        if TOKENS not in examples.columns:
             raise no_running_text(truncate)
-        self.column, self.truncate, self.parts = examples.columns["tokens"], truncate, parts
+        self.column = examples.columns[TOKENS] if examples.pieces is None else examples.pieces.text
+        self.truncate, self.parts, self.seed = truncate, parts, seed
         # The last token of a row is only expected. Cut from one text, rows overlap by it.
         self.ends = np.cumsum(np.maximum(self.column.lengths - 1, 0), dtype=np.int64)
-        total = int(self.ends[-1])
+        self.total = total = int(self.ends[-1])
         self.count = max(1, min(batch_tokens // truncate, total // parts))
         streams = self.count * parts
         self.bounds = np.arange(streams + 1) * (total if whole else total - total % streams) // streams
         self.length = int(np.diff(self.bounds).max())
+        self.batches = -(-self.length // self.truncate) * parts
 
     def epoch(self, number: int) -> range:
-        """The batches of an epoch: always the same ones, in the order of the text."""
-        return range(-(-self.length // self.truncate) * self.parts)
+        """The batches of an epoch, in the order of the text; their numbers go on from epoch to epoch."""
+        return range(number * self.batches, (number + 1) * self.batches)
+
+    def begin(self, epoch: int) -> int:
+        """The place of the text at which an epoch begins."""
+        return 0 if self.seed is None else int(np.random.default_rng((self.seed, epoch)).integers(self.total))
 
     def collate(self, number: int) -> StreamBatch:
         """The batch of that number."""
-        piece, part = divmod(number, self.parts)
+        epoch, within = divmod(number, self.batches)
+        piece, part = divmod(within, self.parts)
         mine = np.arange(part * self.count, (part + 1) * self.count)
         begin = self.bounds[mine] + piece * self.truncate
         lengths = np.minimum(self.bounds[mine + 1] - begin, self.truncate)
+        begin += self.begin(epoch)
         real = np.arange(lengths.max()) < lengths[:, None]
         tokens = np.zeros(real.shape, dtype=np.int64)
         read = [self._read(np.arange(start, start + size)) for start, size in zip(begin, lengths, strict=True)]
@@ -83,12 +101,19 @@ class Streams:
         )
 
     def _read(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What is read at these places (T) of the text and what is expected there."""
+        """What is read at neighbouring places (T) of the text and what is expected there; after its end it begins
+        again."""
+        places = places % self.total
         at = places + np.searchsorted(self.ends, places, side="right")  # each row before has one token more
         if not len(at):
             return at, at
-        found = self.column.flat(int(at[0]), int(at[-1]) + 2).astype(np.int64)
-        return found[at - at[0]], found[at - at[0] + 1]
+        turn = int(places.argmin())
+        parts = [part for part in (at[:turn], at[turn:]) if len(part)]
+        tokens = [
+            (part - part[0], self.column.flat(int(part[0]), int(part[-1]) + 2).astype(np.int64)) for part in parts
+        ]
+        read = np.concatenate([found[where] for where, found in tokens])
+        return read, np.concatenate([found[where + 1] for where, found in tokens])
 
 
 class Carry:
