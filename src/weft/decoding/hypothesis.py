@@ -14,8 +14,8 @@ class Hypothesis(NamedTuple):
     tokens hold neither sos nor eos nor the prefix; log_probabilities are the model's own for each of them and for the
     end token; score = sum(log_probabilities) / len(log_probabilities)^α. finished says whether the model ended it or
     the length limit did. attention (steps, S) has a row for each log-probability; path says which place of the beam,
-    or of its group, it held at each of these steps, 0 the first chosen; at its end the place before it. missing are the numbers of the required phrases
-    that it lacks: the limit left no room for them.
+    or of its group, it held at each of these steps, 0 the first chosen, and for the end which place that extends.
+    missing are the numbers of the required phrases that it lacks: the limit left no room for them.
     """
 
     tokens: tuple[int, ...]
