@@ -145,7 +145,7 @@ def metric_name(name: str) -> str:
 
 
 def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
-    """A metric, with half of its interval where that is wide: "80.00% ± 16.5 (95% interval, 20 examples)"."""
+    """A metric, with half of its interval where that is wide: "80.00% ± 16.8 (95% interval, 20 examples)"."""
     shown = show_metric(name, value)
     low, high = details.get("intervals", {}).get(name, (value, value))
     if (half := (high - low) / 2) < NARROW:
