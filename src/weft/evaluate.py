@@ -14,10 +14,13 @@ from torch import nn
 from weft.data import Batches, Examples
 from weft.decoding import DecodeConfig
 from weft.errors import DataError
+from weft.metrics import fit_temperature
 from weft.tasks import Batch, Prediction, Task, Tree
 from weft.tasks.generation import Comparing, Generating, Scored, Scoring, generate
+from weft.tasks.labels import Calibrating
 from weft.tasks.lm import LanguageScores
 from weft.tasks.streaming import stream_text
+from weft.tasks.task import UNSEEN
 from weft.tasks.wording import Wording
 from weft.training import Carry, Streams
 
@@ -57,6 +60,23 @@ def evaluate(task: Task, model: nn.Module, examples: Examples, *, decode: Decode
                 with _placed(examples, rows):
                     task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
     return Evaluation(scores.metrics(), scores.details())
+
+
+def calibrate(task: Task, model: nn.Module, examples: Examples) -> Tree:
+    """Make the probabilities of a model mean what they say on these examples; the temperature, and how many they were.
+
+    Nothing is done for a task that has no such number.
+    """
+    if not isinstance(task, Calibrating):
+        return {}
+    with torch.inference_mode():
+        found = [task.labelled_logits(model, batch) for _, batch, _ in _batches(task, model, examples)]
+        logits, labels = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
+        seen = labels != UNSEEN
+        temperature = fit_temperature(logits[seen], labels[seen])
+    if temperature != 1.0:
+        task.set_temperature(model, temperature)
+    return {"temperature": temperature, "examples": int(seen.sum())}
 
 
 def _read_on(task: Task, model: nn.Module, examples: Examples, scores: LanguageScores) -> Evaluation:

@@ -90,3 +90,42 @@ def test_one_text_cannot_be_split(keys: list[int]) -> None:
 @given(st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)))
 def test_overlap_counts_the_examples_of_the_test_set(train: list[int], test: list[int]) -> None:
     assert overlap(prints(train), prints(test)) == sum(key in train for key in test)
+
+
+labelled = st.lists(st.tuples(st.integers(0, 15), st.sampled_from("abcd")), min_size=2, max_size=60)
+
+
+@given(rows=labelled, fraction=fractions, most=st.integers(0, 30), seed=st.integers(0, 5))
+def test_the_laws_of_holding_out_by_label(rows: list[tuple[int, str]], fraction: float, most: int, seed: int) -> None:
+    keys, labels = [key for key, _ in rows], [label for _, label in rows]
+    labels_of = {key: {label for other, label in rows if other == key} for key in keys}
+    texts_of = {label: {key for key in keys if label in labels_of[key]} for label in labels}
+    own = {key for key, found in labels_of.items() if len(found) == 1 and len(texts_of[min(found)]) > 1}
+    assume(own)
+    held = hold_out(prints(keys), strata=fingerprints(labels), fraction=fraction, most=most, seed=seed)
+    inside = {key for key, out in zip(keys, held, strict=True) if out}
+    outside = {key for key, out in zip(keys, held, strict=True) if not out}
+    assert inside <= own
+    assert inside
+    assert not inside & outside
+    assert {label for label, out in zip(labels, held, strict=True) if not out} == set(labels)
+    assert held.sum() <= max(1, round(min(fraction * len(keys), most)), min(keys.count(key) for key in own))
+
+
+def test_each_label_gives_its_share() -> None:
+    labels = ["a"] * 700 + ["b"] * 240 + ["c"] * 59 + ["d"]
+    for seed in range(10):
+        held = hold_out(prints(list(range(1000))), strata=fingerprints(labels), seed=seed)
+        counts = [int(held[np.array(labels) == label].sum()) for label in "abcd"]
+        assert counts == [70, 24, 6, 0]
+
+
+@pytest.mark.parametrize(("labels", "expected"), [("ab" * 10, [1, 1]), ("aaaab", [1, 0]), ("aab", [1, 0])])
+def test_a_few_lines_leave_every_label_in_training(labels: str, expected: list[int]) -> None:
+    held = hold_out(prints(list(range(len(labels)))), strata=fingerprints(labels))
+    assert [int(held[np.array(list(labels)) == label].sum()) for label in "ab"] == expected
+
+
+def test_labels_of_one_text_each_cannot_be_held_out() -> None:
+    with pytest.raises(DataError, match=r"no label has two texts of its own .check data\.label"):
+        hold_out(prints([1, 1, 2, 3]), strata=fingerprints("aabc"))

@@ -62,7 +62,7 @@ def compare(
 def show(found: Comparison) -> None:
     """One row for each run; below it the settings, and how sure the differences are."""
     from weft.cli.output import print_table
-    from weft.training.progress import show_metric
+    from weft.training.progress import metric_name, show_metric
 
     metrics = list(dict.fromkeys(name for run in found.runs for name in run.metrics))
     rows = [
@@ -74,12 +74,19 @@ def show(found: Comparison) -> None:
         ]
         for run in found.runs
     ]
-    print_table(["run", *metrics, "parameters", "seconds", "tokens/s"], rows, title=f"scores on {found.measured_on}")
+    print_table(
+        ["run", *map(metric_name, metrics), "parameters", "seconds", "tokens/s"],
+        rows,
+        title=f"scores on {found.measured_on}",
+    )
     if paths := list(found.runs[0].settings):
         body = [[path, *(show_setting(run.settings[path]) for run in found.runs)] for path in paths]
         print_table(["setting", *(run.name for run in found.runs)], body, title="settings that differ")
     if any(run.differences for run in found.runs):
-        body = [[name, *(show_interval(name, run.differences.get(name)) for run in found.runs[1:])] for name in metrics]
+        body = [
+            [metric_name(name), *(show_interval(name, run.differences.get(name)) for run in found.runs[1:])]
+            for name in metrics
+        ]
         title = f"difference to {found.runs[0].name} [95% interval], * excludes zero"
         print_table(["score", *(run.name for run in found.runs[1:])], body, title=title)
 

@@ -34,7 +34,7 @@ def evaluate(
     """
     from weft.cli.output import explain, print_json, print_table, say
     from weft.run import load
-    from weft.training.progress import show_metric
+    from weft.training.progress import metric_name, show_score
 
     options = {"beam": beam, "length_penalty": length_penalty}
     found = load(run, device=device, cells=read_imports(imports)).evaluate(
@@ -45,7 +45,8 @@ def evaluate(
     if json:
         print_json({**found.metrics, "details": found.details})
         return
-    print_table(["metric", "value"], [[name, show_metric(name, value)] for name, value in found.metrics.items()])
+    rows = [[metric_name(name), show_score(name, value, found.details)] for name, value in found.metrics.items()]
+    print_table(["metric", "value"], rows)
     show_details(found.details, print_table)
     for line in explain(found.details):
         say(line)
@@ -65,10 +66,12 @@ def show_details(details: dict[str, Any], print_table: Any) -> None:
                 for row in rows
             ]
             print_table(["label", "precision", "recall", "F1", "examples"], body, title=title)
-    labels = details.get("labels", [])
-    if labels and len(labels) <= WIDEST:
+    there = {row["label"] for row in details.get("per_class", [])}
+    shown = [number for number, label in enumerate(details.get("labels", [])) if label in there]
+    if shown and len(shown) <= WIDEST:
+        labels, counts = details["labels"], details["confusion"]
         body = [
-            [label, *(f"{count:,}" if count else "·" for count in row)]
-            for label, row in zip(labels, details["confusion"], strict=True)
+            [labels[row], *(f"{count:,}" if (count := counts[row][column]) else "·" for column in shown)]
+            for row in shown
         ]
-        print_table(["is ↓  predicted →", *labels], body, title="confusion")
+        print_table(["is ↓  predicted →", *(labels[column] for column in shown)], body, title="confusion")

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -41,11 +42,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *,
     wide.print(table)
 
 
-def explain(details: dict[str, Any]) -> list[str]:
-    """What a reader of the numbers should know."""
-    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in details.items() if isinstance(value, str)]
-    if "majority_accuracy" in details:
+IN_OTHER_WORDS = ("f1_average", "count_of")
+"""Details that stand beside the numbers already."""
+
+
+def explain(details: dict[str, Any], *, report: bool = False) -> list[str]:
+    """What a reader of the numbers should know; less where a `report` of the training says more."""
+    lines = [
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in details.items()
+        if isinstance(value, str) and name not in IN_OTHER_WORDS
+    ]
+    if "majority_accuracy" in details and not report:
         lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
     if details.get("unseen"):
-        lines.append(f"labels that training never saw, all counted as wrong: {details['unseen']:,}")
+        named = ", ".join(map(escape, details.get("unseen_labels", {})))
+        shown = f" ({named})" if named else ""
+        lines.append(f"labels that training never saw, all counted as wrong: {details['unseen']:,}{shown}")
+    if "calibration_error" in details and not report:
+        lines.append(f"calibration error of the probabilities: {100 * details['calibration_error']:.1f}%")
     return lines

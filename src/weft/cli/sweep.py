@@ -90,6 +90,7 @@ def show_score(trial: Trial) -> str:
 
 def show(found: Outcome, paths: list[str]) -> None:
     from weft.cli.output import note, print_table
+    from weft.training.progress import metric_name
 
     rows = [
         [
@@ -100,7 +101,7 @@ def show(found: Outcome, paths: list[str]) -> None:
         ]
         for trial in found.trials[:SHOWN]
     ]
-    print_table(["trial", (found.best or found.trials[0]).metric, *paths, "seconds"], rows)
+    print_table(["trial", metric_name((found.best or found.trials[0]).metric), *paths, "seconds"], rows)
     counts = {ended: sum(trial.ended == ended for trial in found.trials) for ended in ("complete", "pruned", "failed")}
     note(", ".join(f"{count} {ended}" for ended, count in counts.items() if count))
 

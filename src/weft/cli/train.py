@@ -131,16 +131,20 @@ def stopped(run: Run, ended: Ended, words: list[str]) -> None:
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
-    from weft.training.progress import show_metric
+    from weft.run.conclusions import conclusions
+    from weft.training.progress import metric_name, show_score
 
     report = run.report
     note(f"\n[bold]{run.folder}[/]  {reason} after {report['steps']:,} updates, {report['seconds']:.0f} s")
     for part in ("valid", "test"):
         if part in report:
-            shown = "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in report[part].items())
-            note(f"  {part:5}  {shown}")
+            about = report["details"][part]
+            shown = (
+                f"{metric_name(name)} [bold]{show_score(name, value, about)}[/]" for name, value in report[part].items()
+            )
+            note(f"  {part:5}  {'   '.join(shown)}")
     details = report["details"].get("test") or report["details"]["valid"]
-    for line in explain(details):
+    for line in (*explain(details, report="baselines" in report), *conclusions(report)):
         note(f"         {line}")
     source = run.config.data.test or run.config.data.valid
     again = "".join(f" --import {word}" for word in imports)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -29,6 +30,8 @@ class Survey(NamedTuple):
     examples: int
     characters: int
     keys: Fingerprints
+    strata: Fingerprints | None = None
+    """A number for each record's label, where records have one."""
     content: str | None = None
     """A name for what the file holds, where it is large enough for its tokens to be kept."""
 
@@ -54,6 +57,8 @@ class Corpus:
         """The first pass: `read` opens the file, and is called again for later passes if the records are too many."""
         kept: list[Record] = []
         examples = characters = 0
+        labels: dict[str, int] = {}
+        strata = array("Q")
 
         def keys() -> Iterator[str]:
             nonlocal examples, characters
@@ -64,10 +69,15 @@ class Corpus:
                     kept.append(record)
                 else:
                     kept.clear()
+                if record.stratum is not None:
+                    if record.stratum not in labels:
+                        labels[record.stratum] = int(fingerprints([record.stratum])[0])
+                    strata.append(labels[record.stratum])
                 yield record.key
 
         found = fingerprints(keys())
-        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found)
+        numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
+        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found, numbers)
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:
         """The records whose place in the file is True."""

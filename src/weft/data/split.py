@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,21 @@ def _fingerprint(key: str) -> int:
 
 
 def hold_out(
-    fingerprints: Fingerprints, *, fraction: float = 0.1, most: int = 2000, seed: int = 0
+    fingerprints: Fingerprints,
+    *,
+    strata: Fingerprints | None = None,
+    fraction: float = 0.1,
+    most: int = 2000,
+    seed: int = 0,
 ) -> NDArray[np.bool_]:
     """True (N,) for the examples to hold out: about `fraction` of them, `most` at most, equal fingerprints together.
 
     Which ones depends on the fingerprints and the seed alone, not on the order of the examples. Something is always
-    held out and something always stays, so the budget is exceeded where every group is larger.
+    held out and something always stays, so the budget is exceeded where every group is larger. Where each example is
+    of a stratum, such as its label, each gives its share and keeps at least one text.
     """
+    if strata is not None:
+        return _hold_out_each(fingerprints, strata, fraction=fraction, most=most, seed=seed)
     # Sorted by scrambled value, equal ones stand together and the groups are in random order at the same time.
     mixed = _scramble(fingerprints, seed)
     mixed.sort()
@@ -53,6 +61,53 @@ def hold_out(
     for part in _parts(len(fingerprints)):
         held[part] = _among(_scramble(fingerprints[part], seed), taken)
     return held
+
+
+def _hold_out_each(
+    fingerprints: Fingerprints, strata: Fingerprints, *, fraction: float, most: int, seed: int
+) -> NDArray[np.bool_]:
+    """`hold_out` from each stratum in turn. A text that is in several of them stays where it is."""
+    texts, of_text, sizes = np.unique(_scramble(fingerprints, seed), return_inverse=True, return_counts=True)
+    names, stratum = np.unique(strata, return_inverse=True)
+    lowest, highest = np.full(len(texts), len(names)), np.full(len(texts), -1)
+    np.minimum.at(lowest, of_text, stratum)
+    np.maximum.at(highest, of_text, stratum)
+    pairs = np.unique(stratum * len(texts) + of_text)
+    kinds = np.bincount(pairs // max(1, len(texts)), minlength=len(names))  # texts of each stratum
+    own = lowest == highest
+    own[own] = kinds[lowest[own]] > 1
+    if not own.any():
+        what = "nothing to hold out from: no label has two texts of its own"
+        raise DataError(what, where="data.train", cure="check data.label, or give a file as data.valid")
+    free = np.flatnonzero(own)
+    free = free[np.argsort(lowest[free], kind="stable")]  # by stratum, within one in random order as scrambled
+    ends = np.searchsorted(lowest[free], np.arange(len(names)), side="right")
+    budgets = _share_out(
+        np.bincount(lowest[free], sizes[free], minlength=len(names)), min(fraction * len(strata), most), names, seed
+    )
+    taken = np.zeros(len(texts), dtype=np.bool_)
+    for number in np.flatnonzero(budgets):
+        mine = free[ends[number - 1] if number else 0 : ends[number]]
+        fits = mine[sizes[mine] <= budgets[number]]
+        fits = fits[np.cumsum(sizes[fits]) <= budgets[number]]
+        taken[fits[: kinds[number] - 1]] = True
+    if not taken.any():
+        taken[free[np.argmin(sizes[free])]] = True
+    held: NDArray[np.bool_] = taken[of_text]
+    return held
+
+
+def _share_out(sizes: NDArray[Any], budget: float, names: Fingerprints, seed: int) -> NDArray[np.int64]:
+    """A whole number for each size, in proportion to it, that add up to the budget: largest remainders are rounded up.
+
+    Of equal remainders the seed decides.
+    """
+    exact = sizes * min(1.0, budget / sizes.sum())
+    whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    order = np.lexsort((_scramble(names, seed), whole - exact))
+    rest = max(1, round(min(budget, float(sizes.sum())))) - int(whole.sum())
+    whole[order[: max(0, rest)]] += 1
+    return whole
 
 
 def _take(ordered: Fingerprints, budget: float) -> Fingerprints:

@@ -1,6 +1,8 @@
 """Metrics that add up first and divide last, so that a score never depends on how rows were put into batches."""
 
+from weft.metrics.calibration import Reliability, fit_temperature
 from weft.metrics.confusion import Confusion
+from weft.metrics.interval import Interval, wilson
 from weft.metrics.loss import LossTally
 from weft.metrics.scores import ClassScore
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
@@ -9,10 +11,14 @@ from weft.metrics.translation import TranslationTally
 __all__ = [
     "ClassScore",
     "Confusion",
+    "Interval",
     "LossTally",
+    "Reliability",
     "Span",
     "SpanTally",
     "TranslationTally",
+    "fit_temperature",
     "looks_like_spans",
     "spans",
+    "wilson",
 ]

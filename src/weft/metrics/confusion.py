@@ -49,7 +49,7 @@ class Confusion:
     @property
     def accuracy(self) -> float:
         """Share of rows whose prediction is right."""
-        return ratio(self._correct, self.count)
+        return ratio(self.correct, self.count)
 
     @property
     def majority(self) -> float:
@@ -59,8 +59,7 @@ class Confusion:
     @property
     def f1(self) -> float:
         """Macro F1: the mean over the known labels that occur in the gold data or among the predictions."""
-        occurring = self._counts[:-1].sum(axis=1) + self._counts.sum(axis=0) > 0
-        scores = [row.f1 for row, there in zip(self.per_class(), occurring, strict=True) if there]
+        scores = [row.f1 for row in self.occurring()]
         return ratio(sum(scores), len(scores))
 
     @property
@@ -77,8 +76,14 @@ class Confusion:
             for i, label in enumerate(self.labels)
         ]
 
+    def occurring(self) -> list[ClassScore]:
+        """The rows of the labels that are in the gold data or among the predictions."""
+        there = self._counts[:-1].sum(axis=1) + self._counts.sum(axis=0) > 0
+        return [row for row, shown in zip(self.per_class(), there, strict=True) if shown]
+
     @property
-    def _correct(self) -> int:
+    def correct(self) -> int:
+        """How many predictions are right."""
         return int(self._counts.diagonal().sum())
 
 

@@ -10,6 +10,7 @@ from weft.models.classifier import (
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
 from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
+from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
 from weft.models.recurrent import (
     RecurrentConfig,
@@ -52,6 +53,7 @@ __all__ = [
     "Encoder",
     "EncoderSettings",
     "LanguageModel",
+    "LinearClassifier",
     "Memory",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
@@ -75,4 +77,5 @@ __all__ = [
     "Translator",
     "TranslatorConfig",
     "build_language_model",
+    "fit_linear",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
@@ -68,6 +69,12 @@ class Classifier(nn.Module):
     def packs(self) -> bool:
         """Whether it takes packed batches."""
         return isinstance(self.encoder, TransformerEncoder)
+
+    @torch.no_grad()
+    def divide_logits(self, temperature: float) -> None:
+        """All logits from now on are those of before, divided: the temperature becomes part of the weights."""
+        self.scores.weight.div_(temperature)
+        self.scores.bias.div_(temperature)
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
         """tokens (B, T), lengths (B) -> logits (B, labels); or packed, tokens (N) and how they lie."""

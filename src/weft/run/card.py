@@ -7,6 +7,8 @@ from typing import Any
 from weft.catalog import CELLS
 from weft.config import Config, to_toml
 from weft.config.tree import flatten
+from weft.run.conclusions import conclusions
+from weft.training.progress import metric_name, show_score
 
 PIPELINES = {
     "classify": "text-classification",
@@ -19,7 +21,7 @@ PIPELINES = {
 def card(config: Config, report: dict[str, Any]) -> str:
     """README.md with the head that model hubs read."""
     rows = [
-        f"| {part} | {name} | {value:.4f} |"
+        f"| {part} | {metric_name(name)} | {show_score(name, value, report.get('details', {}).get(part, {}))} |"
         for part in ("valid", "test")
         for name, value in report.get(part, {}).items()
     ]
@@ -44,6 +46,7 @@ def card(config: Config, report: dict[str, Any]) -> str:
             *rows,
             "",
             *signatures,
+            *(f"- {line}" for line in conclusions(report)),
             "",
             "```python",
             "import weft",

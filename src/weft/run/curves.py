@@ -20,6 +20,7 @@ from weft.catalog import TASKS
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.run.folder import JOURNAL, read_json, write_file
 from weft.run.save import CONFIG
+from weft.training.progress import metric_name
 
 if TYPE_CHECKING:
     import altair
@@ -143,7 +144,7 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
     names = list(curves) if several else ["training", "validation"]
     colours = [PALETTE[number % len(PALETTE)] for number in range(len(names))] if several else ["#9aa3ad", PALETTE[0]]
     legend = altair.Legend() if several or metric == "loss" else None
-    title = "loss" if metric == "loss" else f"validation {metric.replace('_', ' ')}"
+    title = "loss" if metric == "loss" else f"validation {metric_name(metric).replace('_', ' ')}"
     last = max(step for curve in curves.values() for step, _ in [*curve.train, *curve.valid])
     base = altair.Chart(altair.InlineData(values=points), title=title).encode(
         x=altair.X(

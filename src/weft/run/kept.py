@@ -41,7 +41,7 @@ from weft.text import Tokenizer
 LARGE = 8_000_000
 """Bytes of files whose tokens are kept."""
 
-SURVEY, KEYS, OVERLAP, TRAINING = "survey.json", "keys.npy", "overlap.json", "training.json"
+SURVEY, KEYS, STRATA, OVERLAP, TRAINING = "survey.json", "keys.npy", "strata.npy", "overlap.json", "training.json"
 LENGTH = {"max_length", "overlong"}
 NOT_READING = {"train", "valid", "test", *LENGTH}
 """Settings of `[data]` that do not change how a file is read."""
@@ -94,10 +94,13 @@ class Kept:
         if entry := self.store.find(key):
             found = read(entry / SURVEY)
             keys = np.load(entry / KEYS, mmap_mode="r", allow_pickle=False)
-            return Surveyed(Survey(found["examples"], found["characters"], keys, content), found["notes"])
+            strata = np.load(entry / STRATA, allow_pickle=False) if (entry / STRATA).exists() else None
+            return Surveyed(Survey(found["examples"], found["characters"], keys, strata, content), found["notes"])
         survey, notes = make()
         with suppress(OSError), self.store.make(key) as folder:
             np.save(folder / KEYS, survey.keys)
+            if survey.strata is not None:
+                np.save(folder / STRATA, survey.strata)
             write(folder / SURVEY, {"examples": survey.examples, "characters": survey.characters, "notes": notes})
         return Surveyed(survey._replace(content=content), notes)
 

@@ -16,6 +16,7 @@ from weft.errors import DataError
 from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
+from weft.tasks.labels import Labelling, describe_labels, describe_unseen
 from weft.training import device_type
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
@@ -38,6 +39,8 @@ class Prepared:
     valid: Examples
     test: Examples | None
     notes: tuple[str, ...]
+    records: Corpus | None = None
+    """What the training examples were made of, where simple models are to be fitted on it."""
 
 
 class Reader:
@@ -121,10 +124,10 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
         return corpus, None, []
     if config.data.running:
         return _set_aside_end(corpus, survey)
-    aside = hold_out(survey.keys, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
+    aside = hold_out(survey.keys, strata=survey.strata, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
     note = (
         f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
-        "grouped so that no text is on both sides"
+        f"grouped so that no text is on both sides{', by label' * (survey.strata is not None)}"
     )
     return corpus.where(~aside), corpus.where(aside), [note]
 
@@ -188,6 +191,10 @@ def prepare(
                 f"the {part} scores flatter the model"
             )
     task, train, held, notes = reader.training(config, corpus, survey)
+    records = None
+    if isinstance(task, Labelling):
+        records = set_aside(config, corpus, survey)[0]
+        reader.notes += describe_labels(task.label_counts(train), len(train))
     reader.notes += notes
     if held is not None:
         others["valid"] = held
@@ -195,4 +202,6 @@ def prepare(
     rest = {
         part: encode(task, records, task.limit(training=False), running=running) for part, records in others.items()
     }
-    return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes))
+    for part, examples in rest.items():
+        reader.notes += describe_unseen(task.codec, examples.records or (), part)
+    return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from weft.errors import ConfigError, did_you_mean
-from weft.evaluate import evaluate
+from weft.evaluate import calibrate, evaluate
 from weft.run.checkpoint import Checkpoints
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe, score, versions
@@ -191,7 +191,9 @@ def finish(job: Job, reason: str) -> Iterator[Event]:
     if not job.ranks.first:
         return
     with job.compilation.measuring():
-        report = score(prepared, model)
+        if calibration := calibrate(prepared.task, model, prepared.valid):
+            job.save()
+        report = score(prepared, model, calibration)
     facts = {
         "parameters": count_parameters(model),
         "seconds": round(seconds, 1),

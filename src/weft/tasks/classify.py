@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from weft.data import BadLines, Examples, Labelled, Limit, Room, read_labelled
 from weft.decoding import DecodeConfig
-from weft.errors import DataError
-from weft.metrics import Confusion
+from weft.metrics import Confusion, Reliability
 from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
 from weft.nn import Packing
 from weft.settings import OneOf
-from weft.tasks.labels import ClassScores, collect_labels, require_classes
+from weft.tasks.baselines import text_baselines
+from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.shift import lay
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import EOS, TextConfig, Tokenizer
@@ -82,6 +82,8 @@ class Classify:
     def __init__(self, codec: Codec, data: LabelledData) -> None:
         self.codec, self.data = codec, data
         self.tokenizer: Tokenizer = codec.tokenizers[""]
+        self.temperature = 1.0
+        """What the logits were divided by since training ended, for scores that compare with before."""
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
@@ -133,14 +135,8 @@ class Classify:
         return columns
 
     def label(self, record: Labelled) -> int:
-        """The number of a record's label; none while it is still to be predicted."""
-        if record.label is None:
-            return UNSEEN
-        if (number := self.codec.label_id(record.label)) == UNSEEN:
-            seen = ", ".join(self.codec.labels[:20])
-            what = f'the label "{record.label}" does not occur in the training data'
-            raise DataError(what, where=record.place, cure=f"it has {seen}")
-        return number
+        """The number of a record's label; `UNSEEN` while it is still to be predicted, or if training never saw it."""
+        return UNSEEN if record.label is None else self.codec.label_id(record.label)
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         lengths: NDArray[np.int64] = columns["tokens"].lengths
@@ -151,17 +147,20 @@ class Classify:
     ) -> LabelledBatch:
         labels = examples.columns["labels"].join(rows).astype(np.int64)
         tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
-        count = int((labels != UNSEEN).sum())
+        count, reads = int((labels != UNSEEN).sum()), int(examples.columns["tokens"].lengths[np.asarray(rows)].sum())
         if isinstance(lengths, Packing):
             labels = np.pad(labels, (0, lengths.count - len(labels)), constant_values=UNSEEN)
-        return LabelledBatch(count, tokens, lengths, torch.from_numpy(labels))
+        return LabelledBatch(count, tokens, lengths, torch.from_numpy(labels), reads=reads)
 
     def loss(self, model: nn.Module, batch: LabelledBatch, *, label_smoothing: float = 0.0) -> Loss:
         logits = model(batch.tokens, batch.lengths)
         return cross_entropy(logits, batch.labels, count=batch.count, label_smoothing=label_smoothing)
 
     def scores(self) -> ClassScores:
-        return ClassScores(Confusion(self.codec.labels))
+        reliability = {"calibration_error": Reliability()}
+        if self.temperature != 1.0:
+            reliability["calibration_error_before"] = Reliability(self.temperature)
+        return ClassScores(Confusion(self.codec.labels), reliability=reliability)
 
     def measure(
         self,
@@ -173,6 +172,23 @@ class Classify:
     ) -> None:
         logits = model(batch.tokens, batch.lengths)
         scores.add(logits, batch.labels)
+        scores.unseen.update(record.label for record in records if record.label and self.label(record) == UNSEEN)
+
+    def labelled_logits(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        return model(batch.tokens, batch.lengths), batch.labels
+
+    def set_temperature(self, model: nn.Module, temperature: float) -> None:
+        assert isinstance(model, Classifier)
+        model.divide_logits(temperature)
+        self.temperature *= temperature
+
+    def label_counts(self, examples: Examples) -> dict[str, int]:
+        return count_labels(self.codec, examples, "labels")
+
+    def baselines(
+        self, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, seed: int
+    ) -> dict[str, Baselines]:
+        return text_baselines(self.codec, train, parts, seed=seed)
 
     def record(self, source: Any) -> Labelled:
         return Labelled(str(source), None, place="")

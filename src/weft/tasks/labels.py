@@ -1,16 +1,58 @@
-"""Labels, as classifying and tagging share them: collecting them, counting right and wrong."""
+"""Labels, as classifying and tagging share them: collecting them, describing them, counting right and wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from textwrap import shorten
+from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+import numpy as np
+from torch import Tensor, nn
 
+from weft.data import Examples, Record
 from weft.errors import DataError
-from weft.metrics import Confusion, LossTally
-from weft.tasks.task import UNSEEN, cross_entropy
+from weft.metrics import Confusion, LossTally, Reliability, wilson
+from weft.tasks.task import UNSEEN, Codec, cross_entropy
+
+Baselines = dict[str, dict[str, float]]
+"""The scores of each baseline by its name."""
+
+SHOWN, FREQUENT, RARE = 10, 6, 2
+"""Labels that are all shown with their counts; of more, the most frequent and the rarest."""
+
+LOPSIDED = 0.95
+"""Share of one label above which accuracy says little."""
+
+LABEL_WIDTH = 24
+"""Characters of a label in a message."""
+
+
+@runtime_checkable
+class Labelling(Protocol):
+    """A task that chooses from the labels of its training data."""
+
+    def label_counts(self, examples: Examples) -> dict[str, int]:
+        """How often each label is in encoded examples."""
+        ...
+
+    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
+        """The scores of simple models of the training records on each part; the same for the same seed."""
+        ...
+
+
+@runtime_checkable
+class Calibrating(Protocol):
+    """A task whose probabilities are made to mean what they say by one number, fitted on validation data."""
+
+    def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        """logits (N, C) and labels (N) of a batch."""
+        ...
+
+    def set_temperature(self, model: nn.Module, temperature: float) -> None:
+        """Divide all logits of the model by the temperature from now on."""
+        ...
 
 
 def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
@@ -27,12 +69,61 @@ def require_classes(labels: tuple[str, ...]) -> None:
         )
 
 
+def count_labels(codec: Codec, examples: Examples, column: str) -> dict[str, int]:
+    """How often each label is in a column of label numbers."""
+    counts = np.zeros(len(codec.labels) + 1, dtype=np.int64)
+    values, size = examples.columns[column], 1 << 20
+    for start in range(0, values.size, size):
+        numbers = values.flat(start, start + size).astype(np.int64)
+        counts += np.bincount(numbers + 1, minlength=len(counts))  # those that training never saw are -1
+    return dict(zip(codec.labels, counts[1:].tolist(), strict=True))
+
+
+def describe_labels(counts: Mapping[str, int], examples: int) -> Iterator[str]:
+    """The counts in a line, and what looks wrong about them."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{_short(label)} {count:,}" for label, count in ordered]
+    if len(shown) > SHOWN:
+        yield f"{len(shown):,} labels: {' · '.join(shown[:FREQUENT])} · … · {' · '.join(shown[-RARE:])}"
+    else:
+        yield f"labels: {' · '.join(shown)}"
+    total = sum(counts.values())
+    label, most = ordered[0]
+    if most > LOPSIDED * total:
+        yield f'"{_short(label)}" is {100 * most / total:.1f}% of all labels: accuracy says little here, macro f1 more'
+    if len(counts) > max(10, examples / 2):
+        yield (
+            f"{len(counts):,} different labels in {examples:,} examples look like text of their own: check data.label"
+        )
+    if none := [_short(label) for label, count in counts.items() if not count]:
+        yield f"no training example is left of {', '.join(none[:SHOWN])}: data.max_length drops them"
+
+
+def _short(label: str) -> str:
+    return shorten(label, LABEL_WIDTH, placeholder="…") or label[:LABEL_WIDTH]
+
+
+def describe_unseen(codec: Codec, records: Iterable[Record], part: str) -> Iterator[str]:
+    """A sentence on labels of the records that training never saw, if there are any."""
+    labels = Counter(record.stratum for record in records if record.stratum is not None)
+    unseen = {label: count for label, count in labels.items() if codec.label_id(label) == UNSEEN}
+    if unseen:
+        named = ", ".join(map(_short, list(unseen)[:SHOWN]))
+        yield f"{sum(unseen.values()):,} {part} examples have labels that training never saw, counted as wrong: {named}"
+
+
 @dataclass
 class ClassScores:
     """Loss and confusion over single decisions."""
 
     confusion: Confusion
     loss: LossTally = field(default_factory=LossTally)
+    unit: str = "examples"
+    """What a decision is about."""
+    unseen: Counter[str] = field(default_factory=Counter)
+    """Labels that training never saw, where they are known."""
+    reliability: dict[str, Reliability] = field(default_factory=dict)
+    """Whether the probabilities mean what they say, by the name that the report has for it."""
 
     def add(self, logits: Tensor, labels: Tensor) -> None:
         """logits (N, C) and labels (N); a label unseen in training counts as wrong."""
@@ -40,19 +131,32 @@ class ClassScores:
         loss = cross_entropy(logits[seen], labels[seen])
         self.loss.add(float(loss.total), loss.count)
         self.confusion.add(labels.tolist(), logits.argmax(-1).tolist())
+        for reliability in self.reliability.values():
+            reliability.add(logits, labels)
 
     def metrics(self) -> dict[str, float]:
-        return {
-            "accuracy": self.confusion.accuracy,
-            "f1": self.confusion.f1,
-            "loss": self.loss.loss,
-        }
+        loss = {"loss": self.loss.loss} if self.loss.count else {}  # no label may be known
+        return {"accuracy": self.confusion.accuracy, "f1": self.confusion.f1} | loss
 
     def details(self) -> dict[str, Any]:
+        confusion = self.confusion
         return {
-            "labels": list(self.confusion.labels),
-            "majority_accuracy": self.confusion.majority,
-            "per_class": [row._asdict() for row in self.confusion.per_class()],
-            "confusion": self.confusion.matrix.tolist(),
-            "unseen": self.confusion.unseen,
+            "f1_average": "macro",
+            "count": confusion.count,
+            "count_of": self.unit,
+            "intervals": {"accuracy": wilson(confusion.correct, confusion.count)},
+            "labels": list(confusion.labels),
+            "majority_accuracy": confusion.majority,
+            "per_class": [row._asdict() for row in confusion.occurring()],
+            "confusion": confusion.matrix.tolist(),
+            "unseen": confusion.unseen,
+            "unseen_labels": dict(self.unseen.most_common(SHOWN)),
+            **{name: reliability.error for name, reliability in self.reliability.items()},
         }
+
+
+def label_scores(labels: Sequence[str], gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
+    """Accuracy and macro F1 of label numbers."""
+    confusion = Confusion(labels)
+    confusion.add(gold, predicted)
+    return {"accuracy": confusion.accuracy, "f1": confusion.f1}

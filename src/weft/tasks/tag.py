@@ -19,7 +19,8 @@ from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
 from weft.settings import OneOf
-from weft.tasks.labels import ClassScores, collect_labels, require_classes
+from weft.tasks.baselines import word_baselines
+from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import UNK, TextConfig, Tokenizer
 
@@ -180,7 +181,7 @@ class Tag:
         return cross_entropy(logits, batch.tags.flatten(), count=batch.count, label_smoothing=label_smoothing)
 
     def scores(self) -> TagScores:
-        return TagScores(Confusion(self.codec.labels), spans=SpanTally() if self.spans else None)
+        return TagScores(Confusion(self.codec.labels), unit="words", spans=SpanTally() if self.spans else None)
 
     def measure(
         self,
@@ -193,10 +194,21 @@ class Tag:
         logits = self.logits(model, batch)
         real = length_mask(batch.lengths, batch.words.size(1))
         scores.add(logits[real], batch.tags[real])
+        scores.unseen.update(
+            tag for record in records for tag in record.tags or () if self.codec.label_id(tag) == UNSEEN
+        )
         if scores.spans is not None:
             for record, row in zip(records, logits.argmax(-1).tolist(), strict=True):
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
+
+    def label_counts(self, examples: Examples) -> dict[str, int]:
+        return count_labels(self.codec, examples, "tags")
+
+    def baselines(
+        self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, seed: int
+    ) -> dict[str, Baselines]:
+        return word_baselines(self.codec, train, parts, spans=self.spans)
 
     def record(self, source: Any) -> Tagged:
         """A sentence as a list of words, or as text: then punctuation at a word's ends is split off."""

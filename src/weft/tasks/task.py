@@ -97,6 +97,13 @@ class Batch:
     """The predictions that its loss is a sum over."""
     origin: Origin | None = field(default=None, kw_only=True, repr=False, compare=False)
     """What it was made of, where it can be made again in smaller parts."""
+    reads: int = field(default=0, kw_only=True)
+    """The tokens that it reads, where it predicts less than one for each."""
+
+    @property
+    def token_count(self) -> int:
+        """The tokens that speed is counted in: those read, or those predicted where each is."""
+        return self.reads or self.count
 
     def to(self, device: torch.device) -> Self:
         """On the device; from pinned memory the copies run beside whatever the processor does next."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from weft.data import BadLines, Examples, Limit, Pair, Room, read_pairs
 from weft.decoding import DecodeConfig
-from weft.metrics import LossTally, TranslationTally
+from weft.metrics import LossTally, TranslationTally, wilson
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings
@@ -101,7 +101,14 @@ class TranslationScores:
         }
 
     def details(self) -> Tree:
-        return {"bleu_signature": self.texts.bleu_signature, "chrf_signature": self.texts.chrf_signature}
+        count = self.texts.count
+        return {
+            "bleu_signature": self.texts.bleu_signature,
+            "chrf_signature": self.texts.chrf_signature,
+            "count": count,
+            "count_of": "pairs",
+            "intervals": {"exact": wilson(round(self.texts.exact * count), count)},
+        }
 
 
 class Translate:

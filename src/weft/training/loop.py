@@ -92,7 +92,7 @@ def steps(
     for number, group in enumerate(chunks(batches, accumulate), start + 1):
         rate = updates.begin(number)
         gathered = updates.gather(group)
-        step = Step(number, gathered.predictions, rate, 0.0, gathered.numbers, gathered.origins)
+        step = Step(number, gathered.tokens, rate, 0.0, gathered.numbers, gathered.origins)
         if updates.deferred:
             updates.apply(gathered)
             unchecked.add(step)
@@ -110,7 +110,7 @@ def steps(
 class Gathered(NamedTuple):
     """What the batches of an update give before the model changes; mean and norm are on the device."""
 
-    predictions: int
+    tokens: int
     mean: Tensor
     norm: Tensor
     numbers: Numbers
@@ -188,7 +188,7 @@ class Updates:
         parts = [] if len(group) == 1 else means
         mean = self.ranks.sum(torch.stack(means).sum() if parts else means[0])
         origins = tuple(batch.origin for batch in mine if batch.origin is not None)
-        return Gathered(count, mean, norm, Numbers.of(mean, norm, *parts), origins)
+        return Gathered(sum(batch.token_count for batch in group), mean, norm, Numbers.of(mean, norm, *parts), origins)
 
     def apply(self, gathered: Gathered) -> None:
         """Change the model, unless what was gathered is not finite."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -76,7 +76,7 @@ class Watch:
     def _start(self, event: Started) -> None:
         self.started = event
         for note in event.notes:
-            self.console.print(f"[yellow]note[/] {note}", soft_wrap=True)
+            self.console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
         self.console.print(
             f"[bold]{event.task}[/]  {event.examples:,} training examples  {event.valid:,} validation  "
             f"{event.parameters:,} parameters  {event.device}",
@@ -116,7 +116,7 @@ class Watch:
 
     def _validated(self, event: Validated) -> None:
         self.shown = time.monotonic()
-        numbers = "  ".join(f"{name} {show_metric(name, value)}" for name, value in event.metrics.items())
+        numbers = "  ".join(f"{metric_name(name)} {show_metric(name, value)}" for name, value in event.metrics.items())
         mark = "[green]*[/]" if event.best else " "
         self.console.print(f"{self._epoch(event.step)}  loss {self.loss:.3f}  valid: {numbers} {mark}", soft_wrap=True)
 
@@ -133,6 +133,24 @@ class Watch:
 
 
 PERCENT = ("accuracy", "f1", "span_f1", "exact")
+
+
+NARROW = 0.01
+"""Half of an interval from which on it is shown."""
+
+
+def metric_name(name: str) -> str:
+    """A metric as people call it: F1 is that of each label, and the mean of them."""
+    return "macro f1" if name == "f1" else name
+
+
+def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
+    """A metric, with half of its interval where that is wide: "80.00% ± 16.8 (95% interval, 20 examples)"."""
+    shown = show_metric(name, value)
+    low, high = details.get("intervals", {}).get(name, (value, value))
+    if (half := (high - low) / 2) < NARROW:
+        return shown
+    return f"{shown} ± {100 * half:.1f} (95% interval, {details['count']:,} {details['count_of']})"
 
 
 def show_metric(name: str, value: Any) -> str:

@@ -64,7 +64,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Step:
-    """One update: how many tokens it predicted, its learning rate, the time it took with its batch, and its numbers."""
+    """One update: how many tokens it took, its learning rate, the time it took with its batch, and its numbers."""
 
     number: int
     tokens: int

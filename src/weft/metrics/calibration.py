@@ -1,0 +1,76 @@
+"""Whether probabilities mean what they say, and one number that makes them (Guo et al., 2017).
+
+    p = softmax(z / T)          T = argmin Σ -ln p(label) + (ln T)² / 2          error = Σ_bins |right - Σ p| / N
+
+The last term of the minimum weighs less than one example: without it T would run to its bound where all are right.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from weft.metrics.scores import ratio
+
+BINS = 15
+"""Equal steps of the probability of the predicted label."""
+
+FEWEST = 50
+"""Examples below which a temperature would fit their noise."""
+
+BOUNDS = (0.05, 20.0)
+"""The range of temperatures."""
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+class Reliability:
+    """Counts how often the predicted label is right, by its probability; logits are multiplied by `scale` before."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+        self._count, self._right = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
+        self._sum = np.zeros(BINS)
+
+    def add(self, logits: Tensor, labels: Tensor) -> None:
+        """logits (N, C) and labels (N); a label of -1 is never right."""
+        shares, predicted = (logits.detach().double() * self.scale).softmax(-1).max(-1)
+        bins = (shares * BINS).long().clamp(max=BINS - 1).cpu().numpy()
+        np.add.at(self._count, bins, 1)
+        np.add.at(self._right, bins, (predicted == labels).cpu().numpy())
+        np.add.at(self._sum, bins, shares.cpu().numpy())
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: the mean distance between the share of right labels and their probability."""
+        return ratio(float(np.abs(self._right - self._sum).sum()), int(self._count.sum()))
+
+
+def fit_temperature(logits: Tensor, labels: Tensor) -> float:
+    """The temperature of logits (N, C) whose labels (N) are known; 1 where the examples are too few."""
+    if len(labels) < FEWEST:
+        return 1.0
+    logits = logits.detach().double().cpu()
+    labels = labels.cpu()
+
+    def cost(log: float) -> float:
+        loss = torch.nn.functional.cross_entropy(logits / math.exp(log), labels, reduction="sum")
+        return float(loss) + log * log / 2
+
+    # Golden section: the cost has one minimum, and each step keeps one of the two inner points.
+    low, high = map(math.log, BOUNDS)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = cost(left), cost(right)
+    while high - low > 1e-4:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = cost(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = cost(right)
+    return math.exp((low + high) / 2)
