@@ -105,14 +105,18 @@ class RecurrentSourceConfig(RecurrentEncoderConfig):
     """The encoder of a translator."""
 
     reverse_source: bool = False
-    """Read the source from its end, so that its beginning is nearest to the decoder."""
+    """Read the words of the source from the last to the first, so that its beginning is nearest to the decoder."""
 
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> RecurrentEncoder:
         return RecurrentEncoder(self, embedding, extra=extra, reverse=self.reverse_source)
 
 
 class RecurrentEncoder(nn.Module):
-    """Tokens -> embeddings -> recurrent layers -> `Memory`."""
+    """Tokens -> embeddings -> recurrent layers -> `Memory`.
+
+    With `reverse` it reads the tokens of a row from the last to the first, but the end token after all others. The
+    states of the memory stand in the order of the tokens either way.
+    """
 
     def __init__(
         self, config: RecurrentEncoderConfig, embedding: Embedding, *, extra: int = 0, reverse: bool = False
@@ -128,13 +132,21 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
         """tokens (B, T), lengths (B) -> Memory."""
-        vectors = self.embedding(tokens)
-        return self.encode(reverse_rows(vectors, lengths) if self.reverse else vectors, lengths)
+        return self.encode(self.embedding(tokens), lengths)
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Memory:
         """vectors (B, T, D), embedded already, lengths (B) -> Memory."""
-        states, final = self.rnn(self.dropout(vectors), lengths=lengths)
-        return Memory(self.dropout(states), lengths, final)
+        states, final = self.rnn(self._turned(self.dropout(vectors), lengths), lengths=lengths)
+        return Memory(self._turned(self.dropout(states), lengths), lengths, final)
+
+    def last(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """tokens (B, T), lengths (B) -> (B, D), the state in which the reading of each row ends, in each direction."""
+        vectors = self._turned(self.dropout(self.embedding(tokens)), lengths)
+        return self.dropout(self.rnn.last(vectors, lengths=lengths)[:, None])[:, 0]  # type: ignore[no-any-return]
+
+    def _turned(self, steps: Tensor, lengths: Tensor) -> Tensor:
+        """steps (B, T, D) in the order of reading, and from that order back again; the last of a row is the end."""
+        return reverse_rows(steps, lengths - 1) if self.reverse else steps
 
     def final_like(self) -> State:
         return self.rnn.initial_state(1, torch.empty(0))

@@ -23,6 +23,7 @@ from weft.nn.attention.past import Past
 from weft.nn.kernels import power_of_two
 from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
+from weft.nn.recurrent.lengths import last_of
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Settings, known
 
@@ -174,6 +175,13 @@ class TransformerEncoder(nn.Module):
         states = states.masked_fill(~length_mask(lengths, states.size(1))[..., None], 0)
         mean = states.sum(1) / lengths.clamp(min=1)[:, None]
         return Memory(states, lengths, (mean,))
+
+    def last(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
+        """tokens (B, S), lengths (B) -> (B, D), the state of each row's last token; or tokens (N) and how they lie."""
+        states = self(tokens, lengths).states
+        if isinstance(lengths, Packing):
+            states, lengths = lengths.pad(states), lengths.lengths
+        return last_of(states, lengths)
 
     def final_like(self) -> State:
         """The form of `Memory.final`, for one row."""
