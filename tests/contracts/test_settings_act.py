@@ -1,24 +1,24 @@
 """Every setting of every task and kind changes the data, the model, the loop or the search, or is refused by its path.
 
-The walk goes over the schema. `CHANGES` has for every setting another valid value, and the settings beside which it acts
-where the defaults are not enough; a setting without a row fails.
+The walk goes over the schema; `settings.toml` has another valid value for each setting. One without a row fails.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 
 from weft.catalog import CELLS, TASKS
-from weft.config import Config, fill, merge
+from weft.config import fill, merge
 from weft.config.schema import TYPICAL, fields_of, schema, table_in
-from weft.config.tree import nest
+from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import WeftError
 from weft.nn import options_of
@@ -26,6 +26,7 @@ from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
 from weft.nn.transformer import EncoderStack
 from weft.run.card import card
+from weft.run.checkpoint import Checkpoints
 from weft.run.folder import read_json
 from weft.run.preparation import prepare
 from weft.run.save import REPORT
@@ -33,9 +34,12 @@ from weft.run.setup import set_up
 from weft.run.training import train_events
 from weft.settings import OneOf, Settings
 from weft.tasks import encode
+from weft.text import EOS
 from weft.training import Step, compilation
 from weft.training.finite import Finite
 from weft.training.forcing import FORCINGS
+
+ROWS = tomllib.loads((Path(__file__).parent / "settings.toml").read_text(encoding="utf-8"))
 
 RNN = {"embedding": 6, "hidden": 5, "dropout": 0.1}
 SIZES: dict[str, dict[str, Any]] = {
@@ -44,172 +48,82 @@ SIZES: dict[str, dict[str, Any]] = {
     "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
 }
 FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
-"""A number for each kind of teacher forcing that needs one."""
+"""The first number of each kind of teacher forcing."""
 
-FILES = {
-    "classify": "text\tlabel\ttopic\nThe cat sleeps, it does!\tanimal\tone\nA red one and a blue one\tcolour\ttwo\n"
-    "The dog\tanimal\ttwo\nGreen and red\tcolour\tone\n",
-    "lm": "The cat sleeps, it does!\nA dog runs and runs and runs.\nThe dog sleeps, too\n",
-    "tag": "1\tThe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n2\tcat\tcat\tNOUN\tNN\t_\t_\t_\t_\t_\n\n"
-    "1\tdogs\tdog\tNOUN\tNNS\t_\t_\t_\t_\t_\n2\tsleep\tsleep\tVERB\tVB\t_\t_\t_\t_\t_\n\n",
-    "translate": "source\ttarget\tother\nThe cat sleeps, it does!\tle chat dort\tla gata duerme\n"
-    "A dog\tun chien\tun perro\nThe dog sleeps and sleeps\tle chien dort et dort\tel perro duerme\n",
+TEXT = {"word": {"kind": "word", "min_count": 1, "lowercase": False}, "bpe": {"kind": "bpe", "size": 300}}
+
+BLOCKS = {
+    "classify.tsv": [
+        "text\tlabel\ttopic",
+        "The cat, The Cat and the cat! The cat and a cat and a Cat and the cat\tanimal\tone",
+        "A red one and a blue one\tcolour\ttwo",
+        "The dog\tanimal\ttwo",
+        "Green, and red\tcolour\tone",
+    ],
+    "lm.txt": [
+        "The cat sleeps, the cat does! It does and it does",
+        "A dog runs and runs.",
+        "A dog",
+        "A cat",
+    ],
+    "tag.conllu": [
+        "".join(f"{place}\tThe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n" for place in range(1, 15)),
+        "1\tthe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n2\tdogs\tdog\tNOUN\tNNS\t_\t_\t_\t_\t_\n",
+        "1\tcat\tcat\tNOUN\tNN\t_\t_\t_\t_\t_\n2\tsleeps\tsleep\tVERB\tVB\t_\t_\t_\t_\t_\n",
+    ],
+    "translate.tsv": [
+        "source\ttarget\tother",
+        "The cat sleeps, the cat does! It runs, too, and does\tLe chat dort, le chat!\tla gata duerme",
+        "A dog\tun chien\tun perro",
+        "The cat\tLe chat\tla gata",
+        "The dog sleeps and sleeps\tLe chien dort et dort\tel perro duerme",
+    ],
 }
-
-
-class Change(NamedTuple):
-    """Another value of a setting, and what else has to be set for it to act."""
-
-    value: Any
-    beside: dict[str, Any] = {}  # noqa: RUF012
-
-
-STREAM = {"data.unit": "stream", "text.kind": "char"}
-WORDS = {"text.kind": "word"}
-SAMPLING = {"decode.sample": True, "decode.beam": 1}
-TRANSFORMER = {"model.kind": "transformer", **{f"model.{name}": value for name, value in SIZES["transformer"].items()}}
-
-CHANGES: dict[str, Change] = {
-    "name": Change("mine"),
-    "seed": Change(1),
-    "data.train": Change("other"),
-    "data.valid": Change("other"),
-    "data.test": Change("other"),
-    "data.text": Change("topic"),
-    "data.label": Change("topic"),
-    "data.source": Change("other"),
-    "data.target": Change("other"),
-    "data.unit": Change("stream"),
-    "data.field": Change("xpos"),
-    "data.column": Change(4),
-    "data.max_length": Change(2),
-    "data.overlong": Change("drop", {"data.max_length": 5}),
-    "tag:data.overlong": Change("truncate", {"data.max_length": 1}),
-    "translate:data.overlong": Change("truncate", {"data.max_length": 5}),
-    "text.kind": Change("char"),
-    "text.size": Change(268),
-    "text.min_count": Change(2),
-    "text.lowercase": Change(True),
-    "text.punctuation": Change("keep", WORDS),
-    "text.shared": Change(True),
-    "embedding": Change(9),
-    "cell": Change("gru"),
-    "hidden": Change(7),
-    "layers": Change(2),
-    "skip": Change("dense", {"layers": 2}),
-    "initial": Change("learned", {"bridge": "none"}),
-    "dropout": Change(0.4),
-    "bidirectional": Change(False),
-    "merge": Change("sum"),
-    "reverse_source": Change(True),
-    "context": Change("every"),
-    "attention": Change("additive"),
-    "bridge": Change("none"),
-    "tie": Change(False),
-    "width": Change(4),
-    "kernel": Change(3),
-    "heads": Change(4),
-    "feedforward": Change(7),
-    "activation": Change("gelu"),
-    "norm": Change("post"),
-    "positions": Change("none"),
-    "max_positions": Change(300, {"positions": "learned"}),
-    "attention_dropout": Change(0.5),
-    "attention_bias": Change(True),
-    "pooling": Change("last"),
-    "word_dropout": Change(0.6),
-    "characters": Change(3),
-    "cell.activation": Change("relu"),
-    "cell.feedback": Change(True),
-    "cell.forget_bias": Change(2.0),
-    "cell.candidate": Change("sigmoid"),
-    "cell.peepholes": Change("full"),
-    "cell.projection": Change(4),
-    "cell.update": Change("state"),
-    "train.epochs": Change(3),
-    "train.steps": Change(5),
-    "train.batch_tokens": Change(8),
-    "train.accumulate": Change(2),
-    "train.optimizer": Change("sgd"),
-    "train.rate": Change(0.5),
-    "train.beta2": Change(0.9),
-    "train.schedule": Change("linear"),
-    "train.plateau_factor": Change(0.1, {"train.schedule": "plateau"}),
-    "train.plateau_patience": Change(1, {"train.schedule": "plateau"}),
-    "train.warmup": Change(3),
-    "train.weight_decay": Change(0.5),
-    "train.clip": Change(0.01, {"train.optimizer": "sgd"}),
-    "train.clip_value": Change(0.001, {"train.optimizer": "sgd"}),
-    "train.skip_bad": Change(0),
-    "train.freeze": Change(["*embedding.weight"]),
-    "train.label_smoothing": Change(0.3),
-    "train.teacher_forcing": Change(0.5),
-    "train.truncate": Change(4, STREAM),
-    "train.evaluate_every": Change(1),
-    "train.metric": Change("loss"),
-    "train.patience": Change(1, {"train.rate": 500.0, "train.evaluate_every": 1}),
-    "train.average": Change(2),
-    "train.checkpoint_every": Change(1),
-    "train.precision": Change("bf16"),
-    "train.device": Change("cuda:77"),
-    "train.threads": Change(2),
-    "train.compile": Change(True, TRANSFORMER),
-    "constant.p": Change(0.3),
-    "linear.k": Change(2.0),
-    "linear.epsilon": Change(0.9),
-    "exponential.k": Change(0.1),
-    "inverse_sigmoid.k": Change(1.0),
-    "decode.beam": Change(2),
-    "decode.length_penalty": Change(0.5),
-    "decode.max_length": Change(3),
-    "decode.min_length": Change(9),
-    "decode.n_best": Change(2),
-    "decode.stop": Change("finished"),
-    "decode.groups": Change(2),
-    "decode.diversity": Change(3.0, {"decode.groups": 2}),
-    "decode.sample": Change(True),
-    "decode.temperature": Change(0.3, SAMPLING),
-    "decode.top_k": Change(2, SAMPLING),
-    "decode.top_p": Change(0.2, SAMPLING),
-    "decode.min_p": Change(0.9, SAMPLING),
-    "decode.seed": Change(7, SAMPLING),
-}
-"""By path, where tasks differ with the task before it, or by name for a setting of a network."""
+"""A file for each task, and what stands in it."""
 
 LOOP = "train.teacher_forcing", "train.truncate", "train.label_smoothing", "train.freeze", "train.metric"
 """What the loop does is the same for every task, and walked with one of them; these depend on the task too."""
 
 NEVER = {
     "classify": {"train.teacher_forcing", "train.truncate"},
+    "lm": {"train.device"},
     "tag": {"train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
     "translate": {"train.truncate"},
-    "lm": {"train.device"},
 }
-"""What a task has no use for, and refuses whatever stands beside it."""
+"""What a task has no use for, or this machine, and refuses whatever stands beside it."""
 
 
 class Leaf(NamedTuple):
-    """A setting: its task, its path, and the tree that makes the tables above it of one kind."""
+    """A setting: its task, its path, and a tree in which the tables above it are of one kind."""
 
     task: str
     path: str
     kinds: dict[str, Any]
 
     @property
-    def change(self) -> Change:
-        """Its row of `CHANGES`; what stands beside a setting of a network is in the same table."""
+    def row(self) -> dict[str, Any]:
+        """Its row of the table, with whole paths."""
         above, _, name = self.path.rpartition(".")
-        if f"{self.task}:{self.path}" in CHANGES:
-            return CHANGES[f"{self.task}:{self.path}"]
-        if self.path in CHANGES or self.path.startswith("text."):
-            return CHANGES.get(self.path) or CHANGES[f"text.{name}"]
-        if ".cell." in self.path:
-            return CHANGES[f"cell.{name}"]
-        if "teacher_forcing." in self.path:
-            return CHANGES[f"{self.kinds['train']['teacher_forcing']['kind']}.{name}"]
-        value, beside = CHANGES[name]
-        known = {one.rpartition(".")[2] for one in PATHS[self.task]}
-        return Change(value, {f"{above}.{key}": other for key, other in beside.items() if key in known})
+        kind = self.kinds.get("train", {}).get("teacher_forcing", {}).get("kind")
+        keys = [f"{self.task}:{self.path}", self.path]
+        keys += [f"{kind}.{name}"] if kind else [f"cell.{name}"] if ".cell." in self.path else []
+        keys += [f"text.{name}"] if self.path.startswith("text.") else [name]
+        key = next((key for key in keys if key in ROWS), None)
+        assert key is not None, f"{self.path} is new: give it a row in settings.toml"
+        row = ROWS[key]
+        if key != name or "beside" not in row:
+            return row
+        beside = {f"{above}.{key}": value for key, value in row["beside"].items()}
+        return {**row, "beside": {path: value for path, value in beside.items() if path in PATHS[self.task]}}
+
+    def __str__(self) -> str:
+        return "-".join([self.task, self.path, *kinds_in(self.kinds)])
+
+
+def kinds_in(tree: dict[str, Any]) -> list[str]:
+    """The kinds that a tree names."""
+    below = [kind for value in tree.values() if isinstance(value, dict) for kind in kinds_in(value)]
+    return [tree["kind"], *below] if "kind" in tree else below
 
 
 def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: Any = None) -> Iterator[Leaf]:
@@ -238,19 +152,21 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
 
 
 LEAVES = [leaf for task in TASKS for leaf in leaves(task, schema(task))]
-PATHS = {task: [leaf.path for leaf in LEAVES if leaf.task == task] for task in TASKS}
-
-
+PATHS = {task: {leaf.path for leaf in LEAVES if leaf.task == task} for task in TASKS}
+WALKED = [leaf for leaf in LEAVES if leaf.task == "lm" or not leaf.path.startswith("train.") or leaf.path in LOOP]
 SKIPPED: list[int] = []
 """Bad updates that trainings were allowed, the last one's at the end."""
 
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is compiled, and the number of threads is put back."""
+    """Nothing is compiled or kept on disk, and the number of threads is put back."""
     monkeypatch.setattr(Layer, "choose", lambda self, device: engine.Choice("reference", "", -1))
+    monkeypatch.setattr("weft.decoding.compiled.native.steady", lambda: None)
     monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
     monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
+    monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
+    monkeypatch.setattr("weft.run.training.save_run", lambda *parts: None)
     monkeypatch.setattr("weft.training.loop.Finite", lambda **told: SKIPPED.append(told["skip_bad"]) or Finite(**told))
     threads = torch.get_num_threads()
     yield
@@ -258,84 +174,92 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A file for each task, and another one that holds its beginning."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file for each task, and another one that lacks its last block."""
     folder = tmp_path_factory.mktemp("walk")
-    for task, text in FILES.items():
-        name = f"{task}.{'conllu' if task == 'tag' else 'txt' if task == 'lm' else 'tsv'}"
-        (folder / name).write_text(text, encoding="utf-8")
-        end = "\n\n" if task == "tag" else "\n"
-        (folder / f"other-{name}").write_text(end.join(text.split(end)[:-2]) + end, encoding="utf-8")
+    for name, blocks in BLOCKS.items():
+        for file, held in ((name, blocks), (f"other-{name}", blocks[:-1])):
+            (folder / file).write_text("".join(f"{block}\n" for block in held), encoding="utf-8")
     return folder
 
 
-def start(leaf: Leaf, folder: Any, beside: dict[str, Any]) -> dict[str, Any]:
-    """The tree in which a setting is changed."""
+def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """The tree in which a setting is changed, with what its row wants beside it."""
     [file] = folder.glob(f"{leaf.task}.*")
-    kinds = {"encoder": RNN, "decoder": RNN} if leaf.task == "translate" else RNN
+    own = leaf.kinds.get("model", {})
+    sides = {side: RNN for side in ("encoder", "decoder") if side not in own}
     tree: dict[str, Any] = {
         "task": leaf.task,
-        "data": dict.fromkeys(("train", "valid", "test"), str(file)),
-        "text": {"kind": "word"} if leaf.task in ("classify", "tag") else {"kind": "bpe", "size": 300},
-        "model": {} if "model" in leaf.kinds and "kind" in leaf.kinds["model"] else kinds,
+        "data": {**dict.fromkeys(("train", "valid", "test"), str(file)), "max_length": 12},
+        "text": TEXT["word" if leaf.task in ("classify", "tag") else "bpe"],
+        "model": sides if leaf.task == "translate" else {} if "kind" in own else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
-    tree = merge(tree, leaf.kinds)
-    for path, value in beside.items():
+    tree = without(merge(tree, leaf.kinds), row.get("without", "nothing").split("."))
+    for path, value in row.get("beside", {}).items():
         tree = merge(tree, nest(path, value))
     return tree
 
 
-def observe(leaf: Leaf, tree: dict[str, Any], folder: Any) -> list[Any]:
-    """What a configuration makes of the data, the model, the loop or the search, as far as the setting's section goes."""
+MADE: dict[str, Any] = {}
+"""What was made before: observations, and batches by their texts."""
+
+
+def observe(leaf: Leaf, tree: dict[str, Any], folder: Path) -> Any:
+    """What a configuration makes of the data, the model, the loop or the search: that which the section is about."""
     section = leaf.path.partition(".")[0]
-    if section in ("model", "decode"):
-        config, task, batch, records = example(leaf.task, repr(tree["text"]), folder, tree)
-        torch.manual_seed(0)
-        model = TASKS[leaf.task].build(config.model, task.codec)
-        if section == "decode":
-            return [
-                answer.record() for answer in task.predict(model.eval(), batch, records=records, decode=config.decode)
-            ]
-        weights = [(name, tuple(value.shape), value.sum().item()) for name, value in model.state_dict().items()]
-        losses = []
-        for mode in (True, False):
-            torch.manual_seed(1)
-            losses.append(task.loss(model.train(mode), batch).total.item())
-        return [weights, losses]
+    key = f"{section} {tree}"
+    if key not in MADE:
+        MADE[key] = repr(list(SECTIONS[section](tree, folder)))
+    return MADE[key]
+
+
+def see_data(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     prepared = prepare(tree)
-    if section in ("data", "text"):
-        parts = [prepared.train, prepared.valid, prepared.test]
-        columns = [[column.flat(0, 10**6).tolist() for column in part.columns.values()] for part in parts]
-        return [columns, prepared.task.codec.labels, *map(len, prepared.task.codec.tokenizers.values())]
-    if section == "name":
-        report = {"versions": {"weft": ""}, "seconds": 0, "parameters": 0, "steps": 0, "best_step": 0, "seed": 0}
-        return [card(prepared.config, report)]
-    return list(loop(prepared, folder))
+    for part in (prepared.train, prepared.valid, prepared.test):
+        columns = part.columns.values()
+        yield [(list(column.lengths), column.flat(0, 10**6).tolist()) for column in columns]
+    codec = prepared.task.codec
+    yield codec.labels, [tokenizer.tokens(range(len(tokenizer))) for tokenizer in codec.tokenizers.values()]
 
 
-def example(name: str, text: str, folder: Any, tree: dict[str, Any]) -> Any:
-    """The configuration, and a batch of its data, whose tokens do not depend on the model."""
-    config = fill(tree, TYPICAL)
-    task, batch, records = batch_of(name, text, folder, config)
-    return config, task, batch, records
+def see_model(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    _, task, model, batch, _ = build(tree)
+    yield [(name, tuple(value.shape), value.sum().item()) for name, value in model.state_dict().items()]
+    for mode in (True, False):
+        torch.manual_seed(1)
+        yield task.loss(model.train(mode), batch).total.item()
 
 
-BATCHES: dict[tuple[str, str], Any] = {}
+def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    config, task, model, batch, records = build(tree)
+    with torch.no_grad():  # or all would be equally likely, and no text would end
+        model.output.scores.weight *= 6
+        model.output.scores.bias[EOS] += 5
+    step, steps = model.decoder.step, []
+    model.decoder.step = lambda *parts, **rest: steps.append(1) or step(*parts, **rest)
+    for answer in task.predict(model.eval(), batch, records=records, decode=config.decode):
+        yield answer.record()
+    yield len(steps)
 
 
-def batch_of(name: str, text: str, folder: Any, config: Config) -> Any:
-    if (name, text) not in BATCHES:
-        kind = TASKS[name]
+def build(tree: dict[str, Any]) -> Any:
+    """The model of a configuration, always from one seed, and a batch that does not depend on it."""
+    config, kind = fill(tree, TYPICAL), TASKS[tree["task"]]
+    key = f"{tree['task']} {tree['text']}"
+    if key not in MADE:
         records = list(kind.read(config.data.train, config.data, BadLines()))
         task = kind(kind.learn(records, config.text), config.data)
-        examples = encode(task, records, None)
-        BATCHES[name, text] = task, task.collate(examples, range(len(examples))), records
-    return BATCHES[name, text]
+        examples = encode(task, records)
+        MADE[key] = task, task.collate(examples, range(len(examples))), records
+    task, batch, records = MADE[key]
+    torch.manual_seed(0)
+    return config, task, kind.build(config.model, task.codec), batch, records
 
 
-def loop(prepared: Any, folder: Any) -> Iterator[Any]:
+def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     """What a short training was set up with, and what happens in it."""
+    prepared = prepare(tree)
     setup = set_up(prepared)
     yield setup.device, torch.get_num_threads(), setup.compilation, setup.total, setup.metric
     setup.learning.observe(1.0)
@@ -348,39 +272,57 @@ def loop(prepared: Any, folder: Any) -> Iterator[Any]:
     yield SKIPPED[-1], read_json(out / REPORT).get("average")
 
 
-def outcome(leaf: Leaf, folder: Any, beside: dict[str, Any]) -> str:
+def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    return (parameter.sum().item() for parameter in set_up(prepare(tree)).model.parameters())
+
+
+def see_name(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    report = {"versions": {"weft": ""}, "seconds": 0, "parameters": 0, "steps": 0, "best_step": 0, "seed": 0}
+    yield card(fill(tree, TYPICAL), report)
+
+
+SECTIONS = {
+    "name": see_name,
+    "seed": see_seed,
+    "data": see_data,
+    "text": see_data,
+    "model": see_model,
+    "train": see_loop,
+    "decode": see_search,
+}
+
+
+def outcome(leaf: Leaf, folder: Path, row: dict[str, Any]) -> str:
     """Whether the change of a setting acts, is refused by its path, or does nothing."""
-    tree = start(leaf, folder, beside)
-    value = leaf.change.value
-    if value == "other" and leaf.path in ("data.train", "data.valid", "data.test"):
+    tree, value = start(leaf, folder, row), row["value"]
+    if leaf.path in ("data.train", "data.valid", "data.test"):
         [value] = map(str, folder.glob(f"other-{leaf.task}.*"))
     before = observe(leaf, tree, folder)
     try:
         after = observe(leaf, merge(tree, nest(leaf.path, value)), folder)
     except WeftError as error:
-        assert re.search(rf"\b{re.escape(leaf.path)}\b", str(error)), str(error)
-        return "refused"
-    return "dead" if repr(before) == repr(after) else "acts"
+        return "refused" if names(str(error), leaf.path) else str(error)
+    return "nothing" if before == after else "acts"
 
 
-WALKED = [leaf for leaf in LEAVES if leaf.task == "lm" or not leaf.path.startswith("train.") or leaf.path in LOOP]
+def names(message: str, path: str) -> bool:
+    """Whether an error has the path of a setting, or that of its table and its name."""
+    table, _, name = path.rpartition(".")
+    return path in message or (message.startswith(f"{table}: ") and f"{name} = " in message)
 
 
-@pytest.mark.parametrize("leaf", WALKED, ids=lambda leaf: f"{leaf.task}-{leaf.path}-{kinds_in(leaf.kinds)}")
-def test_a_setting_acts_or_is_refused(leaf: Leaf, folder: Any) -> None:
-    beside = leaf.change.beside
-    alone = outcome(leaf, folder, {})
-    assert alone != "dead"
+@pytest.mark.parametrize("leaf", WALKED, ids=str)
+def test_a_setting_acts_or_is_refused(leaf: Leaf, folder: Path) -> None:
+    row = leaf.row
+    alone = outcome(leaf, folder, {"value": row["value"]})
+    assert alone in ("acts", "refused")
     if leaf.path in NEVER[leaf.task]:
         assert alone == "refused"
-    elif alone == "refused" or beside:
-        assert outcome(leaf, folder, beside) == "acts"
+    elif alone == "refused":
+        assert outcome(leaf, folder, row) == "acts"
 
 
-def kinds_in(tree: Any) -> str:
-    """The kinds that a tree names, for the name of a test."""
-    return "-".join(
-        value if key == "kind" else kinds_in(value)
-        for key, value in tree.items()
-        if key == "kind" or isinstance(value, dict)
-    )
+def test_every_row_is_that_of_a_setting() -> None:
+    known = {".".join(leaf.path.split(".")[-2:]) for leaf in LEAVES} | {leaf.path for leaf in LEAVES}
+    known |= {leaf.path.rpartition(".")[2] for leaf in LEAVES} | {f"{kind}.{key}" for kind in FORCINGS for key in "pk"}
+    assert {row.rpartition(":")[2] for row in ROWS} - known == {"linear.epsilon"}

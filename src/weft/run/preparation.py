@@ -132,7 +132,7 @@ def look(
     tell: Tell | None = None,
 ) -> tuple[Config, Reader, Corpus, Survey]:
     """The filled configuration, after a look at the training data, and that data."""
-    draft = validate(tree, cells=cells)
+    draft = validate(tree, cells=cells, keep_unread=True)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
     return fill(tree, Facts(survey.examples, survey.characters), cells=cells), reader, corpus, survey
