@@ -1,15 +1,34 @@
-"""The base of every typed setting: frozen, strict, and no key that nothing reads."""
+"""The base of every typed setting: frozen, strict, and nothing in it that nothing reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from weft.errors import ConfigError, did_you_mean
+
+KEEP_UNREAD: Final = {"keep_unread": True}
+"""A context of reading in which settings may stand that nothing reads: those of a saved run, whose values are as they
+are, and those that are still to be filled."""
+
+
+class Unread(NamedTuple):
+    """A setting of a table that nothing reads while the others are as they are."""
+
+    name: str
+    """Its name, or its path below the table."""
+    why: str
+    cure: str
+    harmless: tuple[Any, ...] = ()
+    """Values besides the default that say the same as leaving it out."""
+
+
+class UnreadError(ConfigError):
+    """A value for a setting that nothing reads; `where` is its path below the table that was read."""
 
 
 class Settings(BaseModel):
@@ -18,6 +37,39 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    def unread(self) -> Iterator[Unread]:
+        """The settings that nothing reads beside the others: only their defaults are accepted."""
+        return iter(())
+
+    def idle(self) -> Iterator[UnreadError]:
+        """An error for each setting that nothing reads and that has another value than its default."""
+        for name, why, cure, harmless in self.unread():
+            *above, last = name.split(".")
+            table: Any = self
+            for part in above:
+                table = getattr(table, part)
+            value = getattr(table, last)
+            if value != table.default_of(last) and value not in harmless:
+                yield UnreadError(why, where=f"{name} = {show(value)}", cure=cure)
+
+    def all_idle(self) -> Iterator[UnreadError]:
+        """The same of this table and of those below it."""
+        yield from self.idle()
+        for name, value in self:
+            for error in value.all_idle() if isinstance(value, Settings) else ():
+                yield UnreadError(error.what, where=f"{name}.{error.where}", cure=error.cure)
+
+    def default_of(self, name: str) -> Any:
+        """The default of a setting, which may depend on those before it."""
+        return type(self).model_fields[name].get_default(call_default_factory=True, validated_data=dict(self))
+
+    @model_validator(mode="after")
+    def _reads_all(self, info: ValidationInfo) -> Self:
+        if not (info.context or {}).get("keep_unread"):
+            for error in self.idle():
+                raise error
+        return self
 
 
 @dataclass(frozen=True)
@@ -70,7 +122,7 @@ def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = 
         tag = first["ctx"]["tag"]
         where = f'{where}.kind = "{tag}"'
         return ConfigError("is not one of " + ", ".join(allowed), where=where, cure=did_you_mean(tag, allowed))
-    shown = f"{where} = {_show(value)}" if not isinstance(value, Mapping) else f"[{where}]"
+    shown = f"{where} = {show(value)}" if not isinstance(value, Mapping) else f"[{where}]"
     if kind == "literal_error":
         allowed = [part.strip(" '") for part in first["ctx"]["expected"].replace(" or ", ", ").split(",")]
         return ConfigError("is not one of " + ", ".join(allowed), where=shown, cure=did_you_mean(str(value), allowed))
@@ -85,10 +137,14 @@ def _place(error: ValueError, path: Sequence[str]) -> ConfigError:
     """What a validator raised. A part knows its own setting and what is below it; the path above it is added here."""
     if not isinstance(error, ConfigError):
         return ConfigError(str(error), where=".".join(path))
-    placed = ConfigError(error.what, where=".".join([*path[:-1], error.where or path[-1]]), cure=error.cure)
+    above = path if isinstance(error, UnreadError) else path[:-1]
+    placed = ConfigError(error.what, where=".".join([*above, error.where or path[-1]]), cure=error.cure)
     placed.__cause__ = error
     return placed
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """A value as a config file would have it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f'"{value}"' if isinstance(value, str) else repr(value)

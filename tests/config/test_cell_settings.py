@@ -109,7 +109,7 @@ def test_overrides_from_python_and_differences():
             {"kind": "peephole_lstm", "peepholes": "ful"},
             r'model\.cell\.peepholes = "ful": is not one of diagonal, full \(did you mean "full"\?\)$',
         ),
-        ({"forget_bias": True}, r"model\.cell\.forget_bias = True: should be a valid number"),
+        ({"forget_bias": True}, r"model\.cell\.forget_bias = true: should be a valid number"),
         ({"kind": "projected_lstm", "projection": -1}, r"model\.cell\.projection = -1: should be greater than 0"),
     ],
 )

@@ -41,6 +41,19 @@ def test_padding_changes_no_class(kind, pooling):
     assert_close(together[1:], model(tokens[1:, :4], torch.tensor([4])), atol=1e-5, rtol=1e-4)
 
 
+def test_the_last_states_of_a_classifier_are_those_of_both_directions():
+    model = classifier("rnn", "last").eval()
+    tokens, lengths = torch.randint(5, VOCABULARY, (3, 7)), torch.tensor([7, 4, 1])
+    ahead, back = model.encoder(tokens, lengths).final[-1]
+    pooled = model.pool(tokens, lengths)
+    assert_close(pooled, torch.cat((ahead.h, back.h), dim=-1))
+    assert_close(model(tokens, lengths), model.scores(pooled))
+    for place, half in ((0, slice(8, 16)), (3, slice(0, 8))):  # of four words the first, then the last
+        changed = tokens.clone()
+        changed[1, place] = (tokens[1, place] - 4) % 12 + 5
+        assert not torch.allclose(model.pool(changed, lengths)[1, half], pooled[1, half], atol=1e-2)
+
+
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_packed_classifier_equals_a_padded_one(pooling):
     model = classifier("transformer", pooling).eval()

@@ -13,8 +13,9 @@ from weft.errors import ConfigError
 from weft.models import RecurrentDecoderConfig as DecoderConfig
 from weft.models import RecurrentSourceConfig as SourceConfig
 from weft.models import TransformerDecoderConfig, TransformerEncoderConfig, TranslatorConfig
-from weft.nn import Packing, select_rows
-from weft.text import PAD, SOS
+from weft.models.embedding import build_embedding
+from weft.nn import Cell, Packing, choose_cell, select_rows
+from weft.text import EOS, PAD, SOS
 
 VOCABULARY = 17
 
@@ -213,3 +214,31 @@ def test_a_shared_vocabulary_is_one_table_for_encoder_decoder_and_output():
     model = TranslatorConfig(encoder=sides[0], decoder=sides[1]).build(VOCABULARY, VOCABULARY, shared=True)
     assert model.encoder.embedding is model.decoder.embedding
     assert model.output.scores.weight is model.encoder.embedding.weight
+
+
+class Order(Cell):
+    """Its output is the number of the step and, after it, the input."""
+
+    def __init__(self, input_size, hidden_size):
+        super().__init__(input_size, hidden_size)
+        self.output_size = input_size + 1
+
+    def step(self, x, h):
+        h = h + 1
+        return torch.cat((h[:, :1], x), dim=-1), h
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_states_stand_in_the_order_of_the_tokens_whatever_the_order_of_reading(reverse):
+    cell = choose_cell("order", {"order": Order})
+    config = SourceConfig(
+        cell=cell, embedding="onehot", hidden=1, bidirectional=False, reverse_source=reverse, dropout=0.0
+    )
+    encoder = config.build_encoder(build_embedding("onehot", VOCABULARY))
+    source = torch.tensor([[7, 9, 11, 13, EOS], [6, 8, EOS, PAD, PAD]])
+    memory = encoder(source, torch.tensor([5, 3]))
+    read_as, tokens = memory.states[..., 0], memory.states[..., 1:].argmax(-1)
+    assert tokens.tolist() == [[7, 9, 11, 13, EOS], [6, 8, EOS, PAD, PAD]]
+    expected = [[4, 3, 2, 1, 5], [2, 1, 3, 0, 0]] if reverse else [[1, 2, 3, 4, 5], [1, 2, 3, 0, 0]]
+    assert read_as.tolist() == expected, "the end is read last"
+    assert memory.final[0][:, 0].tolist() == [5, 3]

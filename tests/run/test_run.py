@@ -138,7 +138,7 @@ def test_asking_for_a_beam_ends_sampling_and_asking_for_chance_starts_it(files, 
     chance = translator.decode({"temperature": 0.7})
     assert (chance.sample, chance.temperature) == (True, 0.7)
     assert not language.decode({"sample": False}).sample
-    with pytest.raises(ConfigError, match="only act on sampling"):
+    with pytest.raises(ConfigError, match="only acts on sampling"):
         translator.decode({"sample": False, "temperature": 0.7})
     for both in ({"beam": 3, "temperature": 0.7}, {"beam": 3, "sample": True}):
         with pytest.raises(ConfigError, match=r"decode\.beam = 3: only acts on search, not on sampling"):

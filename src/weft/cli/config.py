@@ -67,7 +67,7 @@ def diff(
     def read(path: Path) -> Config:
         if path.is_dir():
             return load_config(path, cells=cells)
-        return validate(read_config(path, cells=cells), cells=cells)
+        return validate(read_config(path, cells=cells), cells=cells, keep_unread=True)
 
     rows = [
         [path, *("—" if value is None else str(value) for value in values)]

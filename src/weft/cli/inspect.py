@@ -74,7 +74,7 @@ def find_model(what: str, settings: list[str], *, words: int, labels: int, impor
         raise ConfigError("is not a setting", where=strange, cure="write key=value; no data is read")
     # A task alone names no data, and none is needed.
     tree = read(what, [*(["data.train="] if what in TASKS else []), *settings], cells)
-    return sketch(validate(tree, cells=cells), words=words, labels=labels)
+    return sketch(validate(tree, cells=cells, keep_unread=True), words=words, labels=labels)
 
 
 def show(found: Part) -> None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, Self, get_args
 
-from pydantic import Field, ValidationError, create_model
+from pydantic import Field, ValidationError, ValidationInfo, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from weft.catalog import TASKS
-from weft.config.tree import Tree, flatten, merge, nest, read_tree
+from weft.config.tree import Tree, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
-from weft.settings import OneOf, Settings, explain
+from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread, UnreadError, explain
 from weft.tasks import DataConfig, Facts
+from weft.tasks.generation import Generating
+from weft.tasks.task import written
 from weft.text import TextConfig
 from weft.training import TrainConfig, fill_gpu
+
+TYPICAL: Final = Facts(examples=10_000, characters=600_000)
+"""Training data of a common size, for the time before there is any."""
 
 
 class Config(Settings):
@@ -40,11 +45,40 @@ class Config(Settings):
         """Every setting, as plain tables."""
         return self.model_dump(mode="json", exclude_none=True)
 
+    def unread(self) -> Iterator[Unread]:
+        if self.train.truncate is not None and getattr(self.data, "overlong", None) == "split":
+            why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
+            yield Unread("data.max_length", why, "remove one of the two")
+
+    @model_validator(mode="after")
+    def _positions_suffice(self, info: ValidationInfo) -> Self:
+        if (info.context or {}).get("keep_unread"):
+            return self
+        most: int = self.data.max_length
+        tokens = most + TASKS[self.task].sections.marks
+        for path, table in networks(self.model):
+            longest = getattr(table, "longest", None)
+            if longest is not None and tokens > longest:
+                marks = " and a start or end token" * (tokens > most)
+                raise UnreadError(
+                    f"{most} tokens{marks} are more than {path}.max_positions = {longest}",
+                    where=f"data.max_length = {most}",
+                    cure=f'lower it, raise the other to {tokens}, or use positions = "sinusoid" or "rotary"',
+                )
+        return self
+
+
+def networks(model: Settings) -> Iterator[tuple[str, Settings]]:
+    """The tables of `[model]` that are a network each, with their paths: itself, or those of its sides."""
+    sides = [(f"model.{name}", table) for name, table in model if isinstance(table, Settings)]
+    return iter(sides or [("model", model)])
+
 
 @cache
 def schema(task: str) -> type[Config]:
-    """The configuration of one task."""
+    """The configuration of one task; `[decode]` is no part of it where the task writes no text."""
     sections = TASKS[task].sections
+    decode = Field(default_factory=DecodeConfig, exclude=not writes(task))
     return create_model(
         f"{task.title()}Config",
         __base__=Config,
@@ -52,7 +86,18 @@ def schema(task: str) -> type[Config]:
         data=(sections.data, ...),
         text=(sections.text, Field(default_factory=sections.text)),
         model=(sections.model, Field(default_factory=dict, validate_default=True)),
+        decode=(DecodeConfig, decode),
     )
+
+
+def writes(task: str) -> bool:
+    """Whether the models of a task write text."""
+    return issubclass(TASKS[task], Generating)
+
+
+def fields_of(table: type[Settings]) -> dict[str, FieldInfo]:
+    """The settings of a table that a file may have."""
+    return {name: field for name, field in table.model_fields.items() if not field.exclude}
 
 
 def read_config(
@@ -65,14 +110,17 @@ def read_config(
     tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
     for path, value in (overrides or {}).items():
         tree = merge(tree, nest(path, value))
-    validate(tree, cells=cells)
+    fill(tree, TYPICAL, cells=cells)  # what nothing reads shows before the data is read
     return tree
 
 
 def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """Every setting decided: the user's own first, then what suits data of this size and the device, then the fixed
-    defaults."""
-    task = TASKS[validate(tree, cells=cells).task]
+    defaults.
+
+    A setting that nothing reads beside the others is an error if the user wrote it, and else at its fixed default.
+    """
+    task = TASKS[validate(tree, cells=cells, keep_unread=True).task]
     defaults = task.defaults(facts, tree)
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
@@ -81,21 +129,32 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
         del defaults["text"]  # it was meant for another kind of token
     if facts.device == "cuda":
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
+    for error in validate(merge(defaults, tree), cells=cells, keep_unread=True).all_idle():
+        path = str(error.where).partition(" = ")[0].split(".")
+        if written(tree, *path) is None:
+            defaults = without(defaults, path)
     return validate(merge(defaults, tree), cells=cells)
 
 
-def validate(tree: Mapping[str, Any], *, cells: Mapping[str, CellClass] | None = None) -> Config:
+def validate(
+    tree: Mapping[str, Any], *, cells: Mapping[str, CellClass] | None = None, keep_unread: bool = False
+) -> Config:
     """A `Config` of the right task, or the first thing that is wrong with the tree.
 
-    `cells` are a person's own, by the names that the tree may use for them; they serve this reading only.
+    `cells` are a person's own, by the names that the tree may use for them; they serve this reading only. Settings that
+    nothing reads are wrong, unless `keep_unread` keeps them: a run that was trained with them is what it is.
     """
     task = tree.get("task")
     if task is None:
         raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")
     if task not in TASKS:
         raise ConfigError("is not a task", where=f'task = "{task}"', cure=did_you_mean(str(task), TASKS))
+    given = dict(tree)
+    if not writes(task) and given.pop("decode", None) is not None and not keep_unread:
+        raise ConfigError(f"no such setting: {task} writes no text", where="decode", cure="remove it")
     try:
-        return schema(task).model_validate(dict(tree), context={"cells": cells or {}})
+        context = {"cells": cells or {}} | (KEEP_UNREAD if keep_unread else {})
+        return schema(task).model_validate(given, context=context)
     except ValidationError as error:
         found = explain(error, *_locate(error.errors()[0]["loc"], schema(task)))
         raise _mention_own_cells(found) from found.__cause__
@@ -123,7 +182,7 @@ def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[lis
         path.append(str(part))
         field = current.model_fields.get(str(part))
         if field is None:
-            return path, list(current.model_fields)
+            return path, list(fields_of(current))
         current = table_in(field)
     return path, []
 

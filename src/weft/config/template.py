@@ -7,11 +7,10 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
 from weft.catalog import TASKS
-from weft.config.schema import schema, table_in, validate
+from weft.config.schema import TYPICAL, fields_of, schema, table_in, validate
 from weft.config.tree import merge, to_toml_value
 from weft.nn import ChosenCell
 from weft.settings import OneOf, Settings
-from weft.tasks import Facts
 
 EXAMPLE_FILES = {
     "classify": ("train.tsv", "valid.tsv", "test.tsv"),
@@ -29,7 +28,7 @@ def template(task: str, *, kind: str | None = None) -> str:
     model = schema(task)
     written = {"task": task, "data": files} | ({} if kind is None else _choose(model, kind))
     validate(written)
-    defaults = merge(TASKS[task].defaults(Facts(examples=10_000, characters=600_000), written), written)
+    defaults = merge(TASKS[task].defaults(TYPICAL, written), written)
     head = [
         f"# {TASKS[task].summary[0].upper()}{TASKS[task].summary[1:]}. Train with: weft train THIS_FILE",
         "# Lines that start with # show defaults; some depend on the size of the data (`weft config fill` tells).",
@@ -42,7 +41,7 @@ def template(task: str, *, kind: str | None = None) -> str:
 def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
     """The tree that names this kind wherever there is a choice."""
     tree: dict[str, Any] = {}
-    for name, field in model.model_fields.items():
+    for name, field in fields_of(model).items():
         table = table_in(field)
         below = {"kind": kind} if isinstance(table, OneOf) else _choose(table, kind) if table else {}
         if below:
@@ -51,7 +50,7 @@ def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
 
 
 def _tables(model: type[Settings], defaults: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    for name, field in model.model_fields.items():
+    for name, field in fields_of(model).items():
         table = table_in(field)
         if table is None:
             continue
@@ -77,10 +76,10 @@ def _settings(
     notes: Mapping[str, str] = EMPTY,
 ) -> Iterator[str]:
     """A line for each setting that is no table; those that are `active` count, the others are comments."""
-    for name, field in model.model_fields.items():
+    for name, field in fields_of(model).items():
         if name in skip or table_in(field) is not None:
             continue
-        value = defaults.get(name, field.get_default(call_default_factory=True))
+        value = defaults.get(name, field.get_default(call_default_factory=True, validated_data=dict(defaults)))
         if isinstance(value, ChosenCell):
             value = value.kind  # its options are at their defaults
         shown = "…" if value is None else to_toml_value(value)

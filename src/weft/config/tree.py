@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,14 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
             under = {"kind": under}
         merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
     return merged
+
+
+def without(tree: Mapping[str, Any], path: Sequence[str]) -> Tree:
+    """The tree less the setting at that path, if it has it."""
+    key, *rest = path
+    if rest and isinstance(tree.get(key), Mapping):
+        return {**tree, key: without(tree[key], rest)}
+    return {name: value for name, value in tree.items() if name != key or rest}
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from weft.settings import Settings
+from weft.settings import Settings, Unread
 
 
 class DecodeConfig(Settings):
@@ -47,15 +48,19 @@ class DecodeConfig(Settings):
             raise ValueError(f"n_best = {self.n_best} is more than beam = {self.beam}; raise beam")
         if self.min_length > self.max_length:
             raise ValueError(f"min_length = {self.min_length} is more than max_length = {self.max_length}")
-        if not self.sample and (self.temperature, self.top_k, self.top_p, self.min_p) != (1.0, 0, 1.0, 0.0):
-            raise ValueError("temperature, top_k, top_p and min_p only act on sampling; set sample = true")
-        if self.sample and (self.stop != "bound" or self.groups > 1):
-            raise ValueError("stop and groups only act on beam search; set sample = false")
-        if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
-            raise ValueError(f"diversity = {self.diversity} only acts between groups; set groups")
-        if self.beam % self.groups:
+        if not self.sample and self.beam % self.groups:
             raise ValueError(f"groups = {self.groups} does not divide beam = {self.beam}; make beam a multiple of it")
         return self
+
+    def unread(self) -> Iterator[Unread]:
+        if self.sample:
+            for name in ("beam", "stop", "groups"):
+                yield Unread(name, "only acts on search, not on sampling", "set sample = false, or remove it", (1,))
+        else:
+            for name in ("temperature", "top_k", "top_p", "min_p", "seed"):
+                yield Unread(name, "only acts on sampling", "set sample = true, or remove it")
+        if self.groups == 1:
+            yield Unread("diversity", "only acts between groups", "set groups, or remove it")
 
     @property
     def width(self) -> int:

@@ -78,7 +78,13 @@ class Classifier(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
         """tokens (B, T), lengths (B) -> logits (B, labels); or packed, tokens (N) and how they lie."""
-        states = self.encoder(self.word_dropout(tokens), lengths).states
+        return self.scores(self.pool(self.word_dropout(tokens), lengths))  # type: ignore[no-any-return]
+
+    def pool(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
+        """The same up to the vector of each row, (B, D)."""
+        if self.pooling.kind == "last":
+            return self.encoder.last(tokens, lengths)
+        states = self.encoder(tokens, lengths).states
         if isinstance(lengths, Packing):
             states, lengths = lengths.pad(states), lengths.lengths
-        return self.scores(self.pooling(states, lengths))  # type: ignore[no-any-return]
+        return self.pooling(states, lengths)  # type: ignore[no-any-return]

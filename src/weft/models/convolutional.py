@@ -7,17 +7,18 @@ h_t  = the last layer's x'_t                         context: layers · (kernel 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.embedding import Embedding, EmbeddingSetting, TieSetting, untied
 from weft.models.memory import Decoded, Encoder
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
-from weft.settings import Settings
+from weft.settings import Settings, Unread
 
 
 class ConvolutionalConfig(Settings):
@@ -34,8 +35,11 @@ class ConvolutionalConfig(Settings):
     """Steps that a convolution looks at; with the layers it bounds how far back the model sees."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and after each layer."""
-    tie: bool = True
-    """Score the next token with the table of embeddings."""
+    tie: TieSetting
+    """Score the next token with the table of embeddings; one-hot vectors have none."""
+
+    def unread(self) -> Iterator[Unread]:
+        return untied(self.embedding)
 
     @property
     def vectors(self) -> EmbeddingSetting:

@@ -10,6 +10,7 @@ The last two give the output r_t = tanh(W [a_t; s_t]).          B batch, S sourc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -17,11 +18,11 @@ from pydantic import field_validator
 from torch import Tensor, nn
 
 from weft.models.bridge import Bridge, BridgeKind
-from weft.models.embedding import Embedding
+from weft.models.embedding import Embedding, TieSetting, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.models.recurrent import RecurrentConfig
 from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
-from weft.settings import known
+from weft.settings import Unread, known
 
 
 class RecurrentDecoderConfig(RecurrentConfig):
@@ -33,13 +34,30 @@ class RecurrentDecoderConfig(RecurrentConfig):
     """The score of the attention."""
     bridge: BridgeKind = "learned"
     """How the decoder's first state comes from the encoder's last."""
-    tie: bool = True
-    """Score the next token with the table of embeddings."""
+    tie: TieSetting
+    """Score the next token with the table of embeddings; one-hot vectors have none."""
 
     @field_validator("attention")
     @classmethod
     def _known_score(cls, score: str) -> str:
         return known(score, SCORES)
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        yield from untied(self.embedding)
+        if self.context in ("first", "every"):
+            why = f'scores nothing: context = "{self.context}" has no attention'
+            yield Unread("attention", why, 'remove it, or set context = "after" or "attention"')
+        if self.bridge != "none":
+            why = f'is never used: bridge = "{self.bridge}" makes the first state from the source'
+            yield Unread("initial", why, 'remove it, or set bridge = "none"')
+        elif self.context == "first":
+            why = 'hides the source: with context = "first" the decoder reads it by the bridge alone'
+            yield Unread("bridge", why, 'use bridge = "learned", or another context')
+
+    @property
+    def input_size(self) -> int | None:
+        return super().input_size if self.context in ("first", "after") else None
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
         assert encoder is not None, "without a source there is no context; RecurrentLanguageConfig has none"

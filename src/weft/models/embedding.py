@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,9 +13,24 @@ from torch import Tensor, nn
 
 from weft.nn.cross_entropy import linear_cross_entropy
 from weft.nn.linear import Linear
+from weft.settings import Unread
 from weft.text import PAD, UNK
 
 EmbeddingSetting = Annotated[int, Field(gt=0)] | Literal["onehot"]
+
+
+def _has_table(before: Mapping[str, Any]) -> bool:
+    return before.get("embedding") != "onehot"
+
+
+TieSetting = Annotated[bool, Field(default_factory=_has_table)]
+"""`tie` of a table with an `embedding`: by default true where there is a table of embeddings to tie to."""
+
+
+def untied(embedding: EmbeddingSetting | None) -> Iterator[Unread]:
+    """`tie`, where there is nothing to tie to."""
+    if embedding == "onehot":
+        yield Unread("tie", "ties nothing: one-hot vectors have no table", "remove it, or give embedding a size")
 
 
 class OneHot(nn.Module):

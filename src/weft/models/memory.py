@@ -15,7 +15,8 @@ from weft.nn import Packing, State
 
 
 class Memory(NamedTuple):
-    """`states` (B, S, D), one per position, zero past a row's end; `lengths` (B); `final`, a tuple of states by layer.
+    """`states` (B, S, D), one per token in the order of the tokens, whatever the order in which they were read, and
+    zero past a row's end; `lengths` (B); `final`, a tuple of states by layer.
 
     Packed, the states are (N, D) and `lengths` says how they lie.
     """
@@ -48,6 +49,9 @@ class Encoder(Protocol):
 
     def encode(self, vectors: Tensor, lengths: Any) -> Memory:
         """vectors (B, S, E), embedded already -> Memory."""
+
+    def last(self, tokens: Tensor, lengths: Any) -> Tensor:
+        """tokens (B, S) -> (B, D), the state in which the reading of each row ends; of two directions, of each."""
 
     def final_like(self) -> State:
         """A `final` of one row, to know its structure and sizes by."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt, ValidationInfo, model_validator
 from torch import Tensor, nn
 
-from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.embedding import Embedding, EmbeddingSetting, TieSetting, untied
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
-from weft.settings import Settings
+from weft.settings import Settings, Unread
 
 DEFAULT_CELL = "lstm"
 
@@ -61,6 +61,30 @@ class RecurrentConfig(Settings):
             raise ValueError(f'skip = "residual" needs layers of one size, not hidden = {self.hidden}')
         return self
 
+    def unread(self) -> Iterator[Unread]:
+        if self.layers == 1 and not self._skips():
+            why = "adds nothing: the only layer has another size than its input"
+            yield Unread(
+                "skip", why if self.skip == "residual" else "joins nothing: there is one layer", "raise layers"
+            )
+
+    def _skips(self) -> bool:
+        """Whether the input of the only layer is added to its output, as far as that is known before the data is."""
+        inputs, hidden = self.input_size, self.hidden if isinstance(self.hidden, int) else self.hidden[0]
+        if self.skip != "residual" or inputs is None:
+            return self.skip == "residual"
+        with torch.device("meta"):
+            return inputs == self.merged_size(self.cell(inputs, hidden).output_size)
+
+    @property
+    def input_size(self) -> int | None:
+        """Features that the first layer reads; None where only the data or another table says it."""
+        return self.embedding if isinstance(self.embedding, int) else None
+
+    def merged_size(self, size: int) -> int:
+        """Features of a layer whose cells give `size`."""
+        return size
+
     @property
     def vectors(self) -> EmbeddingSetting:
         return self.embedding
@@ -86,6 +110,14 @@ class RecurrentEncoderConfig(RecurrentConfig):
     merge: Literal["concat", "sum", "mean", "project"] = "concat"
     """How the two directions become one."""
 
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        if not self.bidirectional:
+            yield Unread("merge", "does nothing in one direction", "set bidirectional = true, or remove it")
+
+    def merged_size(self, size: int) -> int:
+        return 2 * size if self.bidirectional and self.merge == "concat" else size
+
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> RecurrentEncoder:
         """`extra` counts features that join each embedded token, such as its characters."""
         return RecurrentEncoder(self, embedding, extra=extra)
@@ -94,8 +126,12 @@ class RecurrentEncoderConfig(RecurrentConfig):
 class RecurrentLanguageConfig(RecurrentConfig):
     """Recurrent layers over the tokens so far."""
 
-    tie: bool = True
-    """Score the next token with the table of embeddings."""
+    tie: TieSetting
+    """Score the next token with the table of embeddings; one-hot vectors have none."""
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        yield from untied(self.embedding)
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> RecurrentDecoder:
         return RecurrentDecoder(self, embedding)
@@ -105,14 +141,18 @@ class RecurrentSourceConfig(RecurrentEncoderConfig):
     """The encoder of a translator."""
 
     reverse_source: bool = False
-    """Read the source from its end, so that its beginning is nearest to the decoder."""
+    """Read the words of the source from the last to the first, so that its beginning is nearest to the decoder."""
 
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> RecurrentEncoder:
         return RecurrentEncoder(self, embedding, extra=extra, reverse=self.reverse_source)
 
 
 class RecurrentEncoder(nn.Module):
-    """Tokens -> embeddings -> recurrent layers -> `Memory`."""
+    """Tokens -> embeddings -> recurrent layers -> `Memory`.
+
+    With `reverse` it reads the tokens of a row from the last to the first, but the end token after all others. The
+    states of the memory stand in the order of the tokens either way.
+    """
 
     def __init__(
         self, config: RecurrentEncoderConfig, embedding: Embedding, *, extra: int = 0, reverse: bool = False
@@ -128,13 +168,21 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
         """tokens (B, T), lengths (B) -> Memory."""
-        vectors = self.embedding(tokens)
-        return self.encode(reverse_rows(vectors, lengths) if self.reverse else vectors, lengths)
+        return self.encode(self.embedding(tokens), lengths)
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Memory:
         """vectors (B, T, D), embedded already, lengths (B) -> Memory."""
-        states, final = self.rnn(self.dropout(vectors), lengths=lengths)
-        return Memory(self.dropout(states), lengths, final)
+        states, final = self.rnn(self._turned(self.dropout(vectors), lengths), lengths=lengths)
+        return Memory(self._turned(self.dropout(states), lengths), lengths, final)
+
+    def last(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """tokens (B, T), lengths (B) -> (B, D), the state in which the reading of each row ends, in each direction."""
+        vectors = self._turned(self.dropout(self.embedding(tokens)), lengths)
+        return self.dropout(self.rnn.last(vectors, lengths=lengths)[:, None])[:, 0]  # type: ignore[no-any-return]
+
+    def _turned(self, steps: Tensor, lengths: Tensor) -> Tensor:
+        """steps (B, T, D) in the order of reading, and from that order back again; the last of a row is the end."""
+        return reverse_rows(steps, lengths - 1) if self.reverse else steps
 
     def final_like(self) -> State:
         return self.rnn.initial_state(1, torch.empty(0))

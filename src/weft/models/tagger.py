@@ -40,6 +40,10 @@ class SpelledSettings(Settings):
 class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
     """A recurrent encoder with a score for each label at each word."""
 
+    @property
+    def input_size(self) -> int | None:
+        return None if isinstance(self.embedding, str) else self.embedding + 2 * self.characters
+
 
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     """A transformer encoder with a score for each label at each word."""

@@ -8,6 +8,7 @@ position at a time. B batch, S source, T target, N packed positions or hypothese
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from torch import Tensor, nn
 
 from weft.errors import DataError
-from weft.models.embedding import Embedding, EmbeddingSetting, Vectors
+from weft.models.embedding import Embedding, EmbeddingSetting, TieSetting, Vectors, untied
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
@@ -23,8 +24,9 @@ from weft.nn.attention.past import Past
 from weft.nn.kernels import power_of_two
 from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
+from weft.nn.recurrent.lengths import last_of
 from weft.nn.transformer import Activation, Lengths
-from weft.settings import Settings, known
+from weft.settings import Settings, Unread, known
 
 
 class TransformerConfig(Settings):
@@ -74,6 +76,16 @@ class TransformerConfig(Settings):
             raise ValueError(f'positions = "rotary" needs heads of an even size, not {self.width // self.heads}')
         return self
 
+    def unread(self) -> Iterator[Unread]:
+        if self.longest is None:
+            why = f'bounds nothing: positions = "{self.positions}" know any place'
+            yield Unread("max_positions", why, f"remove it, or choose from {', '.join(BOUNDED)}")
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens that it can read, if there is a limit."""
+        return self.max_positions if self.positions in BOUNDED else None
+
     @property
     def vectors(self) -> EmbeddingSetting:
         """The embedding, decided."""
@@ -97,8 +109,12 @@ class TransformerEncoderConfig(TransformerConfig):
 class TransformerDecoderConfig(TransformerConfig):
     """A transformer that writes from left to right, looking at a memory where there is one."""
 
-    tie: bool = True
-    """Score the next token with the table of embeddings."""
+    tie: TieSetting
+    """Score the next token with the table of embeddings; one-hot vectors have none."""
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        yield from untied(self.embedding)
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> TransformerDecoder:
         """Without an encoder it is the decoder of a language model."""
@@ -110,7 +126,7 @@ class Placed(nn.Module):
 
     def __init__(self, config: TransformerConfig, size: int) -> None:
         super().__init__()
-        self.longest = config.max_positions if config.positions in BOUNDED else None
+        self.longest = config.longest
         self.positions = POSITIONS[config.positions](size, config.max_positions)
         placed = self.positions.output_size
         self.widen = nn.Linear(placed, config.width) if placed != config.width else None
@@ -174,6 +190,13 @@ class TransformerEncoder(nn.Module):
         states = states.masked_fill(~length_mask(lengths, states.size(1))[..., None], 0)
         mean = states.sum(1) / lengths.clamp(min=1)[:, None]
         return Memory(states, lengths, (mean,))
+
+    def last(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
+        """tokens (B, S), lengths (B) -> (B, D), the state of each row's last token; or tokens (N) and how they lie."""
+        states = self(tokens, lengths).states
+        if isinstance(lengths, Packing):
+            states, lengths = lengths.pad(states), lengths.lengths
+        return last_of(states, lengths)
 
     def final_like(self) -> State:
         """The form of `Memory.final`, for one row."""

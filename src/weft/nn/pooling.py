@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from weft.errors import ConfigError, did_you_mean
 from weft.nn.attention import attend, length_mask
+from weft.nn.recurrent.lengths import last_of
 
 
 class LastPooling(nn.Module):
-    """The state at each row's last step. Of a bidirectional network, whose backward half has then seen one step only,
-    the final state says more."""
+    """The state at each row's last step, for states of one direction. A backward direction ends at the first step:
+    `RNN.last` takes each direction where it ends."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -21,8 +22,7 @@ class LastPooling(nn.Module):
 
     def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
         """states (B, T, D), lengths (B,) -> (B, D)."""
-        at = torch.arange(states.size(1), device=states.device) == lengths[:, None] - 1
-        return states.masked_fill(~at[..., None], 0).sum(1)
+        return last_of(states, lengths)
 
 
 class MeanPooling(nn.Module):

@@ -47,7 +47,7 @@ def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -
     for key in ("model_type", "format_version", "weft_version"):
         tree.pop(key, None)
     try:
-        return validate(tree, cells=cells)
+        return validate(tree, cells=cells, keep_unread=True)
     except ConfigError as error:
         if isinstance(error.__cause__, UnknownCell):
             name = error.__cause__.name

@@ -152,7 +152,7 @@ def look(
     tell: Tell | None = None,
 ) -> tuple[Config, Reader, Corpus, Survey]:
     """The filled configuration, after a look at the training data, and that data."""
-    draft = validate(tree, cells=cells)
+    draft = validate(tree, cells=cells, keep_unread=True)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
     facts = Facts(survey.examples, survey.characters, device_type(draft.train.device))

@@ -58,7 +58,8 @@ def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClas
     path, notes = checkpoints.newest()
     state = read_state(path) if path else {}
     if state or finished:
-        before = validate(state["config"], cells=cells) if state else load_config(folder, cells=cells)
+        kept = state.get("config")
+        before = validate(kept, cells=cells, keep_unread=True) if kept else load_config(folder, cells=cells)
         longer = compare(before, prepared.config)
         if finished and not longer:
             return Resumed(finished=True)

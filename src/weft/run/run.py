@@ -16,14 +16,14 @@ from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.folder import read_json
 from weft.run.save import REPORT
 from weft.tasks import Prediction, Task, Translate, encode
-from weft.tasks.generation import Generating, Scored, Scoring
+from weft.tasks.generation import Comparing, Generating, Scored, Scoring
 from weft.tasks.wording import Words, read_wordings
 
 CHANCE = {"temperature", "top_k", "top_p", "min_p"}
-"""Settings that only act on sampling."""
+"""Settings that ask for sampling."""
 
 WIDTH = {"beam", "stop", "groups", "diversity"}
-"""Settings that only act on beam search."""
+"""Settings that ask for beam search."""
 
 
 class Run:
@@ -85,29 +85,38 @@ class Run:
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
     def evaluate(self, path: str | list[str], *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
-        """Scores on a file of examples in the format the model was trained on."""
+        """Scores on a file of examples in the format the model was trained on; options are those of `[decode]`."""
+        if options and not isinstance(self.task, Comparing):
+            what = f"evaluation of {self.config.task} searches for no text"
+            raise ConfigError(what, where=next(iter(options)), cure="remove it")
+        decode = self.decode(options)
         bad = BadLines(skip=skip_bad_lines)
         records = self.task.read(path, self.config.data, bad)
         running = self.config.train.truncate is not None
         examples = encode(self.task, records, self.task.limit(training=False), running=running)
-        found = evaluate(self.task, self.model, examples, decode=self.decode(options))
+        found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)
         return found
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
-        """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it."""
-        tree = self.config.tree()
+        """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it.
+
+        An option that nothing would read is an error.
+        """
+        if options and not isinstance(self.task, Generating):
+            name = next(iter(options))
+            raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
         sample = options.get("sample", True if CHANCE & options.keys() else False if WIDTH & options.keys() else None)
-        if sample and options.get("beam", 1) != 1:
-            where, cure = f"decode.beam = {options['beam']}", "leave it out, or what asks for chance"
-            raise ConfigError("only acts on search, not on sampling", where=where, cure=cure)
         dropped = set() if sample is None else WIDTH if sample else CHANCE
         dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
-        kept = {name: value for name, value in tree["decode"].items() if name not in dropped}
+        kept = {name: value for name, value in self.config.decode if name not in dropped}
         asked = dict(options) if sample is None else {"sample": sample, **options}
-        # The model as it was read: its cell may be one that only the person who loaded the run has.
-        return validate(tree | {"model": self.config.model, "decode": kept | asked}).decode
+        found = validate({**dict(self.config), "decode": kept | asked}, keep_unread=True).decode
+        for name, why, cure, harmless in found.unread():
+            if name in options and options[name] not in harmless:
+                raise ConfigError(why, where=f"decode.{name} = {options[name]}", cure=cure)
+        return found
 
     def _check_writes(self, what: str) -> None:
         if not isinstance(self.task, Generating):

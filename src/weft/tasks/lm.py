@@ -83,7 +83,7 @@ class LanguageModelling:
     name = "lm"
     summary = "plain text to a language model that scores and continues text"
     metric = "perplexity"
-    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL])
+    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
 
     def __init__(self, codec: Codec, data: TextData) -> None:
         self.codec, self.data = codec, data

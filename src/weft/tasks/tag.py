@@ -18,7 +18,7 @@ from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
-from weft.settings import OneOf
+from weft.settings import OneOf, Unread
 from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
@@ -39,6 +39,20 @@ class TaggedData(DataConfig):
     """Most words of a training sentence."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
     """What happens to a longer training sentence."""
+
+    def unread(self) -> Iterator[Unread]:
+        if self.column is not None:
+            yield Unread("field", f"is not read beside column = {self.column}", "remove one of the two")
+
+
+class TaggedText(TextConfig):
+    """Words as the files have them; a token is always a word."""
+
+    kind: Literal["word"] = "word"
+    """Words."""
+
+    def unread(self) -> Iterator[Unread]:
+        yield Unread("punctuation", "cuts nothing: the files have their words cut already", "remove it")
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,7 @@ class Tag:
     name = "tag"
     summary = "tagged words (parts of speech, names) to a tagger"
     metric = "accuracy"
-    sections = Sections(TaggedData, TextConfig, Annotated[TaggerSettings, MODEL])
+    sections = Sections(TaggedData, TaggedText, Annotated[TaggerSettings, MODEL], marks=0)
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
         self.codec, self.data = codec, data

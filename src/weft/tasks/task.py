@@ -163,12 +163,14 @@ class DataConfig(Settings):
 class Sections(NamedTuple):
     """The types of the three sections of a configuration that differ between tasks.
 
-    `model` is a table of settings, or a choice of several: `Annotated[…, OneOf(ARMS)]`.
+    `model` is a table of settings, or a choice of several: `Annotated[…, OneOf(ARMS)]`. `marks` counts the start and
+    end tokens that a network reads beside the tokens of an example.
     """
 
     data: type[DataConfig]
     text: type[TextConfig]
     model: Any
+    marks: int = 1
 
 
 def written(tree: Mapping[str, Any], *path: str) -> Any:

@@ -16,7 +16,7 @@ from weft.decoding import DecodeConfig
 from weft.metrics import LossTally, TranslationTally, wilson
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
-from weft.settings import OneOf, Settings
+from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
 from weft.tasks.shift import lay, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
@@ -34,6 +34,11 @@ class PairData(DataConfig):
     """Most tokens on either side of a training pair."""
     overlong: Literal["error", "truncate", "drop"] = "drop"
     """What happens to a longer training pair."""
+
+    def unread(self) -> Iterator[Unread]:
+        if all(isinstance(path, list) and len(path) == 2 for path in (self.train, self.valid, self.test) if path):
+            for name in ("source", "target"):
+                yield Unread(name, "names no column: the files are parallel text", "remove it, or give a table")
 
 
 class SideText(Settings):
@@ -65,10 +70,22 @@ class PairText(TextConfig):
             raise ValueError("shared = true leaves no room for [text.source] or [text.target]; remove one of the two")
         return self
 
+    def unread(self) -> Iterator[Unread]:
+        sides = {"source": self.side(self.source), "target": self.side(self.target)}
+        for name, text in sides.items():
+            if text.kind != "word":
+                why = f'cuts nothing: kind = "{text.kind}" on this side'
+                yield Unread(f"{name}.punctuation", why, 'remove it, or use kind = "word"')
+        for name in TextConfig.model_fields:
+            if all(getattr(side, name) is not None for side in (self.source, self.target)):
+                yield Unread(name, f"is not read: text.source.{name} and text.target.{name} overrule it", "remove it")
+        if all(text.kind != "word" for text in sides.values()):
+            yield Unread("punctuation", "cuts nothing: neither side has words", 'remove it, or use kind = "word"')
+
     def side(self, side: SideText) -> TextConfig:
         """The settings of one side."""
         common = {name: getattr(self, name) for name in TextConfig.model_fields}
-        return TextConfig(**common | side.given())
+        return TextConfig.model_validate(common | side.given(), context=KEEP_UNREAD)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from weft.errors import ConfigError, WeftError
-from weft.settings import Settings
+from weft.settings import Settings, Unread
 from weft.text.vocabulary import SPECIALS, nothing_to_learn
 
 BYTES = 256
@@ -31,6 +32,10 @@ class TextConfig(Settings):
 
     punctuation: Literal["split", "keep"] = "split"
     """Words only: make each punctuation mark a token, or cut at blanks alone."""
+
+    def unread(self) -> Iterator[Unread]:
+        if self.kind != "word":
+            yield Unread("punctuation", f'cuts nothing: kind = "{self.kind}"', 'remove it, or use kind = "word"')
 
 
 def check(config: TextConfig) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from weft.settings import Settings, known
+from weft.settings import Settings, Unread, known
 from weft.training.forcing import ForcingSetting
 from weft.training.optimizer import OPTIMIZERS
 from weft.training.schedule import SCHEDULES
@@ -97,21 +98,15 @@ class TrainConfig(Settings):
             )
         return self
 
-    @model_validator(mode="after")
-    def _beta_of_adam(self) -> TrainConfig:
-        if self.optimizer == "sgd" and self.beta2 != type(self).model_fields["beta2"].default:
-            raise ValueError(f'beta2 = {self.beta2} does nothing with optimizer = "sgd"; remove one of the two')
-        return self
-
-    @model_validator(mode="after")
-    def _plateau_of_plateau(self) -> TrainConfig:
-        for name in ("plateau_factor", "plateau_patience"):
-            if self.schedule != "plateau" and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(
-                    f'{name} = {getattr(self, name)} does nothing with schedule = "{self.schedule}"; remove it, or use '
-                    'schedule = "plateau"'
-                )
-        return self
+    def unread(self) -> Iterator[Unread]:
+        if self.optimizer == "sgd":
+            yield Unread("beta2", 'does nothing with optimizer = "sgd"', "remove one of the two")
+        if self.schedule != "plateau":
+            for name in ("plateau_factor", "plateau_patience"):
+                why = f'does nothing with schedule = "{self.schedule}"'
+                yield Unread(name, why, 'remove it, or use schedule = "plateau"')
+        if self.average == 1:
+            yield Unread("average", "averages nothing: the mean of one model is that model", "raise it, or remove it")
 
     @model_validator(mode="after")
     def _epochs_or_steps(self) -> TrainConfig:

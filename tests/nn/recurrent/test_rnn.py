@@ -223,3 +223,41 @@ def test_mistakes_are_named() -> None:
 def test_every_named_cell_is_what_its_name_builds() -> None:
     for name, cell in CELLS.items():
         assert type(RNN(name, 3, 4).layers[0].cells[0]) is cell
+
+
+@pytest.mark.parametrize("skip", ["none", "residual", "dense"])
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_the_last_output_is_that_of_each_direction_where_it_ends(skip: str, backend: str) -> None:
+    torch.manual_seed(0)
+    rnn = RNN("lstm", 5, 6, layers=3, bidirectional=True, skip=skip, backend=backend)
+    x = torch.randn(4, 4, 5)
+    output, state = rnn(x, LENGTHS)
+    last = rnn.last(x, LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        ahead = output[row, length - 1, :6] if length else torch.zeros(6)
+        assert_close(last[row], torch.cat((ahead, output[row, 0, 6:])))
+    if skip != "residual":
+        ahead, back = state[-1]
+        assert_close(last[:2], torch.cat((ahead.h, back.h), dim=-1)[:2])
+
+
+@pytest.mark.parametrize("merge", ["sum", "mean", "project"])
+def test_the_last_outputs_of_two_directions_are_merged_as_all_others_are(merge: str) -> None:
+    torch.manual_seed(0)
+    rnn, plain = RNN("gru", 5, 6, bidirectional=True, merge=merge), RNN("gru", 5, 6, bidirectional=True)
+    plain.load_state_dict(rnn.state_dict(), strict=False)
+    x = torch.randn(4, 4, 5)
+    _, [(ahead, back)] = plain(x, LENGTHS)
+    expected = {"sum": lambda: ahead + back, "mean": lambda: (ahead + back) / 2}.get(
+        merge, lambda: rnn.layers[0].project(torch.cat((ahead, back), dim=-1))
+    )()
+    assert_close(rnn.last(x, LENGTHS), expected.masked_fill(LENGTHS[:, None] == 0, 0))
+    assert not rnn.last(x[:, :0]).any()
+
+
+def test_the_last_output_of_one_direction_is_that_of_the_last_step() -> None:
+    rnn, x = RNN("gru", 6, 6, layers=2, skip="residual"), torch.randn(4, 4, 6)
+    output, _ = rnn(x, LENGTHS)
+    rows = torch.arange(4)
+    assert_close(rnn.last(x, LENGTHS), output[rows, LENGTHS - 1].masked_fill(LENGTHS[:, None] == 0, 0))
+    assert_close(rnn.last(x), rnn(x)[0][:, -1])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from weft.errors import ConfigError
 from weft.nn.recurrent import engine, reference, vendor
 from weft.nn.recurrent.cell import Cell
-from weft.nn.recurrent.lengths import reverse_rows, zero_past_end
+from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
 from weft.nn.state import State, map_state
 
 Backend = Literal["auto", "engine", "reference", "vendor"]
@@ -42,13 +42,38 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
         """x (B, T, I) -> outputs (B, T, O), zero past each row's end, and the state after each row's last step."""
+        outputs, final = self.directions(x, lengths, state)
+        return self.join(outputs, lengths), final
+
+    def directions(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[list[Tensor], State]:
+        """x (B, T, I) -> the outputs (B, T, H) of each direction, in the order of x, and the last state."""
         cells = self._cells()
         states = [state] if len(cells) == 1 else list(state)
         outputs, finals = self._run(cells, x, states, lengths)
-        if len(cells) == 1:
-            return outputs[0], finals[0]
+        return outputs, finals[0] if len(cells) == 1 else tuple(finals)
+
+    def join(self, outputs: list[Tensor], lengths: Tensor | None) -> Tensor:
+        """The outputs (B, T, H) of each direction -> (B, T, O), zero past each row's end."""
+        if len(outputs) == 1:
+            return outputs[0]
         merged = self._merge(*outputs)
-        return (zero_past_end(merged, lengths) if self.project else merged), tuple(finals)
+        return zero_past_end(merged, lengths) if self.project else merged
+
+    def join_ends(self, outputs: list[Tensor], lengths: Tensor | None) -> Tensor:
+        """The outputs of each direction -> (B, O) of those with which each ends: the backward one at the first step."""
+        ends = [last_of(outputs[0], lengths), *(back[:, 0] for back in outputs[1:])]
+        return self.join([end[:, None] for end in ends], None if lengths is None else lengths.clamp(max=1))[:, 0]
+
+    def pass_ends(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """x (B, T, O) that goes past the layer -> (B, O) beside `join_ends`: each half of it where its direction ends,
+        or the mean of both ends where the directions have no halves of their own."""
+        last = last_of(x, lengths)
+        if len(self.cells) == 1:
+            return last
+        if self.merge != "concat":
+            return (last + x[:, 0]) / 2
+        half = x.size(-1) // 2
+        return torch.cat((last[:, :half], x[:, 0, half:]), dim=-1)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (B, I) -> output (B, O), next state; one direction only."""

@@ -62,3 +62,13 @@ def last_steps(x: Tensor, lengths: Tensor | None, *, empty: Tensor) -> Tensor:
         return x[:, -1]
     picked = x[torch.arange(x.size(0), device=x.device), (lengths - 1).clamp(min=0)]
     return torch.where(lengths[:, None] > 0, picked, empty)
+
+
+def last_of(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x (B, T, D) -> (B, D), the last real step of each row; zeros for a row without steps."""
+    if x.size(1) == 0:
+        return x.sum(1)
+    if lengths is None:
+        return x[:, -1]
+    at = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.size(2))
+    return x.gather(1, at).squeeze(1).masked_fill(lengths[:, None] == 0, 0)

@@ -76,14 +76,44 @@ class RNN(nn.Module):
         Without lengths every row is T long; lengths on the CPU are checked and save work, also for x on a GPU.
         """
         lengths = check_lengths(x, lengths)
+        x, starts = self._begin(x, lengths, state)
+        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
+
+    def last(self, x: Tensor, lengths: Tensor | None = None, state: State = None) -> Tensor:
+        """x (B, T, I), lengths (B,) -> (B, D), the output with which each row ends; zeros for a row without steps.
+
+        A bidirectional network ends at both ends of a row, the backward direction at the first step: no step of the
+        output has seen the whole row in both directions, this has.
+        """
+        lengths = check_lengths(x, lengths)
+        x, starts = self._begin(x, lengths, state)
+        if x.size(1) == 0:
+            return x.new_zeros(x.size(0), self.output_size)
+        last = x[:, 0]
+
+        def run(layer: Layer, below: Tensor, start: State) -> tuple[Tensor, State]:
+            nonlocal last
+            outputs, final = layer.directions(below, lengths, start)
+            last = layer.join_ends(outputs, lengths)
+            if self._adds(below.size(-1), layer):
+                last = last + layer.pass_ends(below, lengths)
+            return layer.join(outputs, lengths), final
+
+        self._climb(x, starts, run)
+        return last
+
+    def _begin(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
+        """The input and the states to start from, checked."""
         if self.skip != "none":  # what goes past a layer must be zero past the end as well
             x = zero_past_end(x, lengths)
         if state is None:
-            starts = self.initial_state(x.size(0), x)
-        else:
-            check_state(state, self.initial_state(1, x), x.size(0))
-            starts = state
-        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
+            return x, self.initial_state(x.size(0), x)
+        check_state(state, self.initial_state(1, x), x.size(0))
+        return x, state
+
+    def _adds(self, width: int, layer: Layer) -> bool:
+        """Whether an input of that many features is added to the output of the layer."""
+        return self.skip == "residual" and width == layer.output_size
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (B, I), state -> output (B, D), next state: the numbers of `forward`, one time step at a time."""
@@ -122,7 +152,7 @@ class RNN(nn.Module):
             finals.append(final)
             if layer is not stack[-1]:
                 output = self.dropout(output)
-            if self.skip == "residual" and x.shape == output.shape:
+            if self._adds(x.size(-1), layer):
                 output = output + x
             x = torch.cat((x, output), dim=-1) if self.skip == "dense" else output
         return output, tuple(finals)

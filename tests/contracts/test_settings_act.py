@@ -1,0 +1,328 @@
+"""Every setting of every task and kind changes the data, the model, the loop or the search, or is refused by its path.
+
+The walk goes over the schema; `settings.toml` has another valid value for each setting. One without a row fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from weft.catalog import CELLS, TASKS
+from weft.config import fill, merge
+from weft.config.schema import TYPICAL, fields_of, schema, table_in
+from weft.config.tree import nest, without
+from weft.data import BadLines
+from weft.errors import WeftError
+from weft.nn import options_of
+from weft.nn.recurrent import engine
+from weft.nn.recurrent.layer import Layer
+from weft.nn.transformer import EncoderStack
+from weft.run.card import card
+from weft.run.checkpoint import Checkpoints
+from weft.run.folder import read_json
+from weft.run.preparation import prepare
+from weft.run.save import REPORT
+from weft.run.setup import set_up
+from weft.run.training import train_events
+from weft.settings import OneOf, Settings
+from weft.tasks import encode
+from weft.text import EOS
+from weft.training import Step, compilation
+from weft.training.finite import Finite
+from weft.training.forcing import FORCINGS
+
+ROWS = tomllib.loads((Path(__file__).parent / "settings.toml").read_text(encoding="utf-8"))
+
+RNN = {"embedding": 6, "hidden": 5, "dropout": 0.1}
+SIZES: dict[str, dict[str, Any]] = {
+    "rnn": RNN,
+    "conv": {"embedding": 6, "width": 5, "layers": 2, "kernel": 2, "dropout": 0.1},
+    "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
+}
+FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
+"""The first number of each kind of teacher forcing."""
+
+TEXT = {"word": {"kind": "word", "min_count": 1, "lowercase": False}, "bpe": {"kind": "bpe", "size": 300}}
+
+BLOCKS = {
+    "classify.tsv": [
+        "text\tlabel\ttopic",
+        "The cat, The Cat and the cat! The cat and a cat and a Cat and the cat\tanimal\tone",
+        "A red one and a blue one\tcolour\ttwo",
+        "The dog\tanimal\ttwo",
+        "Green, and red\tcolour\tone",
+    ],
+    "lm.txt": [
+        "The cat sleeps, the cat does! It does and it does",
+        "A dog runs and runs.",
+        "A dog",
+        "A cat",
+    ],
+    "tag.conllu": [
+        "".join(f"{place}\tThe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n" for place in range(1, 15)),
+        "1\tthe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n2\tdogs\tdog\tNOUN\tNNS\t_\t_\t_\t_\t_\n",
+        "1\tcat\tcat\tNOUN\tNN\t_\t_\t_\t_\t_\n2\tsleeps\tsleep\tVERB\tVB\t_\t_\t_\t_\t_\n",
+    ],
+    "translate.tsv": [
+        "source\ttarget\tother",
+        "The cat sleeps, the cat does! It runs, too, and does\tLe chat dort, le chat!\tla gata duerme",
+        "A dog\tun chien\tun perro",
+        "The cat\tLe chat\tla gata",
+        "The dog sleeps and sleeps\tLe chien dort et dort\tel perro duerme",
+    ],
+}
+"""A file for each task, and what stands in it."""
+
+LOOP = "train.teacher_forcing", "train.truncate", "train.label_smoothing", "train.freeze", "train.metric"
+"""What the loop does is the same for every task, and walked with one of them; these depend on the task too."""
+
+NEVER = {
+    "classify": {"train.teacher_forcing", "train.truncate"},
+    "lm": {"train.device"},
+    "tag": {"train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
+    "translate": {"train.truncate"},
+}
+"""What a task has no use for, or this machine, and refuses whatever stands beside it."""
+
+
+class Leaf(NamedTuple):
+    """A setting: its task, its path, and a tree in which the tables above it are of one kind."""
+
+    task: str
+    path: str
+    kinds: dict[str, Any]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its row of the table, with whole paths."""
+        above, _, name = self.path.rpartition(".")
+        kind = self.kinds.get("train", {}).get("teacher_forcing", {}).get("kind")
+        keys = [f"{self.task}:{self.path}", self.path]
+        keys += [f"{kind}.{name}"] if kind else [f"cell.{name}"] if ".cell." in self.path else []
+        keys += [f"text.{name}"] if self.path.startswith("text.") else [name]
+        key = next((key for key in keys if key in ROWS), None)
+        assert key is not None, f"{self.path} is new: give it a row in settings.toml"
+        row = ROWS[key]
+        if key != name or "beside" not in row:
+            return row
+        beside = {f"{above}.{key}": value for key, value in row["beside"].items()}
+        return {**row, "beside": {path: value for path, value in beside.items() if path in PATHS[self.task]}}
+
+    def __str__(self) -> str:
+        return "-".join([self.task, self.path, *kinds_in(self.kinds)])
+
+
+def kinds_in(tree: dict[str, Any]) -> list[str]:
+    """The kinds that a tree names."""
+    below = [kind for value in tree.values() if isinstance(value, dict) for kind in kinds_in(value)]
+    return [tree["kind"], *below] if "kind" in tree else below
+
+
+def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: Any = None) -> Iterator[Leaf]:
+    for name, field in fields_of(table).items():
+        here, inner, kinds = (*path, name), table_in(field), kinds or {}
+        where = ".".join(here)
+        if isinstance(inner, OneOf):
+            for kind, arm in inner.arms.items():
+                sizes = {"kind": kind} | {key: SIZES[kind][key] for key in arm.model_fields if key in SIZES[kind]}
+                yield from leaves(task, arm, here, merge(kinds, nest(where, sizes)))
+        elif inner is not None:
+            yield from leaves(task, inner, here, kinds)
+        elif name == "cell":
+            yield Leaf(task, where, kinds)
+            for cell in CELLS:
+                own = merge(kinds, nest(where, {"kind": cell}))
+                yield from (Leaf(task, f"{where}.{option}", own) for option in options_of(CELLS[cell]))
+        elif where == "train.teacher_forcing":
+            yield Leaf(task, where, kinds)
+            for kind, arm in FORCINGS.items() if task == "lm" else ():
+                names = [key for key in arm.model_fields if key != "kind"]
+                own = nest(where, {"kind": kind, names[0]: FORCED[kind]})
+                yield from (Leaf(task, f"{where}.{key}", own) for key in names)
+        elif where != "task" and (name != "kind" or path[0] == "text"):  # other kinds have tables of their own
+            yield Leaf(task, where, kinds)
+
+
+LEAVES = [leaf for task in TASKS for leaf in leaves(task, schema(task))]
+PATHS = {task: {leaf.path for leaf in LEAVES if leaf.task == task} for task in TASKS}
+WALKED = [leaf for leaf in LEAVES if leaf.task == "lm" or not leaf.path.startswith("train.") or leaf.path in LOOP]
+SKIPPED: list[int] = []
+"""Bad updates that trainings were allowed, the last one's at the end."""
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is compiled or kept on disk, and the number of threads is put back."""
+    monkeypatch.setattr(Layer, "choose", lambda self, device: engine.Choice("reference", "", -1))
+    monkeypatch.setattr("weft.decoding.compiled.native.steady", lambda: None)
+    monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
+    monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
+    monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
+    monkeypatch.setattr("weft.run.training.save_run", lambda *parts: None)
+    monkeypatch.setattr("weft.training.loop.Finite", lambda **told: SKIPPED.append(told["skip_bad"]) or Finite(**told))
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file for each task, and another one that lacks its last block."""
+    folder = tmp_path_factory.mktemp("walk")
+    for name, blocks in BLOCKS.items():
+        for file, held in ((name, blocks), (f"other-{name}", blocks[:-1])):
+            (folder / file).write_text("".join(f"{block}\n" for block in held), encoding="utf-8")
+    return folder
+
+
+def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """The tree in which a setting is changed, with what its row wants beside it."""
+    [file] = folder.glob(f"{leaf.task}.*")
+    own = leaf.kinds.get("model", {})
+    sides = {side: RNN for side in ("encoder", "decoder") if side not in own}
+    tree: dict[str, Any] = {
+        "task": leaf.task,
+        "data": {**dict.fromkeys(("train", "valid", "test"), str(file)), "max_length": 12},
+        "text": TEXT["word" if leaf.task in ("classify", "tag") else "bpe"],
+        "model": sides if leaf.task == "translate" else {} if "kind" in own else RNN,
+        "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
+    }
+    tree = without(merge(tree, leaf.kinds), row.get("without", "nothing").split("."))
+    for path, value in row.get("beside", {}).items():
+        tree = merge(tree, nest(path, value))
+    return tree
+
+
+MADE: dict[str, Any] = {}
+"""What was made before: observations, and batches by their texts."""
+
+
+def observe(leaf: Leaf, tree: dict[str, Any], folder: Path) -> Any:
+    """What a configuration makes of the data, the model, the loop or the search: that which the section is about."""
+    section = leaf.path.partition(".")[0]
+    key = f"{section} {tree}"
+    if key not in MADE:
+        MADE[key] = repr(list(SECTIONS[section](tree, folder)))
+    return MADE[key]
+
+
+def see_data(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    prepared = prepare(tree)
+    for part in (prepared.train, prepared.valid, prepared.test):
+        columns = part.columns.values()
+        yield [(list(column.lengths), column.flat(0, 10**6).tolist()) for column in columns]
+    codec = prepared.task.codec
+    yield codec.labels, [tokenizer.tokens(range(len(tokenizer))) for tokenizer in codec.tokenizers.values()]
+
+
+def see_model(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    _, task, model, batch, _ = build(tree)
+    yield [(name, tuple(value.shape), value.sum().item()) for name, value in model.state_dict().items()]
+    for mode in (True, False):
+        torch.manual_seed(1)
+        yield task.loss(model.train(mode), batch).total.item()
+
+
+def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    config, task, model, batch, records = build(tree)
+    with torch.no_grad():  # or all would be equally likely, and no text would end
+        model.output.scores.weight *= 6
+        model.output.scores.bias[EOS] += 5
+    step, steps = model.decoder.step, []
+    model.decoder.step = lambda *parts, **rest: steps.append(1) or step(*parts, **rest)
+    for answer in task.predict(model.eval(), batch, records=records, decode=config.decode):
+        yield answer.record()
+    yield len(steps)
+
+
+def build(tree: dict[str, Any]) -> Any:
+    """The model of a configuration, always from one seed, and a batch that does not depend on it."""
+    config, kind = fill(tree, TYPICAL), TASKS[tree["task"]]
+    key = f"{tree['task']} {tree['text']}"
+    if key not in MADE:
+        records = list(kind.read(config.data.train, config.data, BadLines()))
+        task = kind(kind.learn(records, config.text), config.data)
+        examples = encode(task, records)
+        MADE[key] = task, task.collate(examples, range(len(examples))), records
+    task, batch, records = MADE[key]
+    torch.manual_seed(0)
+    return config, task, kind.build(config.model, task.codec), batch, records
+
+
+def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    """What a short training was set up with, and what happens in it."""
+    prepared = prepare(tree)
+    setup = set_up(prepared)
+    yield setup.device, torch.get_num_threads(), setup.compilation, setup.total, setup.metric
+    setup.learning.observe(1.0)
+    setup.learning.observe(1.0)
+    yield [setup.learning.schedule(step) for step in range(1, 9)]
+    out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
+    out.mkdir(exist_ok=True)
+    for event in train_events(prepared, out):
+        yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Step) else event
+    yield SKIPPED[-1], read_json(out / REPORT).get("average")
+
+
+def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    return (parameter.sum().item() for parameter in set_up(prepare(tree)).model.parameters())
+
+
+def see_name(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
+    report = {"versions": {"weft": ""}, "seconds": 0, "parameters": 0, "steps": 0, "best_step": 0, "seed": 0}
+    yield card(fill(tree, TYPICAL), report)
+
+
+SECTIONS = {
+    "name": see_name,
+    "seed": see_seed,
+    "data": see_data,
+    "text": see_data,
+    "model": see_model,
+    "train": see_loop,
+    "decode": see_search,
+}
+
+
+def outcome(leaf: Leaf, folder: Path, row: dict[str, Any]) -> str:
+    """Whether the change of a setting acts, is refused by its path, or does nothing."""
+    tree, value = start(leaf, folder, row), row["value"]
+    if leaf.path in ("data.train", "data.valid", "data.test"):
+        [value] = map(str, folder.glob(f"other-{leaf.task}.*"))
+    before = observe(leaf, tree, folder)
+    try:
+        after = observe(leaf, merge(tree, nest(leaf.path, value)), folder)
+    except WeftError as error:
+        return "refused" if names(str(error), leaf.path) else str(error)
+    return "nothing" if before == after else "acts"
+
+
+def names(message: str, path: str) -> bool:
+    """Whether an error has the path of a setting, or that of its table and its name."""
+    table, _, name = path.rpartition(".")
+    return path in message or (message.startswith(f"{table}: ") and f"{name} = " in message)
+
+
+@pytest.mark.parametrize("leaf", WALKED, ids=str)
+def test_a_setting_acts_or_is_refused(leaf: Leaf, folder: Path) -> None:
+    row = leaf.row
+    alone = outcome(leaf, folder, {"value": row["value"]})
+    assert alone in ("acts", "refused")
+    if leaf.path in NEVER[leaf.task]:
+        assert alone == "refused"
+    elif alone == "refused":
+        assert outcome(leaf, folder, row) == "acts"
+
+
+def test_every_row_is_that_of_a_setting() -> None:
+    known = {".".join(leaf.path.split(".")[-2:]) for leaf in LEAVES} | {leaf.path for leaf in LEAVES}
+    known |= {leaf.path.rpartition(".")[2] for leaf in LEAVES} | {f"{kind}.{key}" for kind in FORCINGS for key in "pk"}
+    assert {row.rpartition(":")[2] for row in ROWS} - known == {"linear.epsilon"}
