@@ -43,7 +43,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *,
 
 def explain(details: dict[str, Any]) -> list[str]:
     """What a reader of the numbers should know."""
-    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in details.items() if isinstance(value, str)]
+    from weft.metrics import describe_vocabulary
+
+    said = {name: value for name, value in details.items() if isinstance(value, str) and name != "perplexity_unit"}
+    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in said.items()]
+    if vocabulary := describe_vocabulary(details):
+        lines.append(f"perplexity per {details['perplexity_unit']}: {vocabulary}")
     if "majority_accuracy" in details:
         lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
     if details.get("unseen"):

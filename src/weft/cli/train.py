@@ -131,6 +131,7 @@ def stopped(run: Run, ended: Ended, words: list[str]) -> None:
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
+    from weft.metrics import describe_vocabulary
     from weft.training.progress import show_metric
 
     report = run.report
@@ -139,8 +140,10 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
         if part in report:
             shown = "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in report[part].items())
             note(f"  {part:5}  {shown}")
+            if vocabulary := describe_vocabulary(report["details"][part]):
+                note(f"         {vocabulary}")
     details = report["details"].get("test") or report["details"]["valid"]
-    for line in explain(details):
+    for line in explain({name: value for name, value in details.items() if name != "vocabulary"}):
         note(f"         {line}")
     source = run.config.data.test or run.config.data.valid
     again = "".join(f" --import {word}" for word in imports)

@@ -17,7 +17,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
 from weft.settings import OneOf, Settings, explain
 from weft.tasks import DataConfig, Facts
-from weft.text import TextConfig
+from weft.text import TextConfig, word_defaults
 from weft.training import TrainConfig
 
 
@@ -75,9 +75,20 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
     defaults = task.defaults(facts, tree)
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
-    if tree.get("text", {}).get("kind", defaults["text"]["kind"]) != defaults["text"]["kind"]:
-        del defaults["text"]  # it was meant for another kind of token
+    defaults["text"] = _fit_text(defaults["text"], tree.get("text", {}), word_defaults(facts.characters))
     return validate(merge(defaults, tree), cells=cells)
+
+
+def _fit_text(defaults: Tree, written: Mapping[str, Any], words: Tree) -> Tree:
+    """The defaults of `[text]`, less what was meant for another kind of token, and with what suits words where a person
+    chose them, also for one side of a pair."""
+    if written.get("kind", defaults["kind"]) != defaults["kind"]:
+        defaults = words if written["kind"] == "word" else {}
+    for side, table in written.items():
+        if isinstance(table, Mapping) and table.get("kind") == "word":
+            suits = {name: value for name, value in words.items() if name not in written}
+            defaults = merge(defaults, {side: suits})
+    return defaults
 
 
 def validate(tree: Mapping[str, Any], *, cells: Mapping[str, CellClass] | None = None) -> Config:

@@ -18,7 +18,7 @@ from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
-from weft.tasks.shift import lay, predictions, shift, token_loss
+from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
@@ -44,6 +44,7 @@ class SideText(Settings):
     min_count: int | None = Field(None, ge=1)
     lowercase: bool | None = None
     punctuation: Literal["split", "keep"] | None = None
+    unknown: str | None = None
 
     def given(self) -> Tree:
         return self.model_dump(exclude_none=True)
@@ -88,6 +89,8 @@ class PairBatch(Batch):
 class TranslationScores:
     """Loss on the reference and overlap of the output with it."""
 
+    unit: str
+    vocabulary: int
     loss: LossTally = field(default_factory=LossTally)
     texts: TranslationTally = field(default_factory=TranslationTally)
 
@@ -101,7 +104,8 @@ class TranslationScores:
         }
 
     def details(self) -> Tree:
-        return {"bleu_signature": self.texts.bleu_signature, "chrf_signature": self.texts.chrf_signature}
+        signatures = {"bleu_signature": self.texts.bleu_signature, "chrf_signature": self.texts.chrf_signature}
+        return signatures | self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
 
 
 class Translate:
@@ -200,7 +204,7 @@ class Translate:
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> TranslationScores:
-        return TranslationScores()
+        return TranslationScores(self.target.unit, len(self.target))
 
     def measure(
         self,
@@ -211,7 +215,7 @@ class Translate:
         records: Sequence[Pair],
     ) -> None:
         loss = self.loss(model, batch)
-        scores.loss.add(float(loss.total), loss.count)
+        scores.loss.add(float(loss.total), loss.count, count_unknown(batch))
 
     def compare(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
         for pair, answer in zip(records, answers, strict=True):

@@ -76,7 +76,7 @@ class Watch:
     def _start(self, event: Started) -> None:
         self.started = event
         for note in event.notes:
-            self.console.print(f"[yellow]note[/] {note}", soft_wrap=True)
+            self.console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
         self.console.print(
             f"[bold]{event.task}[/]  {event.examples:,} training examples  {event.valid:,} validation  "
             f"{event.parameters:,} parameters  {event.device}",
