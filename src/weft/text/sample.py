@@ -30,9 +30,9 @@ def plain(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
         raise nothing_to_learn()
 
 
-def sample(texts: Iterable[str]) -> Iterator[str]:
-    """The first texts of a stream, until `SAMPLE_CHARACTERS` have been read."""
-    left = SAMPLE_CHARACTERS
+def sample(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
+    """The first texts of a stream, until so many characters or `SAMPLE_CHARACTERS` have been read."""
+    left = SAMPLE_CHARACTERS if characters is None else characters
     for text in texts:
         yield text[:left]
         left -= len(text)
