@@ -88,7 +88,8 @@ def _read_on(task: Task, model: nn.Module, examples: Examples, scores: LanguageS
     streams = Streams(examples, batch_tokens=count * steps, truncate=steps, whole=True)
     carry = Carry(task, model, truncate=steps)
     for number in streams.epoch(0):
-        scores.add(carry.loss(model, streams.collate(number).to(device)), 0)
+        batch = streams.collate(number).to(device)
+        scores.add(carry.loss(model, batch), batch, 0)
     scores.characters += int(examples.columns["characters"].flat(0, len(examples)).sum())
     return Evaluation(scores.metrics(), scores.details() | {"state": "carried through the text"})
 

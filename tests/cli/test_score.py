@@ -90,7 +90,7 @@ def test_the_sum_is_that_of_evaluation(weft, pairs, tmp_path):
     assert len(lines) == summary["texts"] == 300
     assert summary["perplexity"] == pytest.approx(run.evaluate(pairs, beam=1).metrics["perplexity"], rel=1e-4)
     assert summary["log_probability"] == pytest.approx(sum(line["log_probability"] for line in lines))
-    assert set(lines[0]) == {"source", "text", "log_probability", "tokens", "log_probabilities", "ranks"}
+    assert set(lines[0]) == {"source", "text", "log_probability", "tokens", "pieces", "log_probabilities", "ranks"}
 
 
 def test_a_table_for_each_line_and_a_summary(weft, texts, tmp_path):

@@ -33,10 +33,12 @@ def train(task, path, out, **data):
 @pytest.mark.parametrize("task", MODELS)
 def test_all_examples_together_score_as_an_evaluation_does(task, files, tmp_path):
     run = train(task, files[task], tmp_path / "run")
-    found = tally(run, files[task]).metrics()
-    expected = run.evaluate(files[task]).metrics
-    assert list(found) == list(expected)
-    assert found == pytest.approx(expected, rel=1e-5)
+    rows, expected = tally(run, files[task]), run.evaluate(files[task])
+    found = rows.metrics()
+    assert list(found) == list(expected.metrics)
+    assert found == pytest.approx(expected.metrics, rel=1e-5)
+    assert ("vocabulary" in rows.details) == ("perplexity" in expected.metrics)
+    assert rows.details == {name: expected.details[name] for name in rows.details}
 
 
 def test_spans_are_scored_where_tags_mark_them(tmp_path):

@@ -40,9 +40,28 @@ def test_steps_replace_the_default_epochs():
 
 def test_a_default_size_is_not_applied_to_another_kind_of_token():
     bpe = fill(SMALLEST, Facts(100, 4000)).text
-    word = fill({**SMALLEST, "text": {"kind": "word"}}, Facts(100, 4000)).text
+    unigram = fill({**SMALLEST, "text": {"kind": "unigram"}}, Facts(100, 4000)).text
     assert bpe.size == 1000
-    assert word.size == type(word)().size
+    assert unigram.size == type(unigram)().size
+
+
+@pytest.mark.parametrize("task", ["lm", "classify", "tag", "translate"])
+def test_words_seen_twice_are_kept_by_default(task):
+    tree = {"task": task, "data": {"train": "a.txt"}, "text": {"kind": "word"}}
+    text = fill(tree, Facts(10_000, 600_000)).text
+    assert (text.size, text.min_count) == (100_000, 2)
+    assert fill(tree, Facts(20, 900)).text.min_count == 1, "in a few lines most words are seen once"
+    own = fill({**tree, "text": {"kind": "word", "size": 50}}, Facts(10_000, 600_000)).text
+    assert (own.size, own.min_count) == (50, 2)
+
+
+def test_words_on_one_side_have_the_vocabulary_of_words():
+    sides = {"source": {"kind": "word"}, "target": {"kind": "char"}}
+    text = fill({**SMALLEST, "text": sides}, Facts(10_000, 600_000)).text
+    assert (text.side(text.source).size, text.side(text.source).min_count) == (100_000, 2)
+    assert text.side(text.target).size == 1000
+    written = fill({**SMALLEST, "text": {**sides, "size": 300}}, Facts(10_000, 600_000)).text
+    assert written.side(written.source).size == 300, "what a person wrote for both sides"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weft.errors import ConfigError
 from weft.tasks.streaming import Pieces
 from weft.tasks.wording import Wording, read_wordings
-from weft.text import SOS, UNK, TextConfig, Tokenizer
+from weft.text import MASK, SOS, UNK, TextConfig, Tokenizer
 
 TEXTS = ["the cat (a cat) sleeps, the dog runs!", "Das Mädchen läuft – nach Hause.", "cats concatenate"] * 3
 KINDS = ["char", "word", "bpe", "unigram"]
@@ -74,7 +74,21 @@ def test_a_forbidden_word_is_so_in_both_its_forms() -> None:
     assert Wording(forbid=("cat",)).constraint(own).forbid == (tuple(own.encode("cat")), tuple(own.encode(" cat")))
     words = tokenizer("word")
     assert Wording(forbid=("the cat", "zebra")).constraint(words).forbid == (tuple(words.encode("the cat")),)
-    assert Wording(forbid=("<unk>",)).constraint(words).forbid == ((UNK,),), "what stands for zebras can be named"
+    assert Wording(forbid_unknown=True).constraint(words).forbid == ((UNK,),), "what stands for zebras"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_unknown_token_is_forbidden_by_name_only_where_the_name_means_it(kind: str) -> None:
+    plain = Tokenizer.learn(["a <unk> <eos>"], TextConfig(kind=kind, punctuation="keep"))
+    for text in ("<unk>", "<eos>"):
+        ways = Wording(forbid=(text,)).constraint(plain).forbid
+        assert tuple(plain.encode(text)) in ways
+        assert all(min(way) > MASK for way in ways), "text is text"
+        assert Wording(require=(text,)).constraint(plain).require[0]
+        assert Wording(prefix=text).beginning(plain) == plain.encode(text)
+    means = Tokenizer.learn(["a <unk> <eos>"], TextConfig(kind=kind, unknown="<unk>"))
+    assert Wording(forbid=("<unk>",)).constraint(means).forbid == ((UNK,),)
+    assert read_wordings(1, forbid=(), require=(), forbid_unknown=True) == [Wording(forbid_unknown=True)]
 
 
 def test_words_for_all_texts_or_for_each() -> None:

@@ -14,7 +14,7 @@ import torch
 
 from weft.errors import Fault
 from weft.export import export, export_run
-from weft.text import EOS, SOS
+from weft.text import EOS, SOS, UNK
 
 transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
 pytest.importorskip("ctranslate2", reason="the package ctranslate2 is not installed")
@@ -111,12 +111,26 @@ def test_tokens_and_texts_are_ours(translator, tmp_path, kind):
     export_run(run, to="huggingface", out=tmp_path / "out")
     source = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     target = transformers.AutoTokenizer.from_pretrained(tmp_path / "out", subfolder="target")
-    text = "Two, <unk> zebras; trois <mask>!"
+    text = "Two, <unk> zebras; trois <mask> <eos>! a<sos>"
     ours = run.task.source.encode(text)
     assert source(text)["input_ids"] == [*ours, EOS]
     assert source.decode([SOS, *ours, EOS], skip_special_tokens=True) == run.task.source.decode(ours)
     assert target(text)["input_ids"] == run.task.target.encode(text)
     assert source([text, "one"], padding=True)["attention_mask"][1][-1] == 0
+
+
+@pytest.mark.parametrize("kind", ["char", "word", "bpe", "unigram"])
+@pytest.mark.parametrize(("unknown", "punctuation"), [("<unk>", "keep"), ("[UNK]", "split")])
+def test_a_word_that_means_unknown_does_so_there(translator, tmp_path, kind, unknown, punctuation):
+    text = {"kind": kind, "size": 400, "unknown": unknown, "punctuation": punctuation, "lowercase": True}
+    run = translator(norm="post", layers=1, text=text)
+    export_run(run, to="huggingface", out=tmp_path / "out")
+    source = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    line = f"one {unknown} two <eos> a<unk>b {unknown}"
+    ours = run.task.source.encode(line)
+    assert ours.count(UNK) >= 2
+    assert source(line)["input_ids"] == [*ours, EOS]
+    assert source.decode([*ours, EOS], skip_special_tokens=True) == run.task.source.decode(ours)
 
 
 def test_a_run_decodes_there_as_it_is_set_to(translator, tmp_path):

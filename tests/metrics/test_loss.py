@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.errors import DataError
-from weft.metrics import LossTally
+from weft.metrics import LossTally, describe_vocabulary
 
 
 def tally(*parts: tuple[float, int]) -> LossTally:
@@ -58,3 +58,13 @@ def test_nothing_counted_is_an_error() -> None:
         _ = loss.loss
     with pytest.raises(DataError, match="no token was predicted"):
         _ = loss.perplexity
+
+
+def test_the_share_of_unknown_tokens_counts_before_it_divides() -> None:
+    loss = LossTally()
+    loss.add(3.0, 3, 1)
+    loss.add(5.0, 5)
+    details = loss.details(unit="word", vocabulary=33_278)
+    assert details == {"perplexity_unit": "word", "vocabulary": 33_278, "tokens": 8, "unknown_share": 1 / 8}
+    assert describe_vocabulary(details) == "vocabulary 33,278 words, 12.50% of tokens unknown"
+    assert describe_vocabulary({"accuracy": 1.0}) is None

@@ -9,6 +9,7 @@ import pytest
 from weft.config import read_config
 from weft.errors import DataError
 from weft.run.preparation import prepare
+from weft.text import UNK
 
 
 def write(path, lines):
@@ -44,6 +45,33 @@ def test_examples_that_are_in_training_and_test_are_counted(tmp_path):
     test = write(tmp_path / "test.tsv", [f"text {number}\t{number % 2}" for number in range(45, 60)])
     notes = prepare(read_config({"task": "classify", "data": {"train": train, "test": test}})).notes
     assert any("5 of 15 test examples are also in the training data" in note for note in notes)
+
+
+@pytest.mark.parametrize("task", ["lm", "classify", "translate", "tag"])
+def test_a_word_that_may_mean_unknown_is_noted(task, tmp_path):
+    word = "[UNK]"
+    lines = {
+        "lm": [f"the {word} cat {number}" for number in range(60)],
+        "classify": [f"the {word} cat {number}\t{number % 2}" for number in range(60)],
+        "translate": [f"cat {number}\t{word} chat" for number in range(60)],
+        "tag": [line for number in range(60) for line in (f"{word} X", f"cat{number} N", "")],
+    }
+    tree = {"task": task, "data": {"train": write(tmp_path / "train.txt", lines[task])}}
+    if task in ("classify", "translate"):
+        tree["data"]["train"] = write(tmp_path / "train.tsv", lines[task])
+    notes = prepare(read_config(tree)).notes
+    (note,) = (note for note in notes if "[UNK]" in note)
+    assert "[UNK] stands 60 times in the training text and is read as text" in note
+    assert 'set text.unknown="[UNK]"' in note
+    said = prepare(read_config({**tree, "text": {"unknown": word}}))
+    assert not any(word in note for note in said.notes)
+    column = {"tag": "words", "translate": "target"}.get(task, "tokens")
+    assert all(UNK in row for row in said.train.columns[column])
+
+
+def test_a_word_that_stands_alone_is_no_sign_of_unknown_words(tmp_path):
+    path = write(tmp_path / "texts.txt", [*(f"the unk cat {number}" for number in range(60)), "UNK is a name", "[UNK]"])
+    assert not any("unknown" in note for note in prepare(read_config({"task": "lm", "data": {"train": path}})).notes)
 
 
 def test_one_label_is_not_enough(tmp_path):

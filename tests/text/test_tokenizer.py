@@ -12,11 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
+from tokenizers.normalizers import Lowercase
+from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from weft.errors import ConfigError, DataError
 from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text.tokenizer import read_bytes
 
 LAW = settings(deadline=None, max_examples=60)
 
@@ -29,7 +33,7 @@ LOWERED = {kind: Tokenizer.learn(TINY, TextConfig(kind=kind, lowercase=True)) fo
 
 BLANKS = [" ", "  ", "\n", "\t", "\r\n", "\x00", "\ufeff"]
 JOINED = ["e\u0301", "é", "👩\u200d👩\u200d👧", "🇫🇷", "İ", "Σ"]
-FRAGMENTS = st.sampled_from([*SPECIALS, "<UNK>", "<pa", "d>", "<0x41>", "Ġ", *BLANKS, *JOINED])
+FRAGMENTS = st.sampled_from([*SPECIALS, "<UNK>", "<pa", "d>", "\\", "<0x41>", "Ġ", *BLANKS, *JOINED])
 TEXTS = st.lists(FRAGMENTS | st.text(max_size=8), max_size=12).map("".join)
 
 
@@ -37,26 +41,32 @@ def learn(kind: str, texts: list[str] = TINY, **settings: object) -> Tokenizer:
     return Tokenizer.learn(iter(texts), TextConfig.model_validate({"kind": kind, **settings}))
 
 
-def spoken(text: str) -> str:
-    """A text without the special tokens that `decode` drops, removed in one pass from the left."""
-    parts = re.split("(" + "|".join(map(re.escape, SPECIALS)) + ")", text)
-    return "".join(part for part in parts if part not in (SPECIALS[PAD], SPECIALS[SOS], SPECIALS[EOS]))
-
-
 @pytest.mark.parametrize("kind", EXACT)
 @LAW
 @given(text=TEXTS)
 def test_any_text_comes_back_exactly(kind: str, text: str) -> None:
     tokenizer = LEARNED[kind]
-    assert tokenizer.decode(tokenizer.encode(text)) == spoken(text)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 @pytest.mark.parametrize("kind", EXACT)
 @LAW
 @given(text=TEXTS)
-def test_only_the_unknown_token_itself_is_unknown(kind: str, text: str) -> None:
-    tokenizer = LEARNED[kind]
-    assert tokenizer.encode(text).count(UNK) == text.count(SPECIALS[UNK])
+def test_no_id_is_special_because_of_a_text(kind: str, text: str) -> None:
+    assert min(LEARNED[kind].encode(text), default=MASK + 1) > MASK
+    assert min(LOWERED[kind].encode(text), default=MASK + 1) > MASK
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@LAW
+@given(text=TEXTS)
+def test_words_between_blanks_come_back_whatever_they_are(lowercase: bool, text: str) -> None:
+    tokenizer = learn("word", [text, "x"], punctuation="keep", lowercase=lowercase)
+    ids = tokenizer.encode(text)
+    assert min(ids, default=MASK + 1) > MASK
+    expected = " ".join(word for word, _ in WhitespaceSplit().pre_tokenize_str(text))
+    assert tokenizer.decode(ids) == (Lowercase().normalize_str(expected) if lowercase else expected)
+    assert min(learn("word", [text, "x"], lowercase=lowercase).encode(text), default=MASK + 1) > MASK
 
 
 @pytest.mark.parametrize("kind", EXACT)
@@ -65,9 +75,9 @@ def test_only_the_unknown_token_itself_is_unknown(kind: str, text: str) -> None:
 def test_lower_cased_text_comes_back_exactly(kind: str, text: str) -> None:
     tokenizer = LOWERED[kind]
     lowered = tokenizer.decode(tokenizer.encode(text))
-    assert tokenizer.decode(tokenizer.encode(lowered)) == spoken(lowered)
+    assert tokenizer.decode(tokenizer.encode(lowered)) == lowered
     if text.isascii():
-        assert lowered == spoken(text.lower())
+        assert lowered == text.lower()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,26 +95,41 @@ def test_special_tokens_have_the_first_five_ids(kind: str) -> None:
     assert [tokenizer.id(token) for token in SPECIALS] == [PAD, UNK, SOS, EOS, MASK]
 
 
-@pytest.mark.parametrize("lowercase", [False, True])
+def test_a_word_like_a_special_token_has_an_entry_of_its_own() -> None:
+    tokenizer = learn("word", ["<eos> a <eos>", r"\<eos>"], punctuation="keep")
+    ids = tokenizer.encode(r"a <eos> \<eos> b")
+    assert tokenizer.tokens(ids) == ["a", r"\<eos>", r"\\<eos>", "<unk>"]
+    assert EOS not in ids
+    assert tokenizer.decode([*ids, EOS]) == r"a <eos> \<eos> <unk>"
+    assert tokenizer.pieces([*ids[:2], EOS]) == ["a", r"\<eos>", "<eos>"]
+
+
+@pytest.mark.parametrize("unknown", ["<unk>", "UNK", "[UNK]", "ñ"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_special_tokens_are_never_split(kind: str, lowercase: bool) -> None:
-    tokenizer = learn(kind, lowercase=lowercase)
-    before, after = tokenizer.encode("cat"), tokenizer.encode("sat")
-    for index, token in enumerate(SPECIALS):
-        assert tokenizer.encode(f"cat{token}sat") == [*before, index, *after]
+def test_a_word_may_mean_unknown(kind: str, unknown: str) -> None:
+    corpus = [f"{unknown} {text} {unknown} {unknown}" for text in TINY]
+    tokenizer = learn(kind, corpus, unknown=unknown)
+    spaced = learn(kind, [f"  {text} " for text in TINY])
+    assert sorted(tokenizer.tokens(range(len(tokenizer)))) == sorted(spaced.tokens(range(len(spaced))))
+    text = f"{unknown} cat {unknown}\n{unknown} sat"
+    ids = tokenizer.encode(text)
+    assert ids.count(UNK) == 3
+    assert ids[0] == UNK
+    assert tokenizer.decode(ids) == (text.replace("\n", " ") if kind == "word" else text)
+    if kind != "word":
+        assert UNK not in tokenizer.encode(f"cat{unknown} {unknown}s"), "between blanks only"
+    assert tokenizer.encode_many([text, "cat", ""]) == [ids, tokenizer.encode("cat"), []]
 
 
-@pytest.mark.parametrize("punctuation", ["split", "keep"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_special_token_in_capitals_is_one_only_where_case_is_dropped(kind: str, punctuation: str) -> None:
-    assert learn(kind, lowercase=True, punctuation=punctuation).encode("<MASK>") == [MASK]
-    assert MASK not in learn(kind, punctuation=punctuation).encode("<MASK>")
+def test_the_case_of_an_unknown_word_counts_where_case_does() -> None:
+    assert UNK in learn("char", lowercase=True, unknown="<unk>").encode("a <UNK>")
+    assert UNK not in learn("char", unknown="<unk>").encode("a <UNK>")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_special_tokens_in_the_corpus_are_not_learned_as_text(kind: str) -> None:
-    polluted, clean = learn(kind, [f"<unk>{text}<unk>" for text in TINY]), learn(kind)
-    assert polluted.tokens(range(len(polluted))) == clean.tokens(range(len(clean)))
+def test_the_word_that_means_unknown_is_one_word() -> None:
+    for wrong in ("", "a b", " "):
+        with pytest.raises(ValidationError, match="is not one word without blanks"):
+            TextConfig(unknown=wrong)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,10 +175,10 @@ def test_the_smallest_corpora_are_enough(kind: str, corpus: list[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("corpus", [[], ["", ""], ["<unk>", "<eos>"]])
+@pytest.mark.parametrize("corpus", [[], ["", ""], ["<unk>", ""]])
 def test_an_empty_corpus_is_an_error(kind: str, corpus: list[str]) -> None:
     with pytest.raises(DataError, match="no text to learn a vocabulary from"):
-        learn(kind, corpus)
+        learn(kind, corpus, unknown="<unk>")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -233,3 +258,32 @@ def test_pieces_are_what_people_read(kind: str) -> None:
     assert pieces[-1] == tokenizer.token(EOS)
     assert "è" in "".join(pieces)
     assert not any(" " in piece or "\ufffd" in piece for piece in pieces)
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_pieces_of_unseen_characters_are_bytes_and_then_the_character(kind: str) -> None:
+    tokenizer = learn(kind, ["a cat"])
+    assert tokenizer.pieces(tokenizer.encode("a é😀")) == [*"a▁", "<C3>", "é", "<F0>", "<9F>", "<98>", "😀"]
+    euro = tokenizer.encode("€")
+    assert tokenizer.pieces([*euro[:2], EOS, *euro[1:], *euro]) == [
+        *("<E2>", "<82>", "<eos>", "<82>", "<AC>"),
+        *("<E2>", "<82>", "€"),
+    ]
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@LAW
+@given(text=TEXTS)
+def test_pieces_without_bytes_are_the_text(kind: str, text: str) -> None:
+    tokenizer = LEARNED[kind]
+    pieces = tokenizer.pieces(tokenizer.encode(text))
+    bare = "".join(re.sub(r"(<[0-9A-F]{2}>)+\Z", "", piece) for piece in pieces)
+    assume(not re.search("<[0-9A-F]{2}>", text))
+    assert bare == text.replace(" ", "▁")
+
+
+def test_a_piece_shows_a_character_that_it_completes() -> None:
+    assert read_bytes("caf\u00e9s".encode()[:4], b"") == ("caf<C3>", b"\xc3")
+    assert read_bytes(b"\xa9s", b"\xc3") == ("és", b"")
+    assert read_bytes(b"s", b"\xc3") == ("s", b"")
+    assert read_bytes(b"\xff\xe2\x82", b"\xe2\x82") == ("<FF><E2><82>", b"\xe2\x82")

@@ -12,11 +12,11 @@ import pytest
 import tokenizers
 
 from weft.errors import DataError, RunError
-from weft.text import TextConfig, Tokenizer
+from weft.text import EOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import no_panic
 
 KINDS = ("char", "word", "bpe", "unigram")
-TEXT = "The (big) cat <unk> sat\n on  the mät, 日本! <MASK>"
+TEXT = "The (big) cat <unk> sat\n on  the mät, 日本! <MASK> <eos><eos> \\<pad>"
 
 
 def save(path: Path, **settings: object) -> Tokenizer:
@@ -45,6 +45,45 @@ def test_the_library_alone_encodes_and_decodes_alike(kind: str, tmp_path: Path) 
     ids = library.encode(TEXT).ids
     assert ids == tokenizer.encode(TEXT)
     assert library.decode(ids, skip_special_tokens=False) == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("unknown", ["<unk>", "[UNK]"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_that_means_unknown_comes_back(kind: str, unknown: str, lowercase: bool, tmp_path: Path) -> None:
+    tokenizer = save(tmp_path / "tokenizer.json", kind=kind, unknown=unknown, lowercase=lowercase, punctuation="keep")
+    loaded = Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.config)
+    ids = loaded.encode(f"the {unknown} cat")
+    assert ids == tokenizer.encode(f"the {unknown} cat")
+    assert UNK in ids
+    assert loaded.decode(ids) == f"the {unknown} cat"
+
+
+def as_earlier_versions_wrote(path: Path) -> None:
+    """Special tokens are also `added_tokens`, which the library finds in any text, and no word is escaped."""
+    description = json.loads(path.read_text(encoding="utf-8"))
+    how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": True}
+    description["added_tokens"] = [{"id": index, "content": token, **how} for index, token in enumerate(SPECIALS)]
+    if description["model"]["type"] == "WordLevel":
+        kept = [part for part in [description["normalizer"]] if part and part["type"] == "Lowercase"]
+        description["normalizer"] = kept[0] if kept else None
+        assert description["decoder"]["decoders"].pop(0)["type"] == "Replace"
+    path.write_text(json.dumps(description), encoding="utf-8")
+
+
+@pytest.mark.parametrize("settings", [{}, {"lowercase": True}, {"punctuation": "keep"}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_an_earlier_version_is_read(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    today = save(path, kind=kind, **settings)
+    as_earlier_versions_wrote(path)
+    assert EOS in tokenizers.Tokenizer.from_file(str(path)).encode("the <eos>").ids
+    loaded = Tokenizer.load(path, today.config)
+    assert loaded.tokens(range(len(loaded))) == today.tokens(range(len(today)))
+    assert loaded.encode("the cat <eos><pad>") == today.encode("the cat <eos><pad>")
+    assert loaded.encode("<unk>") == [UNK], "models were trained with it as the unknown token"
+    loaded.save(path)
+    assert Tokenizer.load(path, loaded.config).encode("the <unk>") == loaded.encode("the <unk>")
 
 
 def test_split_words_come_back(tmp_path: Path) -> None:
@@ -111,8 +150,14 @@ def gap(description: dict[str, Any]) -> None:
     description["model"]["vocab"]["a"] = 1_000_000
 
 
+def found_in_texts(description: dict[str, Any]) -> None:
+    how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": True}
+    description["added_tokens"] = [{"id": 3, "content": "<eos>", **how}]
+
+
 def no_special(description: dict[str, Any]) -> None:
-    description["added_tokens"].pop()
+    vocab = description["model"]["vocab"]
+    vocab["<pad>"], vocab["<unk>"] = 1, 0
 
 
 def no_bytes(description: dict[str, Any]) -> None:
@@ -129,7 +174,8 @@ def no_bytes(description: dict[str, Any]) -> None:
         (endless, "pre_tokenizer differ"),
         (growing, "normalizer differ"),
         (random_merges, "model differ"),
-        (no_special, "added_tokens differ"),
+        (found_in_texts, "added_tokens differ"),
+        (no_special, "does not begin with <pad>, <unk>"),
         (gap, "ids that are not 0, 1, 2"),
         (no_bytes, "lacks some of the 256 bytes"),
     ],

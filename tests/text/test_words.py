@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import ConfigError, DataError
-from weft.text import UNK, TextConfig, Tokenizer
+from weft.text import MASK, SPECIALS, UNK, TextConfig, Tokenizer
 
 LAW = settings(deadline=None, max_examples=60)
 
@@ -77,14 +77,21 @@ SENTENCES = [["e. g.", "the", "New York", "..."], ["the", "U.S.", "...", "<unk>"
 
 def test_split_words_get_one_id_each() -> None:
     tokenizer = Tokenizer.learn_words(iter(SENTENCES), TextConfig(kind="word"))
+    assert tokenizer.tokens(range(5, len(tokenizer))) == ["...", "the", "New York", "U.S.", r"\<unk>", "e. g."]
+    assert tokenizer.encode_words(["e. g.", "the", "new york", "...", "<eos>", ""]) == [10, 6, UNK, 5, UNK, UNK]
+    assert tokenizer.encode_words_many(SENTENCES) == [[10, 6, 7, 5], [6, 8, 5, 9]]
+    assert tokenizer.decode(tokenizer.encode_words(["the", "<unk>"])) == "the <unk>"
+
+
+def test_a_split_word_may_mean_unknown() -> None:
+    tokenizer = Tokenizer.learn_words(iter(SENTENCES), TextConfig(kind="word", unknown="<unk>"))
     assert tokenizer.tokens(range(5, len(tokenizer))) == ["...", "the", "New York", "U.S.", "e. g."]
-    assert tokenizer.encode_words(["e. g.", "the", "new york", "...", "<unk>", ""]) == [9, 6, UNK, 5, UNK, UNK]
-    assert tokenizer.encode_words_many(SENTENCES) == [[9, 6, 7, 5], [6, 8, 5, UNK]]
+    assert tokenizer.encode_words(["the", "<unk>"]) == [6, UNK]
 
 
 def test_split_words_honour_case_size_and_count() -> None:
     lower = Tokenizer.learn_words(SENTENCES, TextConfig(kind="word", lowercase=True))
-    assert lower.encode_words(["THE", "new york"]) == lower.encode_words(["the", "New York"]) == [6, 8]
+    assert lower.encode_words(["THE", "new york"]) == lower.encode_words(["the", "New York"]) == [6, 9]
     small = Tokenizer.learn_words(SENTENCES, TextConfig(kind="word", size=6))
     assert small.encode_words(["...", "the"]) == [5, UNK]
     frequent = Tokenizer.learn_words(SENTENCES, TextConfig(kind="word", min_count=2))
@@ -92,11 +99,15 @@ def test_split_words_honour_case_size_and_count() -> None:
 
 
 @LAW
-@given(words=st.lists(st.text(max_size=5), max_size=10))
+@given(words=st.lists(st.text(max_size=5) | st.sampled_from([*SPECIALS, r"\<eos>", r"\\<eos>"]), max_size=10))
 def test_there_are_as_many_ids_as_words(words: list[str]) -> None:
     tokenizer = Tokenizer.learn_words([["a", *words]], TextConfig(kind="word"))
     ids = tokenizer.encode_words(words)
-    assert tokenizer.tokens(ids) == words
+    assert min(ids, default=MASK + 1) > MASK
+    assert [tokenizer.decode([index]) for index in ids if tokenizer.token(index).strip()] == [
+        w for w in words if w.strip()
+    ]
+    assert len(set(ids)) == len(set(words))
 
 
 @LAW
@@ -118,4 +129,4 @@ def test_split_words_need_a_vocabulary_of_words() -> None:
 @pytest.mark.parametrize("sentences", [[], [[]], [["<unk>"]]])
 def test_no_words_are_an_error(sentences: list[list[str]]) -> None:
     with pytest.raises(DataError, match="no text to learn"):
-        Tokenizer.learn_words(sentences, TextConfig(kind="word"))
+        Tokenizer.learn_words(sentences, TextConfig(kind="word", unknown="<unk>"))

@@ -11,7 +11,7 @@ from weft.cli.imports import Imports, read_imports
 from weft.cli.options import Device
 
 if TYPE_CHECKING:
-    from weft.compare import Comparison
+    from weft.compare import Compared, Comparison
 
 
 def compare(
@@ -65,20 +65,19 @@ def show(found: Comparison) -> None:
     from weft.training.progress import metric_name, show_metric
 
     metrics = list(dict.fromkeys(name for run in found.runs for name in run.metrics))
+    words = any(run.vocabulary is not None for run in found.runs)
     rows = [
         [
             run.name,
             *(show_metric(name, run.metrics[name]) if name in run.metrics else "—" for name in metrics),
+            *(show_vocabulary(run) if words else ()),
             *(f"{value:,.0f}" if value is not None else "—" for value in (run.parameters, run.seconds)),
             f"{run.tokens_per_second:,.0f}" if run.tokens_per_second is not None else "—",
         ]
         for run in found.runs
     ]
-    print_table(
-        ["run", *map(metric_name, metrics), "parameters", "seconds", "tokens/s"],
-        rows,
-        title=f"scores on {found.measured_on}",
-    )
+    costs = [*(["vocabulary", "unknown"] if words else []), "parameters", "seconds", "tokens/s"]
+    print_table(["run", *map(metric_name, metrics), *costs], rows, title=f"scores on {found.measured_on}")
     if paths := list(found.runs[0].settings):
         body = [[path, *(show_setting(run.settings[path]) for run in found.runs)] for path in paths]
         print_table(["setting", *(run.name for run in found.runs)], body, title="settings that differ")
@@ -89,6 +88,14 @@ def show(found: Comparison) -> None:
         ]
         title = f"difference to {found.runs[0].name} [95% interval], * excludes zero"
         print_table(["score", *(run.name for run in found.runs[1:])], body, title=title)
+
+
+def show_vocabulary(run: Compared) -> tuple[str, str]:
+    """The size of the vocabulary and the share of unknown tokens."""
+    return (
+        "—" if run.vocabulary is None else f"{run.vocabulary:,}",
+        "—" if run.unknown_share is None else f"{100 * run.unknown_share:.2f}%",
+    )
 
 
 def show_setting(value: object) -> str:

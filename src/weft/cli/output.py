@@ -42,17 +42,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *,
     wide.print(table)
 
 
-IN_OTHER_WORDS = ("f1_average", "count_of")
+IN_OTHER_WORDS = ("f1_average", "count_of", "perplexity_unit")
 """Details that stand beside the numbers already."""
 
 
 def explain(details: dict[str, Any], *, report: bool = False) -> list[str]:
     """What a reader of the numbers should know; less where a `report` of the training says more."""
+    from weft.metrics import describe_vocabulary
+
     lines = [
         f"{name.replace('_', ' ')}: {value}"
         for name, value in details.items()
         if isinstance(value, str) and name not in IN_OTHER_WORDS
     ]
+    if vocabulary := describe_vocabulary(details):
+        lines.append(f"perplexity per {details['perplexity_unit']}: {vocabulary}")
     if "majority_accuracy" in details and not report:
         lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
     if details.get("unseen"):

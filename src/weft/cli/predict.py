@@ -42,6 +42,9 @@ def predict(
     forbid: Annotated[list[str] | None, typer.Option(help="A word or phrase not to write; may be repeated.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="A word or phrase to write; may be repeated.")] = None,
     prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
+    forbid_unknown: Annotated[
+        bool, typer.Option("--forbid-unknown", help="Never write the token for unknown words.")
+    ] = False,
     attention: Annotated[bool, typer.Option("--attention", help="With --json: where the model looked.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Write each answer as it comes.")] = False,
     device: Device = "auto",
@@ -73,6 +76,7 @@ def predict(
     }
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
+    wanted |= {"forbid_unknown": True} if forbid_unknown else {}
     from weft.cli.output import note
     from weft.data import chunks, read_inputs
     from weft.errors import ConfigError

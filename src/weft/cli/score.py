@@ -46,16 +46,18 @@ def score(
     from weft.cli.output import print_json, say
     from weft.metrics import LossTally
     from weft.run import load
+    from weft.text import SPECIALS, UNK
 
     model, tally, texts = load(run, device=device, cells=read_imports(imports)), LossTally(), 0
+    tokenizer = model.task.codec.side("target")
     for found in read_scores(model, data or ["-"], skip_bad_lines=skip_bad_lines):
         texts += 1
-        tally.add(-found.total, len(found.tokens))
+        tally.add(-found.total, len(found.tokens), found.tokens.count(SPECIALS[UNK]))
         if json:
             print_json(found.record())
         else:
             show(found)
-    summary = summarise(tally, texts)
+    summary = summarise(tally, texts, vocabulary=len(tokenizer))
     if json:
         print_json(summary)
     else:
@@ -92,7 +94,7 @@ def show(found: Scored) -> None:
     print_table(["token", "probability", "log-probability", "rank"], rows)
 
 
-def summarise(tally: LossTally, texts: int) -> dict[str, float]:
+def summarise(tally: LossTally, texts: int, *, vocabulary: int) -> dict[str, float]:
     """The whole file in a few numbers."""
     return {
         "texts": texts,
@@ -100,4 +102,6 @@ def summarise(tally: LossTally, texts: int) -> dict[str, float]:
         "log_probability": -tally.total,
         "log_probability_per_token": -tally.loss,
         "perplexity": tally.perplexity,
+        "vocabulary": vocabulary,
+        "unknown_share": tally.unknown_share,
     }

@@ -131,6 +131,7 @@ def stopped(run: Run, ended: Ended, words: list[str]) -> None:
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
+    from weft.metrics import describe_vocabulary
     from weft.run.conclusions import conclusions
     from weft.training.progress import metric_name, show_score
 
@@ -143,7 +144,10 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
                 f"{metric_name(name)} [bold]{show_score(name, value, about)}[/]" for name, value in report[part].items()
             )
             note(f"  {part:5}  {'   '.join(shown)}")
+            if vocabulary := describe_vocabulary(about):
+                note(f"         {vocabulary}")
     details = report["details"].get("test") or report["details"]["valid"]
+    details = {name: value for name, value in details.items() if name != "vocabulary"}
     for line in (*explain(details, report="baselines" in report), *conclusions(report)):
         note(f"         {line}")
     source = run.config.data.test or run.config.data.valid

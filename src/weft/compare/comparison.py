@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from weft.compare.bootstrap import Interval, paired_intervals
 from weft.compare.tally import tally
@@ -17,14 +17,20 @@ from weft.run import load, load_config
 from weft.run.folder import read_json
 from weft.run.save import REPORT
 
+SHARE: Final = 0.001
+"""The least difference between shares of unknown tokens that is worth a note."""
+
 
 @dataclass(frozen=True)
 class Compared:
-    """One run: its scores, what it cost, its value of every setting in which the runs differ, and its differences to
-    the first run where they were drawn."""
+    """One run: its scores, the vocabulary and the share of unknown tokens that a perplexity was measured with, what it
+    cost, its value of every setting in which the runs differ, and its differences to the first run where they were
+    drawn."""
 
     name: str
     metrics: dict[str, float]
+    vocabulary: int | None
+    unknown_share: float | None
     parameters: int | None
     seconds: float | None
     tokens_per_second: float | None
@@ -66,16 +72,17 @@ def compare(
         tasks = ", ".join(f"{name}: {config.task}" for name, config in zip(names, configs, strict=True))
         raise RunError("runs of different tasks have no score in common", where=tasks)
     reports = [read_json(folder / REPORT) if (folder / REPORT).exists() else {} for folder in folders]
-    notes = _notes(configs, reports, data)
     differences: list[dict[str, Interval]] = [{} for _ in folders]
     if data is None:
         part = "test" if all("test" in report for report in reports) else "valid"
         scores = [_scores(name, report, part) for name, report in zip(names, reports, strict=True)]
+        details = [report.get("details", {}).get(part, {}) for report in reports]
     else:
         part = data if isinstance(data, str) else " ".join(data)
         tallies = [tally(load(folder, device=device, cells=cells), data) for folder in folders]
-        scores = [found.metrics() for found in tallies]
+        scores, details = [found.metrics() for found in tallies], [found.details for found in tallies]
         differences[1:] = paired_intervals(tallies)
+    notes = [*_notes(configs, data), *_vocabulary_notes(details, scores[0])]
     if metric is not None:
         scores = [{metric: _pick(found, metric)} for found in scores]
         differences = [{metric: found[metric]} if found else {} for found in differences]
@@ -84,13 +91,15 @@ def compare(
         Compared(
             name,
             metrics,
+            about.get("vocabulary"),
+            about.get("unknown_share"),
             report.get("parameters"),
             report.get("seconds"),
             report.get("tokens_per_second"),
             {path: values[number] for path, values in settings.items()},
             differences[number],
         )
-        for number, (name, metrics, report) in enumerate(zip(names, scores, reports, strict=True))
+        for number, (name, metrics, report, about) in enumerate(zip(names, scores, reports, details, strict=True))
     ]
     return Comparison(part, runs, notes)
 
@@ -102,16 +111,30 @@ def differing_settings(configs: Sequence[Config]) -> dict[str, list[Any]]:
     return {path: [tree.get(path) for tree in trees] for path in paths}
 
 
-def _notes(configs: Sequence[Config], reports: Sequence[Mapping[str, Any]], data: object) -> list[str]:
+def _notes(configs: Sequence[Config], data: object) -> list[str]:
     notes = []
     if data is None:
         notes.append("intervals of the differences need examples: --data FILE measures all runs on it")
         tested = [(config.data.test or config.data.valid or config.data.train) for config in configs]
         if any(files != tested[0] for files in tested):
             notes.append("the runs were measured on different files, so their scores do not compare; use --data FILE")
-    units = [report.get("details", {}).get("valid", {}).get("perplexity_unit") for report in reports]
-    if any(unit != units[0] for unit in units):
-        notes.append("the tokens differ, and with them loss and perplexity; compare bits_per_character")
+    return notes
+
+
+def _vocabulary_notes(details: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> list[str]:
+    """Why perplexities do not compare: other tokens, another vocabulary, another share of unknown tokens."""
+    known = [about for about in details if "perplexity_unit" in about]
+    notes = []
+    if len({(about["perplexity_unit"], about.get("vocabulary")) for about in known}) > 1:
+        fits = "bits_per_character" if "bits_per_character" in scores else "the scores of the texts"
+        notes.append(f"the vocabularies differ, so loss and perplexity do not compare; compare {fits}")
+    shares = [about["unknown_share"] for about in known if "unknown_share" in about]
+    if shares and max(shares) - min(shares) >= SHARE:
+        shown = ", ".join(f"{100 * share:.2f}%" for share in shares)
+        notes.append(
+            f"the shares of unknown tokens differ ({shown}); an unknown token stands for any word and is easy to "
+            "predict, so more of them flatter loss, perplexity and bits_per_character"
+        )
     return notes
 
 

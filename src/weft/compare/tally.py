@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from weft.data import BadLines, Examples
 from weft.evaluate import predict
-from weft.metrics import spans
+from weft.metrics import LossTally, spans
 from weft.metrics.scores import f1, ratio
 from weft.run import Run
 from weft.tasks import encode
+from weft.tasks.generation import Generating
+from weft.tasks.shift import Expecting, count_unknown
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -31,11 +33,13 @@ Scorer = Callable[[Numbers], dict[str, float]]
 
 @dataclass(frozen=True)
 class Tally:
-    """Numbers (N, K), the number of the record that each row comes from (N,), and the scores of a sum (K,)."""
+    """Numbers (N, K), the number of the record that each row comes from (N,), and the scores of a sum (K,). `details`
+    explain a perplexity, as those of an evaluation do."""
 
     numbers: Numbers
     records: NDArray[np.int64]
     score: Scorer
+    details: dict[str, Any] = field(default_factory=dict)
 
     def metrics(self) -> dict[str, float]:
         return self.score(self.numbers.sum(0))
@@ -58,8 +62,12 @@ def tally(run: Run, path: str | list[str]) -> Tally:
     """Let the run answer every example of a file, decoded as its configuration says."""
     task = run.task
     examples = encode(task, task.read(path, run.config.data, BadLines(skip=False)), task.limit(training=False))
-    losses = row_losses(run, examples)
+    losses, sums = row_losses(run, examples)
     parts = PARTS[run.config.task](run, examples, losses)
+    details = {}
+    if isinstance(task, Generating):
+        tokenizer = task.codec.side("target")
+        details = sums.details(unit=tokenizer.unit, vocabulary=len(tokenizer))
     ends = np.cumsum([part.numbers.shape[1] for part in parts])[:-1]
 
     def score(total: Numbers) -> dict[str, float]:
@@ -68,7 +76,8 @@ def tally(run: Run, path: str | list[str]) -> Tally:
             scores |= part.score(numbers)
         return scores
 
-    return Tally(np.concatenate([part.numbers for part in parts], axis=1), record_numbers(examples), score)
+    numbers = np.concatenate([part.numbers for part in parts], axis=1)
+    return Tally(numbers, record_numbers(examples), score, details)
 
 
 def record_numbers(examples: Examples) -> NDArray[np.int64]:
@@ -79,16 +88,19 @@ def record_numbers(examples: Examples) -> NDArray[np.int64]:
     return np.asarray(np.cumsum(np.asarray(characters) > 0) - 1, dtype=np.int64)
 
 
-def row_losses(run: Run, examples: Examples) -> Numbers:
-    """Summed loss and number of predictions of each row (N, 2): a task gives one sum for a batch, so rows go alone."""
+def row_losses(run: Run, examples: Examples) -> tuple[Numbers, LossTally]:
+    """Summed loss and number of predictions of each row (N, 2), and of all rows: a task gives one sum for a batch, so
+    rows go alone."""
     device = next(run.model.parameters()).device
     run.model.eval()
-    numbers = np.zeros((len(examples), 2))
+    numbers, sums = np.zeros((len(examples), 2)), LossTally()
     with torch.inference_mode():
         for row in range(len(examples)):
-            loss = run.task.loss(run.model, run.task.collate(examples, [row]).to(device))
+            batch = run.task.collate(examples, [row]).to(device)
+            loss = run.task.loss(run.model, batch)
             numbers[row] = float(loss.total), loss.count
-    return numbers
+            sums.add(float(loss.total), loss.count, count_unknown(batch) if isinstance(batch, Expecting) else 0)
+    return numbers, sums
 
 
 def answered(run: Run, examples: Examples) -> list[tuple[Any, Any]]:

@@ -19,7 +19,7 @@ from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread, UnreadError, exp
 from weft.tasks import DataConfig, Facts
 from weft.tasks.generation import Generating
 from weft.tasks.task import written
-from weft.text import TextConfig
+from weft.text import TextConfig, word_defaults
 from weft.training import TrainConfig, fill_gpu
 
 TYPICAL: Final = Facts(examples=10_000, characters=600_000)
@@ -125,8 +125,7 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
     kind = tree.get("text", {}).get("kind", defaults["text"]["kind"])
-    if kind != defaults["text"]["kind"]:
-        del defaults["text"]  # it was meant for another kind of token
+    defaults["text"] = _fit_text(defaults["text"], tree.get("text", {}), word_defaults(facts.characters))
     if facts.device == "cuda":
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
     for error in validate(merge(defaults, tree), cells=cells, keep_unread=True).all_idle():
@@ -134,6 +133,18 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
         if written(tree, *path) is None:
             defaults = without(defaults, path)
     return validate(merge(defaults, tree), cells=cells)
+
+
+def _fit_text(defaults: Tree, written: Mapping[str, Any], words: Tree) -> Tree:
+    """The defaults of `[text]`, less what was meant for another kind of token, and with what suits words where a person
+    chose them, also for one side of a pair."""
+    if written.get("kind", defaults["kind"]) != defaults["kind"]:
+        defaults = words if written["kind"] == "word" else {}
+    for side, table in written.items():
+        if isinstance(table, Mapping) and table.get("kind") == "word":
+            suits = {name: value for name, value in words.items() if name not in written}
+            defaults = merge(defaults, {side: suits})
+    return defaults
 
 
 def validate(

@@ -51,6 +51,7 @@ def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
     options = [f"    {name}={value!r}," for name, value in _search_options(run, weights).items()]
     lines = ["import ctranslate2", "from tokenizers import Tokenizer", "", f'folder = "{PLACE}"']
     lines += ['tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")']
+    lines += ["tokenizer.encode_special_tokens = True  # <eos> in a text is text"]
     target = "tokenizer"
     if _apart(run):
         lines, target = [*lines, f'target = Tokenizer.from_file(f"{{folder}}/{TARGET}/tokenizer.json")'], "target"

@@ -1,20 +1,27 @@
 """Tokenizers as other software reads them: the same ids for a text, the same text for ids.
 
 a source       text <eos>             a prompt of a language model       <sos> text             a target    text
+
+What is left out of a decoded text has to be special there, and what is special is found in texts: <eos> in "a <eos>".
+It is read as text with `split_special_tokens` of transformers, and with `encode_special_tokens = True` of `tokenizers`,
+which no file holds.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import Final, Literal
 
 import tokenizers
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
 from weft.run import Run
 from weft.run.folder import write_json
-from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, Tokenizer
+from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text.pipeline import normalizer
+from weft.text.vocabulary import entry_of
 
 Frame = Literal["source", "prompt", "target"]
 
@@ -23,6 +30,9 @@ TEMPLATES: Final[dict[Frame, str | None]] = {
     "prompt": f"{SPECIALS[SOS]} $A",
     "target": None,
 }
+
+BREAK: Final = "\ufdd0"
+"""One of the code points that Unicode keeps free for use inside programs."""
 
 TARGET: Final = "target"
 """The folder of the target's tokenizer, where the two sides have vocabularies of their own."""
@@ -34,13 +44,40 @@ def framed(tokenizer: Tokenizer, frame: Frame) -> tokenizers.Tokenizer:
         path = Path(folder, "tokenizer.json")
         tokenizer.save(path)
         found = tokenizers.Tokenizer.from_file(str(path))
-    # What is special is left out of a decoded text; weft writes these two.
-    found.add_tokens([AddedToken(SPECIALS[index], special=False, normalized=True) for index in (UNK, MASK)])
+    if tokenizer.config.unknown is not None:
+        _read_unknown(found, tokenizer.config, tokenizer.config.unknown)
+    # What is special is left out of a decoded text; weft writes the other two.
+    found.add_special_tokens([AddedToken(SPECIALS[index], special=True, normalized=False) for index in (PAD, SOS, EOS)])
     template = TEMPLATES[frame]
     if template is not None:
         specials = [(SPECIALS[index], index) for index in (SOS, EOS)]
         found.post_processor = processors.TemplateProcessing(single=template, pair=None, special_tokens=specials)
     return found
+
+
+def _read_unknown(found: tokenizers.Tokenizer, config: TextConfig, unknown: str) -> None:
+    """Make the word that means unknown the unknown token: it is replaced by <unk>, which is then found in texts. Any
+    other <unk> is broken by a character that no text has; where it goes away again, texts are cut in any case.
+    """
+    between_blanks = config.kind == "word" and config.punctuation == "keep"
+    word = normalizer(config)(unknown)
+    steps = [normalizers.Replace(Regex(_alone(entry_of(word) if between_blanks else word)), SPECIALS[UNK])]
+    if not between_blanks:
+        # The library finds an entry by what the steps make of it alone, so a text that is nothing but <unk> stays.
+        kept = _alone(SPECIALS[UNK]) if word == SPECIALS[UNK] else rf"\A{SPECIALS[UNK]}\z"
+        steps.insert(
+            0, normalizers.Replace(Regex(rf"(?!{kept}){SPECIALS[UNK]}"), SPECIALS[UNK].replace("<", f"<{BREAK}"))
+        )
+        cuts = [] if found.pre_tokenizer is None else [found.pre_tokenizer]
+        found.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(BREAK, "removed"), *cuts])
+        found.add_tokens([AddedToken(SPECIALS[UNK], special=False, normalized=True)])
+    before = [] if found.normalizer is None else [found.normalizer]
+    found.normalizer = normalizers.Sequence([*before, *steps])
+
+
+def _alone(word: str) -> str:
+    """The pattern of a word between blanks."""
+    return rf"(?<!\S){re.escape(word)}(?!\S)"
 
 
 def write_tokenizers(run: Run, folder: Path) -> None:
@@ -67,5 +104,6 @@ def _write(tokenizer: tokenizers.Tokenizer, folder: Path, *, side: str) -> None:
         "padding_side": side,
         "model_input_names": ["input_ids", "attention_mask"],
         "clean_up_tokenization_spaces": False,
+        "split_special_tokens": True,
     }
     write_json(folder / "tokenizer_config.json", about)

@@ -3,7 +3,7 @@
 from weft.metrics.calibration import Reliability, fit_temperature
 from weft.metrics.confusion import Confusion
 from weft.metrics.interval import Interval, wilson
-from weft.metrics.loss import LossTally
+from weft.metrics.loss import LossTally, describe_vocabulary
 from weft.metrics.scores import ClassScore
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
 from weft.metrics.translation import TranslationTally
@@ -17,6 +17,7 @@ __all__ = [
     "Span",
     "SpanTally",
     "TranslationTally",
+    "describe_vocabulary",
     "fit_temperature",
     "looks_like_spans",
     "spans",

@@ -1,11 +1,16 @@
 """Loss and perplexity per token.
 
 loss = Σ -ln p(token) / number of tokens          perplexity = exp(loss)
+
+Both depend on what a token is. The fewer words a vocabulary has, the more of a text is the one unknown token, which is
+easy to predict: the size of the vocabulary and the share of unknown tokens belong beside every perplexity.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from weft.errors import DataError
 
@@ -19,11 +24,24 @@ class LossTally:
     def __init__(self) -> None:
         self.total = 0.0
         self.count = 0
+        self.unknown = 0
 
-    def add(self, total: float, count: int) -> None:
-        """Add the summed negative log-likelihood of `count` predicted tokens."""
+    def add(self, total: float, count: int, unknown: int = 0) -> None:
+        """Add the summed negative log-likelihood of `count` predicted tokens, `unknown` of them the unknown token."""
         self.total += total
         self.count += count
+        self.unknown += unknown
+
+    def details(self, *, unit: str, vocabulary: int) -> dict[str, Any]:
+        """What the perplexity was measured with: the unit of a token, the size of the vocabulary, the tokens and the
+        share of them that are unknown."""
+        numbers = {"vocabulary": vocabulary, "tokens": self.count, "unknown_share": self.unknown_share}
+        return {"perplexity_unit": unit, **numbers}
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of tokens that are the unknown one."""
+        return self.unknown / self.count if self.count else 0.0
 
     @property
     def loss(self) -> float:
@@ -39,3 +57,11 @@ class LossTally:
             return math.exp(self.loss)
         except OverflowError:
             return math.inf
+
+
+def describe_vocabulary(details: Mapping[str, Any]) -> str | None:
+    """`LossTally.details` in a few words, such as "vocabulary 33,278 words, 2.51% of tokens unknown"; None without."""
+    if "vocabulary" not in details:
+        return None
+    size, unit, share = details["vocabulary"], details["perplexity_unit"], details["unknown_share"]
+    return f"vocabulary {size:,} {unit}s, {100 * share:.2f}% of tokens unknown"

@@ -7,6 +7,7 @@ from typing import Any
 from weft.catalog import CELLS
 from weft.config import Config, to_toml
 from weft.config.tree import flatten
+from weft.metrics import describe_vocabulary
 from weft.run.conclusions import conclusions
 from weft.training.progress import metric_name, show_score
 
@@ -18,15 +19,23 @@ PIPELINES = {
 }
 
 
+COMPARES = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
+
+
 def card(config: Config, report: dict[str, Any]) -> str:
     """README.md with the head that model hubs read."""
+    parts = [part for part in ("valid", "test") if part in report]
+    every = report.get("details", {})
     rows = [
-        f"| {part} | {metric_name(name)} | {show_score(name, value, report.get('details', {}).get(part, {}))} |"
-        for part in ("valid", "test")
-        for name, value in report.get(part, {}).items()
+        f"| {part} | {metric_name(name)} | {show_score(name, value, every.get(part, {}))} |"
+        for part in parts
+        for name, value in report[part].items()
     ]
-    details = report.get("details", {}).get("test") or report.get("details", {}).get("valid", {})
+    details = every.get("test") or every.get("valid", {})
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]
+    vocabularies = ((part, describe_vocabulary(every.get(part, {}))) for part in parts)
+    signatures += [f"- {part}: {vocabulary}" for part, vocabulary in vocabularies if vocabulary]
+    signatures += [f"- {COMPARES}"] if "bits_per_character" in report.get("valid", {}) else []
     own = "".join(f', "{name}": …' for name in own_cells(config)).removeprefix(", ")
     return "\n".join(
         [

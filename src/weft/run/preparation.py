@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
@@ -17,10 +18,15 @@ from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 from weft.tasks.labels import Labelling, describe_labels, describe_unseen
+from weft.text import find_unknown
+from weft.text.sample import sample
 from weft.training import device_type
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
+
+UNKNOWN_CHARACTERS = 2_000_000
+"""Characters of the training text among which a word that may mean unknown is looked for."""
 
 TELL_EVERY = 20_000
 """Examples after which it is told how far a pass over a file has come."""
@@ -143,6 +149,21 @@ def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list
     return corpus.where(~aside), corpus.where(aside), [note]
 
 
+def suggest_unknown(config: Config, corpus: Corpus) -> list[str]:
+    """A note where the training text has a word that looks as if it meant unknown, and no setting says that it does."""
+    if any(text.unknown for text in TASKS[config.task].roles(config.text).values()):
+        return []
+    texts = (text for record in corpus for text in (record.key, getattr(record, "target", None) or ""))
+    found = find_unknown(sample(texts, UNKNOWN_CHARACTERS))
+    if found is None:
+        return []
+    word, times = found
+    return [
+        f"{word} stands {times:,} times in the training text and is read as text; "
+        f"if it means an unknown word, set text.unknown={json.dumps(word, ensure_ascii=False)}"
+    ]
+
+
 def look(
     tree: Tree,
     *,
@@ -179,6 +200,7 @@ def prepare(
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
     config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
+    reader.notes += suggest_unknown(config, corpus)
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them shows at once
         path = getattr(config.data, part)

@@ -45,17 +45,21 @@ class Run:
         forbid: Words = (),
         require: Words = (),
         prefix: str | Sequence[str] = "",
+        forbid_unknown: bool = False,
         attention: bool = False,
         **options: Any,
     ) -> list[Prediction]:
         """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3.
 
         Written texts contain no word or phrase of `forbid` and all of `require`: words for all of them, or one list for
-        each. Translations begin with `prefix`: one for all, or one for each. With `attention` candidates tell where the
-        model looked. Records do as inputs too, with a place to name.
+        each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` leaves out the unknown
+        token, which a vocabulary of words may write. With `attention` candidates tell where the model looked. Records
+        do as inputs too, with a place to name.
         """
         records = [self._asked(source) for source in inputs]
-        wordings = read_wordings(len(records), forbid=forbid, require=require, prefix=prefix)
+        wordings = read_wordings(
+            len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
+        )
         if wordings or attention:
             self._check_writes("forbid, require, prefix and attention")
         if not records:
@@ -65,11 +69,18 @@ class Run:
         return predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
 
     def stream(
-        self, source: Any, *, forbid: Words = (), require: Words = (), prefix: str = "", **options: Any
+        self,
+        source: Any,
+        *,
+        forbid: Words = (),
+        require: Words = (),
+        prefix: str = "",
+        forbid_unknown: bool = False,
+        **options: Any,
     ) -> Iterator[str]:
         """The text that `predict([source])` gives first, in pieces as soon as they are certain."""
         self._check_writes("stream")
-        wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix)
+        wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown)
         examples = encode(self.task, [self._asked(source)])
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 

@@ -22,7 +22,7 @@ from weft.tasks.baselines import text_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.shift import lay
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
-from weft.text import EOS, TextConfig, Tokenizer
+from weft.text import EOS, TextConfig, Tokenizer, word_defaults
 
 
 class LabelledData(DataConfig):
@@ -90,7 +90,7 @@ class Classify:
         kind = MODEL.kind_of(written(tree, "model"))
         mean = facts.characters / max(1, facts.examples)
         # Names and other single words are spelled; anything longer is read word by word.
-        text = {"kind": "char"} if mean < 16 else {"kind": "word", "size": 20_000, "min_count": 2, "lowercase": True}
+        text = {"kind": "char"} if mean < 16 else {**word_defaults(facts.characters), "lowercase": True}
         models: dict[str, Tree] = {
             "rnn": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "dropout": 0.2},

@@ -209,7 +209,7 @@ class Scored:
     text: str
     tokens: tuple[str, ...]
     pieces: tuple[str, ...]
-    """The tokens for people to read."""
+    """The tokens for people to read, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
 
@@ -224,6 +224,7 @@ class Scored:
             "text": self.text,
             "log_probability": self.total,
             "tokens": list(self.tokens),
+            "pieces": list(self.pieces),
             "log_probabilities": list(self.log_probabilities),
             "ranks": list(self.ranks),
         }

@@ -19,7 +19,7 @@ from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_l
 from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
-from weft.tasks.shift import predictions, shift, token_loss
+from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
@@ -56,12 +56,13 @@ class LanguageScores:
     """Loss over tokens, and over characters so that models with different tokens compare."""
 
     unit: str
+    vocabulary: int
     loss: LossTally = field(default_factory=LossTally)
     characters: int = 0
 
-    def add(self, loss: Loss, characters: int) -> None:
-        """Add the loss of some tokens, and the characters that they stand for."""
-        self.loss.add(float(loss.total), loss.count)
+    def add(self, loss: Loss, batch: Expecting, characters: int) -> None:
+        """Add the loss of a batch, and the characters that its tokens stand for."""
+        self.loss.add(float(loss.total), loss.count, count_unknown(batch))
         self.characters += characters
 
     def metrics(self) -> dict[str, float]:
@@ -71,7 +72,7 @@ class LanguageScores:
         return metrics
 
     def details(self) -> Tree:
-        return {"perplexity_unit": self.unit, "tokens": self.loss.count}
+        return self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
 
 
 MODEL = OneOf(LANGUAGE_MODELS)
@@ -169,7 +170,7 @@ class LanguageModelling:
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> LanguageScores:
-        return LanguageScores(self.tokenizer.unit)
+        return LanguageScores(self.tokenizer.unit, len(self.tokenizer))
 
     def measure(
         self,
@@ -179,7 +180,7 @@ class LanguageModelling:
         *,
         records: Sequence[Text],
     ) -> None:
-        scores.add(self.loss(model, batch), batch.characters)
+        scores.add(self.loss(model, batch), batch, batch.characters)
 
     def record(self, source: Any) -> Text:
         return Text(str(source), place="")

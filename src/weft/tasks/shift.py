@@ -8,7 +8,7 @@ Everything is laid out on the processor, so that no loss has to ask a GPU which 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from weft.data import Ragged, Side, pad
 from weft.models import LanguageModel, Translator
 from weft.nn import Packing
 from weft.tasks.task import Loss, Rows
-from weft.text import PAD
+from weft.text import PAD, UNK
 
 NOTHING: Final = -1
 """What is expected where nothing counts."""
@@ -77,6 +77,7 @@ def predictions(column: Ragged, rows: Rows) -> int:
     return int(np.maximum(column.lengths[np.asarray(rows, dtype=np.int64)] - 1, 0).sum())
 
 
+@runtime_checkable
 class Expecting(Protocol):
     """A batch that says what is expected where."""
 
@@ -88,6 +89,11 @@ class Expecting(Protocol):
 
     @property
     def count(self) -> int: ...
+
+
+def count_unknown(batch: Expecting) -> int:
+    """How many of the expected tokens are the unknown one."""
+    return int((batch.expected == UNK).sum())
 
 
 def token_loss(

@@ -22,7 +22,7 @@ from weft.settings import OneOf, Unread
 from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
-from weft.text import UNK, TextConfig, Tokenizer
+from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
 PUNCTUATION = string.punctuation + "“”‘’«»…—–¿¡。、，"
@@ -124,7 +124,7 @@ class Tag:
             "transformer": {"width": 128, "layers": 2, "characters": 64, "dropout": 0.2},
         }
         return {
-            "text": {"kind": "word", "size": 50_000, "lowercase": True},
+            "text": {**word_defaults(facts.characters), "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
                 "epochs": 12 if facts.examples > 5_000 else 30,
@@ -139,14 +139,15 @@ class Tag:
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:
-        return {"words": text, "characters": SPELLING}
+        return {"words": text, "characters": SPELLING.model_copy(update={"unknown": text.unknown})}
 
     @staticmethod
     def learn(records: Iterable[Tagged], text: TextConfig) -> Codec:
         labels = collect_labels(record.tags or () for record in records)
         require_classes(labels)
         words = Tokenizer.learn_words((record.words for record in records), text)
-        characters = Tokenizer.learn((word for record in records for word in record.words), SPELLING)
+        spelling = Tag.roles(text)["characters"]
+        characters = Tokenizer.learn((word for record in records for word in record.words), spelling)
         return Codec({"words": words, "characters": characters}, labels)
 
     @staticmethod
@@ -234,7 +235,7 @@ class Tag:
         words: list[str] = []
         for word in text.split():
             core = word.strip(PUNCTUATION)
-            if not core or self.words.id(word) != UNK:
+            if not core or self.words.encode_words([word]) != [UNK]:
                 words.append(word)
                 continue
             start = word.index(core)

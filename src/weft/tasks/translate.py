@@ -18,7 +18,7 @@ from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
-from weft.tasks.shift import lay, predictions, shift, token_loss
+from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
@@ -49,6 +49,7 @@ class SideText(Settings):
     min_count: int | None = Field(None, ge=1)
     lowercase: bool | None = None
     punctuation: Literal["split", "keep"] | None = None
+    unknown: str | None = None
 
     def given(self) -> Tree:
         return self.model_dump(exclude_none=True)
@@ -105,6 +106,8 @@ class PairBatch(Batch):
 class TranslationScores:
     """Loss on the reference and overlap of the output with it."""
 
+    unit: str
+    vocabulary: int
     loss: LossTally = field(default_factory=LossTally)
     texts: TranslationTally = field(default_factory=TranslationTally)
 
@@ -125,7 +128,7 @@ class TranslationScores:
             "count": count,
             "count_of": "pairs",
             "intervals": {"exact": wilson(round(self.texts.exact * count), count)},
-        }
+        } | self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
 
 
 class Translate:
@@ -224,7 +227,7 @@ class Translate:
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> TranslationScores:
-        return TranslationScores()
+        return TranslationScores(self.target.unit, len(self.target))
 
     def measure(
         self,
@@ -235,7 +238,7 @@ class Translate:
         records: Sequence[Pair],
     ) -> None:
         loss = self.loss(model, batch)
-        scores.loss.add(float(loss.total), loss.count)
+        scores.loss.add(float(loss.total), loss.count, count_unknown(batch))
 
     def compare(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
         for pair, answer in zip(records, answers, strict=True):

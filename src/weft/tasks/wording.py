@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from weft.decoding import Constraint
 from weft.errors import ConfigError
-from weft.text import SOS, SPECIALS, UNK, Tokenizer
+from weft.text import SOS, UNK, Tokenizer
 
 Words = str | Sequence[str] | Sequence[Sequence[str]]
 """One word or phrase, several for all texts, or a list for each text."""
@@ -15,16 +15,18 @@ Words = str | Sequence[str] | Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Wording:
-    """Words and phrases that one text may not and must contain, and what it begins with."""
+    """Words and phrases that one text may not and must contain, what it begins with, and whether the unknown token is
+    forbidden."""
 
     forbid: tuple[str, ...] = ()
     require: tuple[str, ...] = ()
     prefix: str = ""
+    forbid_unknown: bool = False
 
     @property
     def constrains(self) -> bool:
         """Whether it asks for more than a beginning."""
-        return bool(self.forbid or self.require)
+        return bool(self.forbid or self.require or self.forbid_unknown)
 
     def beginning(self, tokenizer: Tokenizer) -> list[int]:
         """The prefix in tokens."""
@@ -36,21 +38,24 @@ class Wording:
 
     def constraint(self, tokenizer: Tokenizer) -> Constraint:
         """What may not and must come in tokens."""
-        forbid = tuple(way for word in self.forbid for way in _ways_to_forbid(tokenizer, word))
-        return Constraint(forbid, tuple(_ways_to_require(tokenizer, word) for word in self.require))
+        forbid = [way for word in self.forbid for way in _ways_to_forbid(tokenizer, word)]
+        forbid += [(UNK,)] * self.forbid_unknown
+        return Constraint(
+            tuple(dict.fromkeys(forbid)), tuple(_ways_to_require(tokenizer, word) for word in self.require)
+        )
 
 
 def read_wordings(
-    count: int, *, forbid: Words, require: Words, prefix: str | Sequence[str] = ""
+    count: int, *, forbid: Words, require: Words, prefix: str | Sequence[str] = "", forbid_unknown: bool = False
 ) -> list[Wording] | None:
     """The wording of each of `count` texts; None where nothing is asked."""
     prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
     if len(prefixes) != count:
         raise ConfigError(f"{len(prefixes)} are given for {count} texts", where="prefix", cure="one for each text")
-    if not forbid and not require and not any(prefixes):
+    if not forbid and not require and not any(prefixes) and not forbid_unknown:
         return None
     columns = zip(_per_text("forbid", forbid, count), _per_text("require", require, count), prefixes, strict=True)
-    return [Wording(*column) for column in columns]
+    return [Wording(*column, forbid_unknown) for column in columns]
 
 
 def _per_text(name: str, words: Words, count: int) -> list[tuple[str, ...]]:
@@ -75,8 +80,8 @@ def _checked(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 def _ways_to_forbid(tokenizer: Tokenizer, word: str) -> list[tuple[int, ...]]:
     """As at the beginning of a text and as after a blank, wherever it stands. What cannot be written needs no ban, but
-    the token that stands for it may be meant itself."""
-    if word == SPECIALS[UNK]:
+    the word of the files that means unknown is the unknown token itself."""
+    if word == tokenizer.config.unknown:
         return [(UNK,)]
     texts = [word] if tokenizer.kind == "word" else [word, f" {word}"]
     ways = dict.fromkeys(tuple(tokenizer.encode(text)) for text in texts)

@@ -1,8 +1,21 @@
 """Text as token ids: characters, words and subwords, each with a vocabulary learned from the training text."""
 
-from weft.text.config import TextConfig
+from weft.text.config import TextConfig, word_defaults
 from weft.text.sample import SAMPLE_CHARACTERS
 from weft.text.tokenizer import Tokenizer
+from weft.text.unknown import find_unknown
 from weft.text.vocabulary import EOS, MASK, PAD, SOS, SPECIALS, UNK
 
-__all__ = ["EOS", "MASK", "PAD", "SAMPLE_CHARACTERS", "SOS", "SPECIALS", "UNK", "TextConfig", "Tokenizer"]
+__all__ = [
+    "EOS",
+    "MASK",
+    "PAD",
+    "SAMPLE_CHARACTERS",
+    "SOS",
+    "SPECIALS",
+    "UNK",
+    "TextConfig",
+    "Tokenizer",
+    "find_unknown",
+    "word_defaults",
+]

@@ -8,14 +8,15 @@ from collections.abc import Iterable
 from tokenizers import models
 
 from weft.text.config import TextConfig
-from weft.text.pipeline import byte_tokens, character_model, normalizer
-from weft.text.vocabulary import SPECIALS, plain, rank
+from weft.text.pipeline import byte_tokens, character_model
+from weft.text.sample import plain
+from weft.text.vocabulary import SPECIALS, rank
 
 
 def learn_characters(texts: Iterable[str], config: TextConfig) -> models.BPE:
     """Count every character of every text and keep the most frequent."""
     counts: Counter[str] = Counter()
-    for stretch in plain(texts, normalizer(config)):
+    for stretch in plain(texts, config):
         counts.update(stretch)
     fixed = byte_tokens()
     room = config.size - len(SPECIALS) - len(fixed)

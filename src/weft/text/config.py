@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from weft.errors import ConfigError, WeftError
 from weft.settings import Settings, Unread
 from weft.text.vocabulary import SPECIALS, nothing_to_learn
+
+MAX_WORDS: Final = 100_000
+FEW_CHARACTERS: Final = 20_000
+"""Characters of a training text below which most of its words stand in it once."""
 
 BYTES = 256
 """Every vocabulary but that of words holds all bytes, so no text is unknown to it."""
@@ -33,9 +37,27 @@ class TextConfig(Settings):
     punctuation: Literal["split", "keep"] = "split"
     """Words only: make each punctuation mark a token, or cut at blanks alone."""
 
+    unknown: str | None = None
+    """A word of the files that means unknown, such as <unk>; where it stands between blanks it is the unknown token."""
+
+    @field_validator("unknown")
+    @classmethod
+    def _is_a_word(cls, unknown: str | None) -> str | None:
+        if unknown is not None and unknown.split() != [unknown]:
+            raise ValueError(f'"{unknown}" is not one word without blanks')
+        return unknown
+
     def unread(self) -> Iterator[Unread]:
         if self.kind != "word":
             yield Unread("punctuation", f'cuts nothing: kind = "{self.kind}"', 'remove it, or use kind = "word"')
+
+
+def word_defaults(characters: int) -> dict[str, Any]:
+    """`[text]` for words of a training text of that size: all that are seen twice or more, and in a short text all.
+
+    The words that are seen once become the unknown token, so that a model learns what unknown words are like.
+    """
+    return {"kind": "word", "size": MAX_WORDS, "min_count": 2 if characters >= FEW_CHARACTERS else 1}
 
 
 def check(config: TextConfig) -> None:

@@ -1,6 +1,6 @@
 """How each kind of tokenizer cuts text and joins it again, as parts of the `tokenizers` library.
 
-    text → normalise (lower case) → split off special tokens → pre-tokenise → model → ids
+    text → normalise (lower case) → pre-tokenise → model → ids
     ids → tokens → decoder → text
 
 | kind          | pre-tokenise                       | model                     | decoder                     |
@@ -10,7 +10,12 @@
 |               | written as bytes                   |                           |                             |
 | word          | words and punctuation, or blanks   | WordLevel                 | blanks, punctuation glued   |
 
-All of it is written to tokenizer.json, so the file means the same to anybody who reads it with `tokenizers`.
+Special tokens are entries of the vocabulary and not `added_tokens` of the library, which it would find in any text. No
+text is cut into an entry such as "<eos>": characters and bytes are single, the stretches of bpe and unigram and the
+words of punctuation = "split" have no "<" beside letters, and words between blanks get a backslash (`LIKE_SPECIAL`).
+
+All of it is written to tokenizer.json, so the file means the same to anybody who reads it with `tokenizers`. The one
+exception is `text.unknown`: the `Tokenizer` cuts texts at the word that means unknown.
 """
 
 from __future__ import annotations
@@ -19,11 +24,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from weft.errors import WeftError
 from weft.text.config import TextConfig
-from weft.text.vocabulary import SPECIALS, UNK, number
+from weft.text.vocabulary import LIKE_SPECIAL, SPECIALS, UNK, number
 
 _LETTERS = r"[\p{L}\p{M}\p{N}_]+"
 # \x{200C} and \x{200D} join letters in Persian and in the scripts of India.
@@ -47,9 +52,22 @@ def byte_letters() -> list[str]:
     return sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
+def letter_bytes() -> dict[str, int]:
+    """Byte letter -> byte: visible characters of Latin-1 stand for themselves, the others are moved up in order."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(256 + place): byte for place, byte in enumerate(hidden)}
+
+
 def byte_splitter() -> pre_tokenizers.PreTokenizer:
     """Cuts text into stretches of letters, digits or others, with the blank before them, written in byte letters."""
     return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+
+
+def in_byte_letters(text: str) -> str:
+    """A text as the subword models write it."""
+    letters = {byte: letter for letter, byte in letter_bytes().items()}
+    return "".join(letters[byte] for byte in text.encode("utf-8"))
 
 
 def character_model(entries: Iterable[str]) -> models.BPE:
@@ -82,20 +100,25 @@ def empty_model(kind: str) -> models.Model:
 def assemble(model: models.Model, config: TextConfig) -> tokenizers.Tokenizer:
     """The whole tokenizer around a model whose vocabulary begins with the special tokens."""
     tokenizer = tokenizers.Tokenizer(model)
-    if config.lowercase:
-        tokenizer.normalizer = normalizers.Lowercase()
+    changes: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.lowercase else []
+    if config.kind == "word" and config.punctuation == "keep":
+        changes.append(normalizers.Replace(Regex(rf"(?<!\S)(?={LIKE_SPECIAL}(?!\S))"), "\\"))
+    if changes:
+        tokenizer.normalizer = changes[0] if len(changes) == 1 else normalizers.Sequence(changes)
     if config.kind == "word":
         split = config.punctuation == "split"
         tokenizer.pre_tokenizer = _word_splitter() if split else pre_tokenizers.WhitespaceSplit()
-        tokenizer.decoder = _word_joiner(glue=split)
+        steps = [decoders.Replace(Regex(rf"\A\\(?={LIKE_SPECIAL}\z)"), ""), *_word_joiner(glue=split)]
     elif config.kind == "char":
-        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+        steps = [decoders.ByteFallback(), decoders.Fuse()]
     else:
         tokenizer.pre_tokenizer = byte_splitter()
-        tokenizer.decoder = decoders.ByteLevel()
-    # normalized=True looks for the special tokens after lower-casing. Otherwise "<PAD>" would be passed over,
-    # lower-cased, and then found in a vocabulary of words all the same.
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=True) for token in SPECIALS])
+        steps = [decoders.ByteLevel()]
+    if config.unknown is not None and config.unknown != SPECIALS[UNK]:
+        # The decoder of bpe and unigram takes every token for byte letters.
+        said = config.unknown if config.kind in ("char", "word") else in_byte_letters(config.unknown)
+        steps.insert(0, decoders.Replace(Regex(rf"\A{SPECIALS[UNK]}\z"), said))
+    tokenizer.decoder = steps[0] if len(steps) == 1 else decoders.Sequence(steps)
     return tokenizer
 
 
@@ -119,7 +142,7 @@ def _word_splitter() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
 
 
-def _word_joiner(*, glue: bool) -> decoders.Decoder:
+def _word_joiner(*, glue: bool) -> list[decoders.Decoder]:
     steps: list[decoders.Decoder] = [
         decoders.Replace(Regex(r"\A"), " "),
         decoders.Fuse(),
@@ -127,4 +150,4 @@ def _word_joiner(*, glue: bool) -> decoders.Decoder:
     ]
     if glue:
         steps += [decoders.Replace(Regex(GLUED_LEFT), ""), decoders.Replace(Regex(GLUED_RIGHT), "")]
-    return decoders.Sequence(steps)
+    return steps

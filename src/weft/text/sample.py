@@ -1,4 +1,5 @@
-"""What subwords are learned from: the beginning of the training text, in stretches that the trainers can bear."""
+"""What vocabularies are learned from: for subwords the beginning of the training text, in stretches that the trainers
+can bear."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from weft.text.config import TextConfig
 from weft.text.pipeline import normalizer
-from weft.text.vocabulary import plain
+from weft.text.unknown import unknown_word
+from weft.text.vocabulary import nothing_to_learn
 
 SAMPLE_CHARACTERS = 50_000_000
 """Subwords are learned from the first texts of the stream, up to this many characters; the rest is not read."""
@@ -15,9 +17,22 @@ SAMPLE_CHARACTERS = 50_000_000
 _LONG_RUN = re.compile(r"\S{200}")
 
 
-def sample(texts: Iterable[str]) -> Iterator[str]:
-    """The first texts of a stream, until `SAMPLE_CHARACTERS` have been read."""
-    left = SAMPLE_CHARACTERS
+def plain(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
+    """The texts normalised and cut at words that mean unknown; a corpus without any text raises `DataError`."""
+    normalize, unknown = normalizer(config), unknown_word(config)
+    empty = True
+    for text in texts:
+        for stretch in unknown.split(text) if unknown else (text,):
+            if stretch:
+                empty = False
+                yield normalize(stretch)
+    if empty:
+        raise nothing_to_learn()
+
+
+def sample(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
+    """The first texts of a stream, until so many characters or `SAMPLE_CHARACTERS` have been read."""
+    left = SAMPLE_CHARACTERS if characters is None else characters
     for text in texts:
         yield text[:left]
         left -= len(text)
@@ -26,8 +41,8 @@ def sample(texts: Iterable[str]) -> Iterator[str]:
 
 
 def stretches(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
-    """The sample as the trainers get it: normalised, without special tokens and without endless words."""
-    for stretch in plain(sample(texts), normalizer(config)):
+    """The sample as the trainers get it: `plain`, without endless words."""
+    for stretch in plain(sample(texts), config):
         yield from short_runs(stretch)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import tokenizers
@@ -13,14 +14,16 @@ from weft.text.bpe import learn_bpe
 from weft.text.characters import learn_characters
 from weft.text.config import TextConfig, check
 from weft.text.file import read_tokenizer
-from weft.text.pipeline import assemble, no_panic, normalizer
+from weft.text.pipeline import assemble, letter_bytes, no_panic, normalizer
 from weft.text.unigram import learn_unigram
-from weft.text.vocabulary import EOS, PAD, SOS, UNK
+from weft.text.unknown import unknown_word
+from weft.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, entry_of
 from weft.text.words import learn_split_words, learn_words
 
 UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword"}
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
+LETTER_BYTES = letter_bytes()
 _SILENT = frozenset({PAD, SOS, EOS})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """What Python makes of bytes that are no text, on the command line for example."""
@@ -29,8 +32,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Tokenizer:
     """A vocabulary with the rules that cut text into its entries.
 
-    For every kind but `word`, and any Unicode text s without special tokens, `decode(encode(s)) == s`, or the
-    lower-cased s with `lowercase`. A special token written in the text is one token and is never split.
+    For every kind but `word`, and any Unicode text s, `decode(encode(s)) == s`, or the lower-cased s with `lowercase`.
+    Only ids are special: a text in which "<eos>" is written comes back like any other. The one word that is read as
+    the unknown token is `text.unknown`, where it stands between blanks.
     """
 
     def __init__(self, inner: tokenizers.Tokenizer, config: TextConfig) -> None:
@@ -38,6 +42,7 @@ class Tokenizer:
         self._inner = inner
         self._ids: dict[str, int] = inner.get_vocab()
         self._normalize = normalizer(config)
+        self._unknown = unknown_word(config)
         self.config = config
         self.kind: str = config.kind
         self.unit: str = UNITS[config.kind]
@@ -62,7 +67,7 @@ class Tokenizer:
     @classmethod
     def load(cls, path: str | Path, config: TextConfig) -> Tokenizer:
         """Read what `save` wrote for the same config."""
-        return cls(read_tokenizer(Path(path), config), config)
+        return cls(*read_tokenizer(Path(path), config))
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file that the `tokenizers` library reads as it is."""
@@ -74,6 +79,20 @@ class Tokenizer:
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, on all cores."""
+        if self._unknown is None:
+            return self._encode(texts)
+        parts = [self._unknown.split(text) for text in texts]
+        found = iter(self._encode([part for own in parts for part in own]))
+        encoded = []
+        for own in parts:
+            ids = next(found)
+            for part in islice(found, len(own) - 1):
+                ids.append(UNK)
+                ids += part
+            encoded.append(ids)
+        return encoded
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         with no_panic(lambda reason: DataError(f"a text cannot be encoded: {reason}")):
             try:
                 encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -92,21 +111,41 @@ class Tokenizer:
     def encode_words_many(self, sentences: Iterable[Sequence[str]]) -> list[list[int]]:
         """For each sentence, one id for each of its words."""
         _check_words(self.config)
-        ids, normalize = self._ids, self._normalize
-        return [[ids.get(normalize(word), UNK) for word in words] for words in sentences]
+        return [[self._word(word) for word in words] for words in sentences]
+
+    def _word(self, word: str) -> int:
+        if self._unknown is not None and self._unknown.fullmatch(word):
+            return UNK
+        return self._ids.get(entry_of(self._normalize(word)), UNK)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of some ids; padding, start and end are dropped, the other special tokens are written out."""
+        """The text of some ids; padding, start and end are dropped, <mask> is written out, and the unknown token as
+        `text.unknown` or else <unk>."""
         return self._inner.decode([index for index in ids if index not in _SILENT], skip_special_tokens=False)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary entry of each id. Subwords are written in byte letters; `decode([id])` is what they say."""
+        """The vocabulary entry of each id, no two alike. Subwords are written in byte letters, and a word that is
+        written like a special token with a backslash before it (\\<eos>)."""
         return [self.token(index) for index in ids]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """What each id says, for people to read: spaces as ▁, and as in `tokens` where it says nothing by itself."""
-        said = ((index, self.decode([index])) for index in ids)
-        return [text.replace(" ", "▁") if text and "\ufffd" not in text else self.token(index) for index, text in said]
+        """What each id adds to the text, for people to read: spaces as ▁, special tokens by their names. Of a character
+        that several ids spell in bytes, the last shows the character and the others their bytes, as in <C3> é."""
+        pieces, pending = [], b""
+        for index in ids:
+            entry = self.token(index)
+            if index < len(SPECIALS) or self.kind == "word":
+                said, pending = entry, b""
+            else:
+                said, pending = read_bytes(self._bytes(entry), pending)
+            pieces.append(said.replace(" ", "▁"))
+        return pieces
+
+    def _bytes(self, entry: str) -> bytes:
+        """What an entry that is no special token adds to a text in UTF-8."""
+        if self.kind == "char":
+            return bytes([int(entry[3:5], 16)]) if len(entry) > 1 else entry.encode("utf-8")
+        return bytes(map(LETTER_BYTES.__getitem__, entry))
 
     def token(self, index: int) -> str:
         """The vocabulary entry of an id."""
@@ -122,6 +161,25 @@ class Tokenizer:
     def __len__(self) -> int:
         """The number of entries, special tokens included."""
         return len(self._ids)
+
+
+def read_bytes(new: bytes, pending: bytes) -> tuple[str, bytes]:
+    """What new bytes say after pending ones, which are the beginning of a character; and the bytes pending then.
+
+    A character is said by its last byte. Other bytes are said in hexadecimal digits, as <C3>.
+    """
+    said, data, seen = "", pending + new, len(pending)
+    while data:
+        try:
+            return said + data.decode("utf-8"), b""
+        except UnicodeDecodeError as error:
+            said += data[: error.start].decode("utf-8")
+            bare = data[error.start : error.end]
+            said += "".join(f"<{byte:02X}>" for byte in bare[max(0, seen - error.start) :])
+            if error.end == len(data) and error.reason == "unexpected end of data":
+                return said, bare
+            data, seen = data[error.end :], max(0, seen - error.end)
+    return said, b""
 
 
 def _check_words(config: TextConfig) -> None:

@@ -9,7 +9,9 @@ from tokenizers import models, trainers
 
 from weft.text.config import TextConfig, no_words
 from weft.text.pipeline import assemble, empty_model, normalizer, word_model
-from weft.text.vocabulary import SPECIALS, plain, rank
+from weft.text.sample import plain
+from weft.text.unknown import unknown_word
+from weft.text.vocabulary import SPECIALS, entry_of, rank
 
 
 def learn_words(texts: Iterable[str], config: TextConfig) -> models.WordLevel:
@@ -18,15 +20,16 @@ def learn_words(texts: Iterable[str], config: TextConfig) -> models.WordLevel:
     trainer = trainers.WordLevelTrainer(
         vocab_size=config.size, min_frequency=config.min_count, special_tokens=list(SPECIALS), show_progress=False
     )
-    tokenizer.train_from_iterator(plain(texts, normalizer(config)), trainer)
+    tokenizer.train_from_iterator(plain(texts, config), trainer)
     vocab = tokenizer.get_vocab()
     return _model(sorted(vocab.keys() - set(SPECIALS), key=vocab.__getitem__), config)
 
 
 def learn_split_words(sentences: Iterable[Sequence[str]], config: TextConfig) -> models.WordLevel:
     """Count words that were split by someone else, whatever stands inside them."""
-    normalize = normalizer(config)
-    counts = Counter(normalize(word) for words in sentences for word in words)
+    normalize, unknown = normalizer(config), unknown_word(config)
+    known = (word for words in sentences for word in words if not (unknown and unknown.fullmatch(word)))
+    counts = Counter(entry_of(normalize(word)) for word in known)
     room = config.size - len(SPECIALS)
     return _model(rank(counts, room=room, min_count=config.min_count), config)
 
