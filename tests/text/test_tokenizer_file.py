@@ -51,7 +51,8 @@ def test_the_library_alone_encodes_and_decodes_alike(kind: str, tmp_path: Path) 
 @pytest.mark.parametrize("unknown", ["<unk>", "[UNK]"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_word_that_means_unknown_comes_back(kind: str, unknown: str, lowercase: bool, tmp_path: Path) -> None:
-    tokenizer = save(tmp_path / "tokenizer.json", kind=kind, unknown=unknown, lowercase=lowercase, punctuation="keep")
+    cut = {"punctuation": "keep"} if kind == "word" else {}
+    tokenizer = save(tmp_path / "tokenizer.json", kind=kind, unknown=unknown, lowercase=lowercase, **cut)
     loaded = Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.config)
     ids = loaded.encode(f"the {unknown} cat")
     assert ids == tokenizer.encode(f"the {unknown} cat")
