@@ -33,6 +33,7 @@ def evaluate(
     weft evaluate runs/de-en test.de test.en --beam 8 --json
     """
     from weft.cli.output import explain, print_json, print_table, say
+    from weft.metrics import shown
     from weft.run import load
     from weft.training.progress import show_metric
 
@@ -45,7 +46,8 @@ def evaluate(
     if json:
         print_json({**found.metrics, "details": found.details})
         return
-    print_table(["metric", "value"], [[name, show_metric(name, value)] for name, value in found.metrics.items()])
+    scores = shown(found.metrics, found.details)
+    print_table(["metric", "value"], [[name, show_metric(name, value)] for name, value in scores.items()])
     show_details(found.details, print_table)
     for line in explain(found.details):
         say(line)

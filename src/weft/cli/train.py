@@ -131,14 +131,15 @@ def stopped(run: Run, ended: Ended, words: list[str]) -> None:
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
+    from weft.metrics import shown
     from weft.training.progress import show_metric
 
     report = run.report
     note(f"\n[bold]{run.folder}[/]  {reason} after {report['steps']:,} updates, {report['seconds']:.0f} s")
     for part in ("valid", "test"):
         if part in report:
-            shown = "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in report[part].items())
-            note(f"  {part:5}  {shown}")
+            scores = shown(report[part], report["details"][part]).items()
+            note(f"  {part:5}  " + "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in scores))
     details = report["details"].get("test") or report["details"]["valid"]
     for line in explain(details):
         note(f"         {line}")

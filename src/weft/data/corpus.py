@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weft.data.ragged import Ragged
 from weft.data.records import Record
+from weft.data.shape import Shape, ShapeCount
 from weft.data.split import Fingerprints, fingerprints
 
 KEPT_CHARACTERS = 32_000_000
@@ -19,11 +20,13 @@ KEPT_CHARACTERS = 32_000_000
 
 
 class Survey(NamedTuple):
-    """What the first pass over a file found: how much there is, and a fingerprint of each record's key."""
+    """What the first pass over a file found: how much there is, a fingerprint of each record's key, and what the texts
+    of each side look like."""
 
     examples: int
     characters: int
     keys: Fingerprints
+    shapes: tuple[Shape, ...] = ()
     content: str | None = None
     """A name for what the file holds, where it is large enough for its tokens to be kept."""
 
@@ -49,12 +52,17 @@ class Corpus:
         """The first pass: `read` opens the file, and is called again for later passes if the records are too many."""
         kept: list[Record] = []
         examples = characters = 0
+        shapes: list[ShapeCount] = []
 
         def keys() -> Iterator[str]:
             nonlocal examples, characters
             for record in read():
                 examples += 1
                 characters += len(record.key)
+                if examples == 1:
+                    shapes.extend(ShapeCount() for _ in record.sides)
+                for shape, text in zip(shapes, record.sides, strict=True):
+                    shape.add(text)
                 if characters <= keep:
                     kept.append(record)
                 else:
@@ -62,7 +70,8 @@ class Corpus:
                 yield record.key
 
         found = fingerprints(keys())
-        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found)
+        survey = Survey(examples, characters, found, tuple(shape.shape() for shape in shapes))
+        return cls(read, kept=kept if characters <= keep else None), survey
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:
         """The records whose place in the file is True."""

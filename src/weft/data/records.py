@@ -1,7 +1,8 @@
 """What a reader yields: one small value per example.
 
 `place` is `file:line`, with the path as it was given, or "" for an example that comes from no file. `key` is the text
-that decides whether two examples count as the same one when data is split.
+that decides whether two examples count as the same one when data is split. `sides` are the texts whose shape decides
+about defaults, in a fixed order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ class Text:
     def key(self) -> str:
         return self.text
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
@@ -34,6 +39,10 @@ class Labelled:
     @property
     def key(self) -> str:
         return self.text
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,10 @@ class Tagged:
     def key(self) -> str:
         return " ".join(self.words)
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -60,6 +73,10 @@ class Pair:
     @property
     def key(self) -> str:
         return self.source
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return (self.source, self.target or "")
 
 
 Record: TypeAlias = Text | Labelled | Tagged | Pair

@@ -1,8 +1,9 @@
 """Metrics that add up first and divide last, so that a score never depends on how rows were put into batches."""
 
 from weft.metrics.confusion import Confusion
+from weft.metrics.edits import count_edits, edit_distance
 from weft.metrics.loss import LossTally
-from weft.metrics.scores import ClassScore
+from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
 from weft.metrics.translation import TranslationTally
 
@@ -13,6 +14,9 @@ __all__ = [
     "Span",
     "SpanTally",
     "TranslationTally",
+    "count_edits",
+    "edit_distance",
     "looks_like_spans",
+    "shown",
     "spans",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 from weft.catalog import CELLS
 from weft.config import Config, to_toml
 from weft.config.tree import flatten
+from weft.metrics import shown
 
 PIPELINES = {
     "classify": "text-classification",
@@ -21,7 +22,7 @@ def card(config: Config, report: dict[str, Any]) -> str:
     rows = [
         f"| {part} | {name} | {value:.4f} |"
         for part in ("valid", "test")
-        for name, value in report.get(part, {}).items()
+        for name, value in shown(report.get(part, {}), report.get("details", {}).get(part, {})).items()
     ]
     details = report.get("details", {}).get("test") or report.get("details", {}).get("valid", {})
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]

@@ -13,6 +13,7 @@ from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_o
 from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
+from weft.tasks.task import Choosing, written
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
@@ -135,7 +136,12 @@ def look(
     draft = validate(tree, cells=cells)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
-    return fill(tree, Facts(survey.examples, survey.characters), cells=cells), reader, corpus, survey
+    return fill(tree, facts(survey), cells=cells), reader, corpus, survey
+
+
+def facts(survey: Survey) -> Facts:
+    """What a survey says about the defaults."""
+    return Facts(survey.examples, survey.characters, *survey.shapes)
 
 
 def survey_config(
@@ -158,6 +164,8 @@ def prepare(
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
     config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
+    if issubclass(reader.task, Choosing) and written(tree, "train", "metric") is None:
+        reader.notes.append(f"chooses by {config.train.metric}: {reader.task.reason(facts(survey))}")
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them shows at once
         path = getattr(config.data, part)

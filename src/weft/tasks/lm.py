@@ -19,6 +19,7 @@ from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_l
 from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.length import passes
 from weft.tasks.shift import predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -95,12 +96,14 @@ class LanguageModelling:
             "conv": {"embedding": 256, "width": width, "dropout": 0.2},
             "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
         }
+        batch = 1024 if millions < 2 else 2048 if millions < 20 else 4096
+        epochs = 30 if millions < 0.2 else 10 if millions < 2 else 5 if millions < 20 else 1
         return {
             "text": {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000},
             "model": models.get(kind, {}),
             "train": {
-                "epochs": 30 if millions < 0.2 else 10 if millions < 2 else 5 if millions < 20 else 1,
-                "batch_tokens": 1024 if millions < 2 else 2048 if millions < 20 else 4096,
+                "epochs": passes(tree, facts.characters / 3, batch, epochs=epochs, between=(1, 30), updates=300),
+                "batch_tokens": batch,
                 "rate": {"rnn": 3e-3, "conv": 2e-3}.get(kind, 1e-3),
             },
             "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},

@@ -20,6 +20,7 @@ from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
 from weft.settings import OneOf
 from weft.tasks.labels import ClassScores, collect_labels, require_classes
+from weft.tasks.length import passes
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import UNK, TextConfig, Tokenizer
 
@@ -108,11 +109,12 @@ class Tag:
             "rnn": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "characters": 64, "dropout": 0.2},
         }
+        epochs = 150_000 / facts.examples
         return {
             "text": {"kind": "word", "size": 50_000, "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
-                "epochs": 12 if facts.examples > 5_000 else 30,
+                "epochs": passes(tree, facts.characters / 6, 1024, epochs=epochs, between=(12, 30), updates=300),
                 "rate": 3e-3 if kind == "rnn" else 1e-3,
                 "batch_tokens": 1024,
             },
