@@ -38,7 +38,8 @@ def evaluate(
     from weft.training.progress import show_metric
 
     options = {"beam": beam, "length_penalty": length_penalty}
-    found = load(run, device=device, cells=read_imports(imports)).evaluate(
+    model = load(run, device=device, cells=read_imports(imports))
+    found = model.evaluate(
         data[0] if len(data) == 1 else data,
         skip_bad_lines=skip_bad_lines,
         **{name: value for name, value in options.items() if value is not None},
@@ -46,7 +47,7 @@ def evaluate(
     if json:
         print_json({**found.metrics, "details": found.details})
         return
-    scores = shown(found.metrics, found.details)
+    scores = shown(found.metrics, found.details, model.config.train.metric)
     print_table(["metric", "value"], [[name, show_metric(name, value)] for name, value in scores.items()])
     show_details(found.details, print_table)
     for line in explain(found.details):

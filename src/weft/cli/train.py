@@ -138,7 +138,7 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     note(f"\n[bold]{run.folder}[/]  {reason} after {report['steps']:,} updates, {report['seconds']:.0f} s")
     for part in ("valid", "test"):
         if part in report:
-            scores = shown(report[part], report["details"][part]).items()
+            scores = shown(report[part], report["details"][part], run.config.train.metric).items()
             note(f"  {part:5}  " + "   ".join(f"{name} [bold]{show_metric(name, value)}[/]" for name, value in scores))
     details = report["details"].get("test") or report["details"]["valid"]
     for line in explain(details):

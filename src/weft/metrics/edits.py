@@ -7,10 +7,10 @@ phones, or actions), `cer` characters. It is above 1 where hypotheses are much t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-UNITS = {"wer": str.split, "cer": list}
+UNITS: dict[str, Callable[[str], list[str]]] = {"wer": str.split, "cer": list}
 """What each rate counts."""
 
 

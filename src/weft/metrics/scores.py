@@ -31,6 +31,11 @@ def class_score(label: str, *, correct: int, gold: int, predicted: int) -> Class
     return ClassScore(label, ratio(correct, predicted), ratio(correct, gold), f1(correct, gold, predicted), gold)
 
 
-def shown(metrics: Mapping[str, float], details: Mapping[str, Any]) -> dict[str, float]:
-    """The scores that mean something for the data, in the order of `details["shown"]`; without it all of them."""
-    return {name: metrics[name] for name in details.get("shown", metrics) if name in metrics}
+def shown(metrics: Mapping[str, float], details: Mapping[str, Any], chosen_by: str | None = None) -> dict[str, float]:
+    """The scores that mean something for the data, in the order of `details["shown"]`; without it all of them.
+
+    The one that models were chosen by is always among them.
+    """
+    names = details.get("shown", metrics)
+    extra = [chosen_by] if chosen_by in metrics and chosen_by not in names else []
+    return {name: metrics[name] for name in [*extra, *names] if name in metrics}

@@ -19,10 +19,11 @@ PIPELINES = {
 
 def card(config: Config, report: dict[str, Any]) -> str:
     """README.md with the head that model hubs read."""
+    about = report.get("details", {})
     rows = [
         f"| {part} | {name} | {value:.4f} |"
         for part in ("valid", "test")
-        for name, value in shown(report.get(part, {}), report.get("details", {}).get(part, {})).items()
+        for name, value in shown(report.get(part, {}), about.get(part, {}), config.train.metric).items()
     ]
     details = report.get("details", {}).get("test") or report.get("details", {}).get("valid", {})
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]

@@ -18,6 +18,9 @@ from weft.tasks.task import Choosing, written
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
 
+FEW_EXAMPLES, FEW_SHARE = 40, 0.05
+"""Of fewer examples than this a smaller share: each is missed in training, and two say no more than one."""
+
 TELL_EVERY = 20_000
 """Examples after which it is told how far a pass over a file has come."""
 
@@ -116,7 +119,8 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
     """Without a file for validation, a part of the training data."""
     if config.data.valid is not None:
         return corpus, None, []
-    aside = hold_out(survey.keys, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
+    share = FEW_SHARE if survey.examples < FEW_EXAMPLES else VALID_SHARE
+    aside = hold_out(survey.keys, fraction=share, most=VALID_MOST, seed=config.seed)
     note = (
         f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
         "grouped so that no text is on both sides"

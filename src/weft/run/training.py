@@ -12,6 +12,7 @@ import torch
 
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import Evaluation, evaluate
+from weft.metrics import shown
 from weft.run.checkpoint import Checkpoints
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe, score, versions
@@ -62,8 +63,8 @@ class Job:
             with self.compilation.measuring():
                 decode = self.prepared.config.decode.greedy()
                 found = evaluate(self.prepared.task, self.standing.model, self.prepared.valid, decode=decode)
-        shown = {name: value for name, value in found.details.items() if name == "shown"}
-        return Evaluation(*self.ranks.hear([found.metrics, shown]))
+        names = {key: value for key, value in found.details.items() if key == "shown"}
+        return Evaluation(*self.ranks.hear([found.metrics, names]))
 
     def save(self) -> None:
         """The model as it is becomes the run's."""
@@ -174,7 +175,7 @@ def validate(job: Job) -> Iterator[Event]:
     standing.average.take(number, standing.model)
     if better:
         job.save()
-    yield Validated(number, scores, better, tuple(details.get("shown", ())))
+    yield Validated(number, scores, better, tuple(shown(scores, details, job.metric)))
 
 
 def finish(job: Job, reason: str) -> Iterator[Event]:

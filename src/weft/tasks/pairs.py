@@ -81,7 +81,8 @@ def tokens_per_pair(facts: Facts, text: Mapping[str, Any]) -> float:
     lengths = []
     for name, shape in (("source", facts.source), ("target", facts.target)):
         kind = written(text, name, "kind") or text["kind"]
-        characters = mean if shape is None else shape.characters
-        counted = kind == "word" and shape is not None
-        lengths.append(shape.words if counted else characters / CHARACTERS_PER_TOKEN[kind])
+        if kind == "word" and shape is not None:
+            lengths.append(float(shape.words))
+        else:
+            lengths.append((mean if shape is None else shape.characters) / CHARACTERS_PER_TOKEN[kind])
     return 1 + max(lengths)

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from weft.data import FEW_WORDS, BadLines, Examples, Limit, Pair, Room, read_pairs
+from weft.data.shape import SHORT_WORDS
 from weft.decoding import DecodeConfig
 from weft.metrics import LossTally, TranslationTally
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
@@ -88,6 +89,7 @@ class PairBatch(Batch):
 
 SHOWN_OF_SENTENCES = ("bleu", "chrf", "exact", "loss", "perplexity")
 SHOWN_OF_WORDS = ("exact", "wer", "chrf", "loss")
+SHOWN_WITHOUT_BLANKS = ("chrf", "exact", "cer", "loss")
 
 
 @dataclass
@@ -112,15 +114,15 @@ class TranslationScores:
     @property
     def shown(self) -> tuple[str, ...]:
         """What people read: BLEU says nothing of single words, and word errors are rarely quoted of sentences."""
-        return SHOWN_OF_WORDS if self.items or self.texts.shape.short else SHOWN_OF_SENTENCES
+        shape = self.texts.shape
+        if shape.words <= SHORT_WORDS and not shape.blanks:
+            return SHOWN_WITHOUT_BLANKS
+        return SHOWN_OF_WORDS if self.items or shape.short else SHOWN_OF_SENTENCES
 
     def details(self) -> Tree:
-        signatures = {
-            "bleu_signature": lambda: self.texts.bleu_signature,
-            "chrf_signature": lambda: self.texts.chrf_signature,
-        }
-        quoted = {name: make() for name, make in signatures.items() if name.partition("_")[0] in self.shown}
-        return {"shown": list(self.shown), **quoted}
+        chrf = {"chrf_signature": self.texts.chrf_signature}
+        bleu = {"bleu_signature": self.texts.bleu_signature} if "bleu" in self.shown else {}
+        return {"shown": list(self.shown), **bleu, **chrf}
 
 
 class Translate:
@@ -143,7 +145,9 @@ class Translate:
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
         millions = facts.characters / 1e6  # of the source side
         size = 128 if millions < 1.5 else 256
-        dropout = 0.1 if facts.examples > 20_000 else 0.2
+        words = choose_metric(facts.target).metric == "exact"
+        # Inflected forms and phones follow rules; a model that sees few of them must not learn them by heart.
+        dropout = 0.1 if facts.examples > 20_000 else 0.3 if words else 0.2
         models: dict[str, Tree] = {
             "rnn": {"embedding": size, "hidden": size, "dropout": dropout},
             "transformer": {"width": size, "dropout": dropout},
@@ -157,12 +161,15 @@ class Translate:
         text = choose_tokens(facts, tree, subwords)
         batch = 1024 if millions < 1.5 else 2048 if millions < 10 else 4096
         tokens = facts.examples * tokens_per_pair(facts, text)
+        updates = min(3000 if words else 1500, 600 + 2 * facts.examples)
         return {
             "text": text,
             "model": {side: models.get(kind, {}) for side, kind in kinds.items()},
             "train": {
                 "metric": choose_metric(facts.target).metric,
-                "epochs": passes(tree, tokens, batch, epochs=130_000 / facts.examples, between=(4, 60), updates=1500),
+                "epochs": passes(
+                    tree, tokens, batch, epochs=130_000 / facts.examples, between=(4, 60), updates=updates
+                ),
                 "batch_tokens": batch,
                 "rate": rate if set(kinds.values()) == {"rnn"} else min(rate, 1e-3),
                 "label_smoothing": 0.1,
