@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 import weft
+from weft.config import validate
+from weft.errors import ConfigError
 from weft.evaluate import Evaluation
 from weft.run.preparation import prepare
+from weft.run.resuming import compare
 from weft.run.setup import EVALUATE_EVERY, VALIDATIONS, set_up
 from weft.run.training import Job
 
@@ -79,6 +82,14 @@ def test_it_does_not_stop_while_the_loss_falls(tmp_path, pairs, monkeypatch):
     run = train(tmp_path, pairs, steps=9, evaluate_every=1, metric="wer", patience=2)
     assert run.report["steps"] == 6
     assert run.report["ended"] == "no better wer and no lower loss for 2 validations"
+
+
+def test_a_run_from_before_the_metric_was_filled_in_goes_on():
+    tree = {"task": "translate", "data": {"train": "x"}, "train": {"epochs": 3}}
+    old, same, other = (validate(tree | {"train": {"epochs": 3, "metric": name}}) for name in (None, "bleu", "exact"))
+    assert not compare(old, same)
+    with pytest.raises(ConfigError, match='train.metric was not set and is "exact"'):
+        compare(old, other)
 
 
 def test_short_epochs_are_not_all_validated(tmp_path, pairs):

@@ -161,7 +161,7 @@ class Translate:
         text = choose_tokens(facts, tree, subwords)
         batch = 1024 if millions < 1.5 else 2048 if millions < 10 else 4096
         tokens = facts.examples * tokens_per_pair(facts, text)
-        updates = min(3000 if words else 1500, 600 + 2 * facts.examples)
+        updates = min(3000 if words else 1500, max(700, 13 * facts.examples // 5))
         return {
             "text": text,
             "model": {side: models.get(kind, {}) for side, kind in kinds.items()},
