@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import weft
+from weft.evaluate import Evaluation
 from weft.run.training import Job
 from weft.training import Average
 from weft.training.best import copy_weights
@@ -44,14 +45,22 @@ def test_nothing_is_kept_where_nothing_is_asked_for():
     assert average.steps == []
 
 
-@pytest.mark.parametrize(("scores", "chosen"), [([7.0, 6.0, 5.0], "average"), ([6.0, 7.0, 9.0], "best")])
-def test_the_better_of_the_two_is_the_run(scores, chosen, texts, tmp_path, monkeypatch):
-    """Perplexities of two validations and of the mean are given; the weights they were measured with are kept."""
+@pytest.mark.parametrize(
+    ("scores", "losses", "chosen"),
+    [
+        ([7.0, 6.0, 5.0], [1.0, 1.0, 1.0], "average"),
+        ([6.0, 7.0, 9.0], [1.0, 1.0, 0.5], "best"),
+        ([6.0, 7.0, 6.0], [1.0, 1.0, 0.5], "average"),
+        ([6.0, 7.0, 6.0], [1.0, 1.0, 1.0], "best"),
+    ],
+)
+def test_the_better_of_the_two_is_the_run(scores, losses, chosen, texts, tmp_path, monkeypatch):
+    """Scores of two validations and of the mean are given; the weights they were measured with are kept."""
     measured = []
 
     def measure(job):
         measured.append(copy_weights(job.standing.model))
-        return {"perplexity": scores[len(measured) - 1]}
+        return Evaluation({"perplexity": scores[len(measured) - 1], "loss": losses[len(measured) - 1]}, {})
 
     monkeypatch.setattr(Job, "measure", measure)
     run = weft.train(CONFIG | {"data": {"train": texts}}, out=tmp_path / "run", quiet=True)

@@ -29,32 +29,25 @@ def test_a_schedule_without_warmup_starts_at_its_peak(name):
     assert SCHEDULES[name](0, 100)(1) == pytest.approx(1, abs=0.02)
 
 
-def test_a_plateau_cuts_the_rate_when_scores_stand_still():
+def test_a_plateau_cuts_the_rate_after_validations_without_progress():
     plateau = Plateau(4, 100, factor=0.5, patience=2)
     shares = []
-    for score in (3.0, 2.0, 2.0, 2.5, 1.9, math.nan, 1.9, 2.0, 2.0):
-        plateau.observe(score)
+    for progress in (True, True, False, False, True, False, False, False, False):
+        plateau.observe(progress=progress)
         shares.append(plateau(50))
     assert shares == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]
     assert plateau(2) == 0.5 * 0.125, "in the warm-up too"
 
 
-def test_a_plateau_may_look_for_a_higher_score():
-    plateau = Plateau(0, 100, patience=1, lower_is_better=False)
-    for score, share in ((0.1, 1), (0.2, 1), (0.15, 0.5), (0.3, 0.5)):
-        plateau.observe(score)
-        assert plateau(9) == share
-
-
-@pytest.mark.parametrize("scores", [(), (3.0,), (3.0, 4.0, 5.0, 2.0, 2.5)])
-def test_a_plateau_goes_on_where_it_was(scores):
+@pytest.mark.parametrize("before", [(), (True,), (True, False, False, True, False)])
+def test_a_plateau_goes_on_where_it_was(before):
     plateau, again = Plateau(0, 100), Plateau(0, 100)
-    for score in scores:
-        plateau.observe(score)
+    for progress in before:
+        plateau.observe(progress=progress)
     again.restore(json.loads(json.dumps(plateau.state(), allow_nan=False)))
-    for score in (2.2, 2.3, 2.4, 2.5):
-        plateau.observe(score)
-        again.observe(score)
+    for progress in (True, False, False, False):
+        plateau.observe(progress=progress)
+        again.observe(progress=progress)
         assert again(9) == plateau(9)
     assert again.state() == plateau.state()
 
@@ -112,15 +105,51 @@ def test_the_best_is_kept_and_restored():
     assert model.weight.item() == 2.0
 
 
-def test_of_equal_scores_the_later_model_is_kept_but_patience_runs():
+def offers(best, scores):
+    """Offer models with these scores and losses; which of them were taken."""
     model = nn.Linear(1, 1)
+    return [best.offer(score, step, model, loss=loss) for step, (score, loss) in enumerate(scores, 1)]
+
+
+def test_of_equal_scores_the_lower_loss_is_kept_and_of_equal_losses_the_earlier():
+    best = Best(lower_is_better=False, patience=9)
+    taken = offers(best, [(0.5, 2.0), (0.5, 1.0), (0.5, 1.0), (0.5, 3.0), (0.6, 9.0), (0.6, math.nan)])
+    assert taken == [True, True, False, False, True, False]
+    assert (best.score, best.loss, best.step) == (0.6, 9.0, 5)
+
+
+def test_training_is_not_stale_while_the_loss_falls():
     best = Best(lower_is_better=False, patience=2)
-    assert best.offer(0.0, 1, model)
-    assert best.offer(0.0, 2, model)
-    assert best.step == 2
+    assert offers(best, [(0.3, 5.0), (0.0, 4.0), (0.0, 3.0), (0.0, 2.0)]) == [True, False, False, False]
+    assert best.since == 0
+    offers(best, [(0.0, 2.0)])
     assert not best.stale
-    best.offer(0.0, 3, model)
-    assert best.stale
+    offers(best, [(0.1, 2.5)])
+    assert best.stale, "neither a better score nor a lower loss, twice"
+
+
+def test_a_first_score_that_is_no_number_is_passed_by_any_other():
+    best = Best(lower_is_better=True, patience=2)
+    assert offers(best, [(math.nan, math.nan), (7.0, 7.0), (math.nan, math.nan)]) == [True, True, False]
+    assert best.step == 2
+
+
+def test_the_last_model_is_kept_where_there_is_too_little_to_choose_by():
+    best = Best(lower_is_better=False, patience=1, last=True)
+    assert offers(best, [(0.5, 1.0), (0.0, 2.0), (0.0, 3.0)]) == [True, True, True]
+    assert best.step == 3
+    assert not best.stale
+
+
+def test_the_best_goes_on_where_it_was_and_from_checkpoints_without_losses():
+    best, again, old = (Best(lower_is_better=False, patience=9) for _ in range(3))
+    offers(best, [(0.3, 5.0), (0.2, 4.0), (0.2, 4.5)])
+    state = json.loads(json.dumps(best.state()))
+    again.resume(state)
+    assert again.state() == best.state() == {"score": 0.3, "loss": 5.0, "lowest": 4.0, "step": 1, "since": 1}
+    old.resume({name: state[name] for name in ("score", "step", "since")})
+    assert not old.improves(0.2, loss=0.1)
+    assert old.improves(0.3, loss=8.0)
 
 
 def test_the_first_signal_is_noted_and_the_second_interrupts():

@@ -64,7 +64,7 @@ def show(found: Comparison) -> None:
     from weft.cli.output import print_table
     from weft.training.progress import metric_name, show_metric
 
-    metrics = list(dict.fromkeys(name for run in found.runs for name in run.metrics))
+    metrics = found.shown
     words = any(run.vocabulary is not None for run in found.runs)
     rows = [
         [

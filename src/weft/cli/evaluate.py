@@ -33,11 +33,13 @@ def evaluate(
     weft evaluate runs/de-en test.de test.en --beam 8 --json
     """
     from weft.cli.output import explain, print_json, print_table, say
+    from weft.metrics import shown
     from weft.run import load
     from weft.training.progress import metric_name, show_score
 
     options = {"beam": beam, "length_penalty": length_penalty}
-    found = load(run, device=device, cells=read_imports(imports)).evaluate(
+    model = load(run, device=device, cells=read_imports(imports))
+    found = model.evaluate(
         data[0] if len(data) == 1 else data,
         skip_bad_lines=skip_bad_lines,
         **{name: value for name, value in options.items() if value is not None},
@@ -45,7 +47,8 @@ def evaluate(
     if json:
         print_json({**found.metrics, "details": found.details})
         return
-    rows = [[metric_name(name), show_score(name, value, found.details)] for name, value in found.metrics.items()]
+    scores = shown(found.metrics, found.details, model.config.train.metric)
+    rows = [[metric_name(name), show_score(name, value, found.details)] for name, value in scores.items()]
     print_table(["metric", "value"], rows)
     show_details(found.details, print_table)
     for line in explain(found.details):

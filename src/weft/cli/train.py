@@ -131,7 +131,7 @@ def stopped(run: Run, ended: Ended, words: list[str]) -> None:
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
-    from weft.metrics import describe_vocabulary
+    from weft.metrics import describe_vocabulary, shown
     from weft.run.conclusions import conclusions
     from weft.training.progress import metric_name, show_score
 
@@ -140,10 +140,11 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     for part in ("valid", "test"):
         if part in report:
             about = report["details"][part]
-            shown = (
-                f"{metric_name(name)} [bold]{show_score(name, value, about)}[/]" for name, value in report[part].items()
+            scores = (
+                f"{metric_name(name)} [bold]{show_score(name, value, about)}[/]"
+                for name, value in shown(report[part], about, run.config.train.metric).items()
             )
-            note(f"  {part:5}  {'   '.join(shown)}")
+            note(f"  {part:5}  {'   '.join(scores)}")
             if vocabulary := describe_vocabulary(about):
                 note(f"         {vocabulary}")
     details = report["details"].get("test") or report["details"]["valid"]

@@ -45,11 +45,13 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs in the order they were given, what their scores were measured on, and what a reader should know."""
+    """All runs in the order they were given, what their scores were measured on, what a reader should know, and the
+    names of the scores that mean something for the data."""
 
     measured_on: str
     runs: list[Compared]
     notes: list[str]
+    shown: list[str]
 
 
 def compare(
@@ -77,15 +79,18 @@ def compare(
         part = "test" if all("test" in report for report in reports) else "valid"
         scores = [_scores(name, report, part) for name, report in zip(names, reports, strict=True)]
         details = [report.get("details", {}).get(part, {}) for report in reports]
+        shown = [about.get("shown") for about in details]
     else:
         part = data if isinstance(data, str) else " ".join(data)
         tallies = [tally(load(folder, device=device, cells=cells), data) for folder in folders]
         scores, details = [found.metrics() for found in tallies], [found.details for found in tallies]
+        shown = [found.shown for found in tallies]
         differences[1:] = paired_intervals(tallies)
     notes = [*_notes(configs, data), *_vocabulary_notes(details, scores[0])]
     if metric is not None:
         scores = [{metric: _pick(found, metric)} for found in scores]
         differences = [{metric: found[metric]} if found else {} for found in differences]
+        shown = [[metric] for _ in folders]
     settings = differing_settings(configs)
     runs = [
         Compared(
@@ -101,7 +106,8 @@ def compare(
         )
         for number, (name, metrics, report, about) in enumerate(zip(names, scores, reports, details, strict=True))
     ]
-    return Comparison(part, runs, notes)
+    columns = dict.fromkeys(name for own, found in zip(shown, scores, strict=True) for name in own or found)
+    return Comparison(part, runs, notes, list(columns))
 
 
 def differing_settings(configs: Sequence[Config]) -> dict[str, list[Any]]:

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from weft.data import BadLines, Examples
 from weft.evaluate import predict
-from weft.metrics import LossTally, spans
+from weft.metrics import LossTally, count_edits, spans
 from weft.metrics.scores import f1, ratio
 from weft.run import Run
 from weft.tasks import encode
 from weft.tasks.generation import Generating
 from weft.tasks.shift import Expecting, count_unknown
+from weft.tasks.translate import TranslationScores
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -34,12 +35,14 @@ Scorer = Callable[[Numbers], dict[str, float]]
 @dataclass(frozen=True)
 class Tally:
     """Numbers (N, K), the number of the record that each row comes from (N,), and the scores of a sum (K,). `details`
-    explain a perplexity, as those of an evaluation do."""
+    explain a perplexity, as those of an evaluation do; `shown` are the names of the scores that mean something for the
+    data, without which all do."""
 
     numbers: Numbers
     records: NDArray[np.int64]
     score: Scorer
     details: dict[str, Any] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
 
     def metrics(self) -> dict[str, float]:
         return self.score(self.numbers.sum(0))
@@ -47,15 +50,16 @@ class Tally:
     def by_record(self) -> Tally:
         """A row for each record: what was cut into pieces is one example again."""
         starts = np.flatnonzero(np.diff(self.records, prepend=-1))
-        return Tally(np.add.reduceat(self.numbers, starts), np.arange(len(starts)), self.score)
+        return replace(self, numbers=np.add.reduceat(self.numbers, starts), records=np.arange(len(starts)))
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the numbers (N, k), and the scores that follow from them."""
+    """Some of the numbers (N, k), and the scores that follow from them; those of all parts that are `shown`."""
 
     numbers: Numbers
     score: Scorer
+    shown: tuple[str, ...] = ()
 
 
 def tally(run: Run, path: str | list[str]) -> Tally:
@@ -77,7 +81,7 @@ def tally(run: Run, path: str | list[str]) -> Tally:
         return scores
 
     numbers = np.concatenate([part.numbers for part in parts], axis=1)
-    return Tally(numbers, record_numbers(examples), score, details)
+    return Tally(numbers, record_numbers(examples), score, details, sum((part.shown for part in parts), ()))
 
 
 def record_numbers(examples: Examples) -> NDArray[np.int64]:
@@ -158,6 +162,11 @@ def text_part(name: str, metric: Metric, hypotheses: Sequence[str], references: 
     return Part(numbers, score)
 
 
+def ratio_part(name: str, rows: ArrayLike) -> Part:
+    """A score that is one sum over another, from the two numbers of each row."""
+    return Part(np.array(rows, dtype=np.float64), lambda total: {name: ratio(float(total[0]), float(total[1]))})
+
+
 def classify_parts(run: Run, examples: Examples, losses: Numbers) -> list[Part]:
     rows = [((record.label,), (answer.label,)) for record, answer in answered(run, examples)]
     return [class_part(rows, run.task.codec.labels), loss_part(losses)]
@@ -175,12 +184,16 @@ def translate_parts(run: Run, examples: Examples, losses: Numbers) -> list[Part]
 
     texts = [(answer.text, pair.target or "") for pair, answer in answered(run, examples)]
     hypotheses, references = [text for text, _ in texts], [reference for _, reference in texts]
-    equal = np.array([[text == reference, 1] for text, reference in texts], dtype=np.float64)
+    scores = run.task.scores()
+    assert isinstance(scores, TranslationScores)
+    for hypothesis, reference in texts:
+        scores.texts.add(hypothesis, reference)
     return [
         text_part("bleu", BLEU(force=True), hypotheses, references),
         text_part("chrf", CHRF(), hypotheses, references),
-        Part(equal, lambda total: {"exact": ratio(float(total[0]), float(total[1]))}),
-        loss_part(losses, perplexity=True),
+        ratio_part("exact", [(text == reference, 1) for text, reference in texts]),
+        *(ratio_part(name, [count_edits(name, *pair) for pair in texts]) for name in ("wer", "cer")),
+        replace(loss_part(losses, perplexity=True), shown=scores.shown),
     ]
 
 
@@ -188,10 +201,7 @@ def language_parts(run: Run, examples: Examples, losses: Numbers) -> list[Part]:
     rows = range(len(examples))
     characters = np.array([examples.columns["characters"].join([row]).sum() for row in rows], dtype=np.float64)
     bits = np.stack([losses[:, 0] / math.log(2), characters], axis=1)
-    return [
-        loss_part(losses, perplexity=True),
-        Part(bits, lambda total: {"bits_per_character": ratio(float(total[0]), float(total[1]))}),
-    ]
+    return [loss_part(losses, perplexity=True), ratio_part("bits_per_character", bits)]
 
 
 PARTS: dict[str, Callable[[Run, Examples, Numbers], list[Part]]] = {

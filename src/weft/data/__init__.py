@@ -12,6 +12,7 @@ from weft.data.pairs import read_pairs
 from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged, RaggedBuilder, pad
 from weft.data.records import Labelled, Pair, Record, Tagged, Text, as_values, from_values
+from weft.data.shape import FEW_WORDS, Shape, ShapeCount
 from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
 from weft.data.store import VALUES, Store, key_of
@@ -19,6 +20,7 @@ from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
 
 __all__ = [
+    "FEW_WORDS",
     "VALUES",
     "BadLines",
     "Batches",
@@ -35,6 +37,8 @@ __all__ = [
     "RaggedBuilder",
     "Record",
     "Room",
+    "Shape",
+    "ShapeCount",
     "Side",
     "Store",
     "Survey",

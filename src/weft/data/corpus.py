@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged
 from weft.data.records import Record
+from weft.data.shape import Shape, ShapeCount
 from weft.data.split import Fingerprints, fingerprints
 
 KEPT_CHARACTERS = 32_000_000
@@ -25,13 +26,15 @@ TOKENS = "tokens"
 
 
 class Survey(NamedTuple):
-    """What the first pass over a file found: how much there is, and a fingerprint of each record's key."""
+    """What the first pass over a file found: how much there is, a fingerprint of each record's key, and what the texts
+    of each side look like."""
 
     examples: int
     characters: int
     keys: Fingerprints
     strata: Fingerprints | None = None
     """A number for each record's label, where records have one."""
+    shapes: tuple[Shape, ...] = ()
     content: str | None = None
     """A name for what the file holds, where it is large enough for its tokens to be kept."""
 
@@ -59,12 +62,17 @@ class Corpus:
         examples = characters = 0
         labels: dict[str, int] = {}
         strata = array("Q")
+        shapes: list[ShapeCount] = []
 
         def keys() -> Iterator[str]:
             nonlocal examples, characters
             for record in read():
                 examples += 1
                 characters += len(record.key)
+                if examples == 1:
+                    shapes.extend(ShapeCount() for _ in record.sides)
+                for shape, text in zip(shapes, record.sides, strict=True):
+                    shape.add(text)
                 if characters <= keep:
                     kept.append(record)
                 else:
@@ -77,7 +85,8 @@ class Corpus:
 
         found = fingerprints(keys())
         numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
-        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found, numbers)
+        survey = Survey(examples, characters, found, numbers, tuple(shape.shape() for shape in shapes))
+        return cls(read, kept=kept if characters <= keep else None), survey
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:
         """The records whose place in the file is True."""

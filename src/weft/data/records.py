@@ -2,7 +2,7 @@
 
 `place` is `file:line`, with the path as it was given, or "" for an example that comes from no file. `key` is the text
 that decides whether two examples count as the same one when data is split; `stratum` is what both parts should have
-in the same shares, if anything.
+in the same shares, if anything; `sides` are the texts whose shape decides about defaults, in a fixed order.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ class Text:
     def stratum(self) -> str | None:
         return None
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
@@ -43,6 +47,10 @@ class Labelled:
     @property
     def stratum(self) -> str | None:
         return self.label
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,10 @@ class Tagged:
     def stratum(self) -> str | None:
         return None
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -77,6 +89,10 @@ class Pair:
     @property
     def stratum(self) -> str | None:
         return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return (self.source, self.target or "")
 
 
 Record: TypeAlias = Text | Labelled | Tagged | Pair

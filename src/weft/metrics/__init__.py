@@ -2,9 +2,10 @@
 
 from weft.metrics.calibration import Reliability, fit_temperature
 from weft.metrics.confusion import Confusion
+from weft.metrics.edits import count_edits, edit_distance
 from weft.metrics.interval import Interval, wilson
 from weft.metrics.loss import LossTally, describe_vocabulary
-from weft.metrics.scores import ClassScore
+from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
 from weft.metrics.translation import TranslationTally
 
@@ -17,9 +18,12 @@ __all__ = [
     "Span",
     "SpanTally",
     "TranslationTally",
+    "count_edits",
     "describe_vocabulary",
+    "edit_distance",
     "fit_temperature",
     "looks_like_spans",
+    "shown",
     "spans",
     "wilson",
 ]

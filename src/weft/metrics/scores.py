@@ -1,8 +1,9 @@
-"""Precision, recall and F1 from counts. A division by zero gives 0."""
+"""Precision, recall and F1 from counts, where a division by zero gives 0; and which of the scores people are shown."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class ClassScore(NamedTuple):
@@ -28,3 +29,13 @@ def f1(correct: float, gold: float, predicted: float) -> float:
 def class_score(label: str, *, correct: int, gold: int, predicted: int) -> ClassScore:
     """The scores of one class: correct / predicted, correct / gold, and F1."""
     return ClassScore(label, ratio(correct, predicted), ratio(correct, gold), f1(correct, gold, predicted), gold)
+
+
+def shown(metrics: Mapping[str, float], details: Mapping[str, Any], chosen_by: str | None = None) -> dict[str, float]:
+    """The scores that mean something for the data, in the order of `details["shown"]`; without it all of them.
+
+    The one that models were chosen by is always among them.
+    """
+    names = details.get("shown", metrics)
+    extra = [chosen_by] if chosen_by in metrics and chosen_by not in names else []
+    return {name: metrics[name] for name in [*extra, *names] if name in metrics}

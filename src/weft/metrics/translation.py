@@ -1,9 +1,11 @@
-"""BLEU and chrF of translations, computed by sacreBLEU."""
+"""BLEU and chrF of translations, computed by sacreBLEU; exact matches and error rates, computed here."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.data import Shape, ShapeCount
+from weft.metrics.edits import count_edits
 from weft.metrics.scores import ratio
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 class TranslationTally:
     """Keeps hypotheses and references, because BLEU and chrF are of the whole corpus and not a mean over sentences.
 
-    Scores run from 0 to 100 and are to be quoted with their signature. Nothing added gives 0.
+    BLEU and chrF run from 0 to 100 and are to be quoted with their signature. Nothing added gives 0.
     """
 
     def __init__(self) -> None:
@@ -55,6 +57,28 @@ class TranslationTally:
         """Share of hypotheses that equal their reference."""
         equal = sum(ours == theirs for ours, theirs in zip(self._hypotheses, self._references, strict=True))
         return ratio(equal, self.count)
+
+    @property
+    def wer(self) -> float:
+        """Edits in blank-separated words, over the words of the references."""
+        return self._rate("wer")
+
+    @property
+    def cer(self) -> float:
+        """Edits in characters, over the characters of the references."""
+        return self._rate("cer")
+
+    @property
+    def shape(self) -> Shape:
+        """What the references look like."""
+        found = ShapeCount()
+        for reference in self._references:
+            found.add(reference)
+        return found.shape()
+
+    def _rate(self, name: str) -> float:
+        found = [count_edits(name, *texts) for texts in zip(self._hypotheses, self._references, strict=True)]
+        return ratio(sum(edits for edits, _ in found), sum(length for _, length in found))
 
     def _score(self, metric: Metric) -> float:
         if not self.count:

@@ -7,7 +7,7 @@ from typing import Any
 from weft.catalog import CELLS
 from weft.config import Config, to_toml
 from weft.config.tree import flatten
-from weft.metrics import describe_vocabulary
+from weft.metrics import describe_vocabulary, shown
 from weft.run.conclusions import conclusions
 from weft.training.progress import metric_name, show_score
 
@@ -29,7 +29,7 @@ def card(config: Config, report: dict[str, Any]) -> str:
     rows = [
         f"| {part} | {metric_name(name)} | {show_score(name, value, every.get(part, {}))} |"
         for part in parts
-        for name, value in report[part].items()
+        for name, value in shown(report[part], every.get(part, {}), config.train.metric).items()
     ]
     details = every.get("test") or every.get("valid", {})
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]

@@ -23,6 +23,7 @@ from weft.data import (
     Corpus,
     Examples,
     Paths,
+    Shape,
     Store,
     Survey,
     as_values,
@@ -90,18 +91,21 @@ class Kept:
 
     def survey(self, content: str, make: Callable[[], Surveyed]) -> Surveyed:
         """The survey of these files, made only if it is not kept."""
-        key = key_of("survey", content, self.reading)
+        key = key_of("survey with shapes", content, self.reading)
         if entry := self.store.find(key):
             found = read(entry / SURVEY)
             keys = np.load(entry / KEYS, mmap_mode="r", allow_pickle=False)
+            shapes = tuple(Shape(*shape) for shape in found["shapes"])
             strata = np.load(entry / STRATA, allow_pickle=False) if (entry / STRATA).exists() else None
-            return Surveyed(Survey(found["examples"], found["characters"], keys, strata, content), found["notes"])
+            survey = Survey(found["examples"], found["characters"], keys, strata, shapes, content)
+            return Surveyed(survey, found["notes"])
         survey, notes = make()
         with suppress(OSError), self.store.make(key) as folder:
             np.save(folder / KEYS, survey.keys)
             if survey.strata is not None:
                 np.save(folder / STRATA, survey.strata)
-            write(folder / SURVEY, {"examples": survey.examples, "characters": survey.characters, "notes": notes})
+            about = {"examples": survey.examples, "characters": survey.characters, "shapes": survey.shapes}
+            write(folder / SURVEY, about | {"notes": notes})
         return Surveyed(survey._replace(content=content), notes)
 
     def overlap(self, train: Survey, other: Survey) -> int:

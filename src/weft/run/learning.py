@@ -44,7 +44,6 @@ class Learning:
         *,
         config: Config,
         total: int,
-        lower_is_better: bool = True,
         ranks: Ranks = ALONE,
     ) -> None:
         settings = config.train
@@ -54,7 +53,7 @@ class Learning:
         self.optimizer = build_optimizer(
             model, kind=settings.optimizer, rate=settings.rate, weight_decay=settings.weight_decay, beta2=settings.beta2
         )
-        self.schedule = build_schedule(settings, total, lower_is_better=lower_is_better)
+        self.schedule = build_schedule(settings, total)
         self.scaling = Scaling(self.device) if settings.precision == "fp16" else None
         self.stream = Stream(task, examples, plan)
         self.number = self.taken = 0
@@ -101,10 +100,10 @@ class Learning:
         """Whether updates run from CUDA graphs: batches of a few shapes do, where the settings allow it."""
         return isinstance(self.stream.batches, PackedBatches) and self.settings.compile is not False
 
-    def observe(self, score: float) -> None:
-        """The score of a validation, for a schedule that goes by it."""
+    def observe(self, *, progress: bool) -> None:
+        """Whether a validation brought something better, for a schedule that goes by it."""
         if isinstance(self.schedule, Plateau):
-            self.schedule.observe(score)
+            self.schedule.observe(progress=progress)
 
     def collect(self) -> None:
         """Bring to every rank what the others carry from update to update, before a checkpoint is written."""
@@ -136,14 +135,8 @@ class Learning:
             yield batch
 
 
-def build_schedule(settings: TrainConfig, total: int, *, lower_is_better: bool) -> Schedule:
+def build_schedule(settings: TrainConfig, total: int) -> Schedule:
     warmup = min(WARMUP, total // 4) if settings.warmup is None else settings.warmup
     if settings.schedule == "plateau":
-        return Plateau(
-            warmup,
-            total,
-            factor=settings.plateau_factor,
-            patience=settings.plateau_patience,
-            lower_is_better=lower_is_better,
-        )
+        return Plateau(warmup, total, factor=settings.plateau_factor, patience=settings.plateau_patience)
     return SCHEDULES[settings.schedule](warmup, total)

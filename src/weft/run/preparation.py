@@ -18,6 +18,7 @@ from weft.nn import CellClass
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 from weft.tasks.labels import Labelling, describe_labels, describe_unseen
+from weft.tasks.task import Choosing, written
 from weft.text import find_unknown
 from weft.text.sample import sample
 from weft.training import device_type
@@ -27,6 +28,8 @@ VALID_SHARE, VALID_MOST = 0.1, 2000
 
 UNKNOWN_CHARACTERS = 2_000_000
 """Characters of the training text among which a word that may mean unknown is looked for."""
+FEW_EXAMPLES, FEW_SHARE = 40, 0.05
+"""Of fewer examples than this a smaller share: each is missed in training, and two say no more than one."""
 
 TELL_EVERY = 20_000
 """Examples after which it is told how far a pass over a file has come."""
@@ -130,7 +133,8 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
         return corpus, None, []
     if config.data.running:
         return _set_aside_end(corpus, survey)
-    aside = hold_out(survey.keys, strata=survey.strata, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
+    share = FEW_SHARE if survey.examples < FEW_EXAMPLES else VALID_SHARE
+    aside = hold_out(survey.keys, strata=survey.strata, fraction=share, most=VALID_MOST, seed=config.seed)
     note = (
         f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
         f"grouped so that no text is on both sides{', by label' * (survey.strata is not None)}"
@@ -176,8 +180,12 @@ def look(
     draft = validate(tree, cells=cells, keep_unread=True)
     reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
     corpus, survey = reader.survey(draft.data.train)
-    facts = Facts(survey.examples, survey.characters, device_type(draft.train.device))
-    return fill(tree, facts, cells=cells), reader, corpus, survey
+    return fill(tree, facts(survey, draft), cells=cells), reader, corpus, survey
+
+
+def facts(survey: Survey, config: Config) -> Facts:
+    """What defaults depend on."""
+    return Facts(survey.examples, survey.characters, device_type(config.train.device), *survey.shapes)
 
 
 def survey_config(
@@ -201,6 +209,8 @@ def prepare(
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
     config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
     reader.notes += suggest_unknown(config, corpus)
+    if issubclass(reader.task, Choosing) and written(tree, "train", "metric") is None:
+        reader.notes.append(f"chooses by {config.train.metric}: {reader.task.reason(facts(survey, config))}")
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them shows at once
         path = getattr(config.data, part)

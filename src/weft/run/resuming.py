@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.catalog import TASKS
 from weft.config import Config, difference, merge, validate
 from weft.errors import ConfigError, RunError
 from weft.nn import CellClass
@@ -98,7 +99,8 @@ def keep_defaults(tree: Tree, folder: Path) -> Tree:
 
 def compare(before: Config, now: Config) -> bool:
     """Whether the configuration asks for a longer or shorter training; an error if it asks for another one."""
-    found = [found for found in difference(before, now) if found[0] not in FREE]
+    own = ("train.metric", None, TASKS[now.task].metric)  # what an unset metric meant before it was filled in
+    found = [found for found in difference(before, now) if found[0] not in FREE and found != own]
     other = [f"{path} was {_show(old)} and is {_show(new)}" for path, old, new in found if path not in LENGTH]
     if other:
         raise ConfigError(

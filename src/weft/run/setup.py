@@ -17,7 +17,14 @@ from weft.training.ranks import ALONE, Ranks
 EVALUATE_EVERY = 1000
 """Updates after which a model is validated even if the epoch is longer."""
 
-LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
+VALIDATIONS = 60
+"""Validations at most where epochs are shorter than `EVALUATE_EVERY`: a few lines have thousands of epochs."""
+
+LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "wer", "cer")
+
+
+FEW_EXAMPLES, FEW_TOKENS = 10, 1000
+"""Of validation data with less than both a score is chance, and to choose by it, too."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class Setup:
     compilation: Compilation
     metric: str
     lower_is_better: bool
+    last: bool
+    """Whether the last model is kept whatever its score, because there is too little to choose by."""
     per_epoch: int
     total: int
     every: int
@@ -50,18 +59,22 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
     total = settings.steps or (settings.epochs or 1) * per_epoch
     metric = settings.metric or task.metric
-    lower = metric in LOWER_IS_BETTER
     return Setup(
         device=device,
         model=model,
         plan=plan,
-        learning=Learning(
-            task, model, prepared.train, plan, config=config, total=total, lower_is_better=lower, ranks=ranks
-        ),
+        learning=Learning(task, model, prepared.train, plan, config=config, total=total, ranks=ranks),
         compilation=compile_model(model, settings.compile, device=device, updates=total),
         metric=metric,
-        lower_is_better=lower,
+        lower_is_better=metric in LOWER_IS_BETTER,
+        last=too_few(prepared),
         per_epoch=per_epoch,
         total=total,
-        every=settings.evaluate_every or min(per_epoch, EVALUATE_EVERY),
+        every=settings.evaluate_every or min(max(per_epoch, -(-total // VALIDATIONS)), EVALUATE_EVERY),
     )
+
+
+def too_few(prepared: Prepared) -> bool:
+    """Whether so little was set aside for validation that it cannot choose; what a person gave always does."""
+    lengths = prepared.valid.lengths
+    return prepared.config.data.valid is None and len(lengths) < FEW_EXAMPLES and int(lengths.sum()) < FEW_TOKENS

@@ -51,7 +51,7 @@ class Standing:
     def read(self, folder: Path) -> None:
         state = read_state(folder)
         load_model(self.model, str(folder / LAST))
-        self.best.score, self.best.step, self.best.since = (state["best"][name] for name in ("score", "step", "since"))
+        self.best.resume(state["best"])
         if (folder / BEST).exists():
             self.best.weights = {name: tensor.clone() for name, tensor in load_file(folder / BEST).items()}
         elif self.best.step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from pathlib import Path
 import torch
 
 from weft.errors import ConfigError, did_you_mean
-from weft.evaluate import calibrate, evaluate
+from weft.evaluate import Evaluation, calibrate, evaluate
+from weft.metrics import shown
 from weft.run.checkpoint import Checkpoints
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe, score, versions
@@ -54,14 +56,15 @@ class Job:
     ranks: Ranks
     """The processes that do it together; the first measures and writes."""
 
-    def measure(self) -> dict[str, float]:
-        """The validation scores of the model as it is."""
-        scores: dict[str, float] = {}
+    def measure(self) -> Evaluation:
+        """The validation scores of the model as it is, and which of them are shown."""
+        found = Evaluation({}, {})
         if self.ranks.first:
             with self.compilation.measuring():
                 decode = self.prepared.config.decode.greedy()
-                scores = evaluate(self.prepared.task, self.standing.model, self.prepared.valid, decode=decode).metrics
-        return dict(self.ranks.hear(scores))
+                found = evaluate(self.prepared.task, self.standing.model, self.prepared.valid, decode=decode)
+        names = {key: value for key, value in found.details.items() if key == "shown"}
+        return Evaluation(*self.ranks.hear([found.metrics, names]))
 
     def save(self) -> None:
         """The model as it is becomes the run's."""
@@ -86,7 +89,7 @@ def train_events(
     setup = set_up(prepared, ranks=ranks)
     model, learning, total = setup.model, setup.learning, setup.total
     notes = (*prepared.notes, *resumed.notes, *check_total(total, resumed))
-    best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience)
+    best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience, last=setup.last)
     job = Job(
         prepared=prepared,
         folder=folder,
@@ -98,6 +101,8 @@ def train_events(
         about=about(prepared, total=total),
         ranks=ranks,
     )
+    if setup.last:
+        notes = (*notes, f"keeps the last model: {len(prepared.valid)} validation examples are too few to choose by")
     if resumed.checkpoint:
         go_back(job, resumed.checkpoint)
         notes = (*notes, f"goes on after update {learning.number:,}")
@@ -113,6 +118,7 @@ def train_events(
         device=describe(setup.device),
         notes=(*notes, *setup.compilation.notes),
         done=learning.number,
+        metric=setup.metric,
     )
     with Interrupt() as interrupt:
         reason = yield from learn(job, interrupt)
@@ -153,7 +159,8 @@ def over(job: Job, interrupt: Interrupt) -> str:
         if interrupt.signal:
             return f"stopped by {signal.Signals(interrupt.signal).name}"
     if best.stale:
-        return f"no better {job.metric} for {best.patience} validations"
+        what = job.metric if job.metric == "loss" else f"{job.metric} and no lower loss"
+        return f"no better {what} for {best.patience} validations"
     return "all updates done" if done else ""
 
 
@@ -161,14 +168,14 @@ def validate(job: Job) -> Iterator[Event]:
     """Score the model, and keep it if it is the best so far."""
     standing, number = job.standing, job.standing.learning.number
     yield Measuring("validating")
-    scores = job.measure()
-    value = pick(scores, job.metric)
-    better = standing.best.offer(value, number, standing.model)
-    standing.learning.observe(value)
+    scores, details = job.measure()
+    best = standing.best
+    better = best.offer(pick(scores, job.metric), number, standing.model, loss=scores.get("loss", math.nan))
+    standing.learning.observe(progress=best.since == 0)
     standing.average.take(number, standing.model)
     if better:
         job.save()
-    yield Validated(number, scores, better)
+    yield Validated(number, scores, better, tuple(shown(scores, details, job.metric)))
 
 
 def finish(job: Job, reason: str) -> Iterator[Event]:
@@ -180,9 +187,10 @@ def finish(job: Job, reason: str) -> Iterator[Event]:
     yield Measuring("measuring the best model")
     if len(standing.average.kept) > 1:
         model.load_state_dict(standing.average.mean())
-        value = pick(job.measure(), job.metric)
+        scores, _ = job.measure()
+        value = pick(scores, job.metric)
         chosen["average"] = {"steps": standing.average.steps, job.metric: value}
-        if best.improves(value):
+        if best.improves(value, loss=scores.get("loss", math.nan)):
             chosen["weights"] = "average"
     if chosen["weights"] == "best":
         best.restore(model)

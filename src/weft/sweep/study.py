@@ -54,7 +54,7 @@ def sweep(
         for value in dimension.ends:
             read_config(tree, {dimension.path: value}, cells=cells)
     tree = tree | {"data": {name: value for name, value in tree["data"].items() if name != "test"}}
-    goal = Goal.of(tree)
+    goal = Goal.of(tree, [dimension.path for dimension in space])
     _claim(out, {"settings": tree, "space": [dimension.tree() for dimension in space]}, resume=resume)
     study = _open_study(out, tree, goal)
     settled = _settle(study, space, trials)
@@ -140,7 +140,7 @@ def _run(
         run, ended = train_run(settings, out=folder, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells)
         if ended.signal:
             return ended.signal  # the trial stays open, so that --resume runs it again
-        scores = run.report["valid"]
+        scores, goal = run.report["valid"], watch.goal
         found = goal.score(scores)
         if not math.isfinite(found):
             raise Fault(f"{goal.name(scores)} is {found}")

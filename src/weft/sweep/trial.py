@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ from weft.catalog import TASKS
 from weft.run.setup import LOWER_IS_BETTER
 from weft.sweep.space import Value
 from weft.tasks import Tree
-from weft.training import Event, Validated
+from weft.training import Event, Started, Validated
 from weft.training.progress import Watch
 
 if TYPE_CHECKING:
@@ -25,9 +25,10 @@ class Goal(NamedTuple):
     asked: bool
 
     @classmethod
-    def of(cls, tree: Tree) -> Goal:
+    def of(cls, tree: Tree, searched: Collection[str] = ()) -> Goal:
+        """`searched` are the settings that differ between trials; scores by different metrics would not compare."""
         wanted = tree.get("train", {}).get("metric")
-        return cls(wanted or TASKS[tree["task"]].metric, wanted is not None)
+        return cls(wanted or TASKS[tree["task"]].metric, wanted is not None or "train.metric" in searched)
 
     @property
     def lower_is_better(self) -> bool:
@@ -67,7 +68,10 @@ class Outcome:
 
 
 class TrialWatch(Watch):
-    """Shows nothing; tells the study each validation score, and leaves the training where the study gives it up."""
+    """Shows nothing; tells the study each validation score, and leaves the training where the study gives it up.
+
+    Unless a metric was asked for, the goal is the one that suits the data, which is known when training starts.
+    """
 
     def __init__(self, trial: optuna.Trial, goal: Goal) -> None:
         super().__init__(quiet=True)
@@ -77,6 +81,8 @@ class TrialWatch(Watch):
         from optuna import TrialPruned
 
         super().show(event)
+        if isinstance(event, Started) and not self.goal.asked:
+            self.goal = Goal(event.metric, asked=True)
         if isinstance(event, Validated):
             self.validations += 1
             self.trial.report(self.goal.score(event.metrics), self.validations)

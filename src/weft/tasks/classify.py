@@ -20,6 +20,7 @@ from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.baselines import text_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
+from weft.tasks.length import passes
 from weft.tasks.shift import lay
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import EOS, TextConfig, Tokenizer, word_defaults
@@ -95,12 +96,14 @@ class Classify:
             "rnn": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
         }
+        batch = 1024 if facts.characters < 2_000_000 else 4096
+        tokens = facts.examples * (1 + (mean if mean < 16 else mean / 6))
         return {
             "text": text,
             "model": models.get(kind, {}),
             "train": {
-                "epochs": 8 if facts.examples > 20_000 else 20,
-                "batch_tokens": 1024 if facts.characters < 2_000_000 else 4096,
+                "epochs": passes(tree, tokens, batch, epochs=160_000 / facts.examples, between=(8, 20), updates=300),
+                "batch_tokens": batch,
                 "rate": 2e-3 if kind == "rnn" else 1e-3,
             },
         }

@@ -19,6 +19,7 @@ from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_l
 from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.length import passes
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -103,10 +104,12 @@ class LanguageModelling:
         if facts.device == "cuda" and millions < 20:  # as many passes as a GPU has time for would overfit without it
             models["transformer"]["attention_dropout"] = 0.2
         # A GPU has time for as many passes as help; on a processor the first ones have to do.
-        epochs = (60, 40, 20, 4) if facts.device == "cuda" else (30, 10, 5, 1)
+        every = (60, 40, 20, 4) if facts.device == "cuda" else (30, 10, 5, 1)
+        epochs = every[sum(millions >= limit for limit in (0.2, 2, 20))]
+        batch = 1024 if millions < 2 else 2048 if millions < 20 else 4096
         train = {
-            "epochs": epochs[sum(millions >= limit for limit in (0.2, 2, 20))],
-            "batch_tokens": 1024 if millions < 2 else 2048 if millions < 20 else 4096,
+            "epochs": passes(tree, facts.characters / 3, batch, epochs=epochs, between=(1, every[0]), updates=300),
+            "batch_tokens": batch,
             "rate": {"rnn": 3e-3, "conv": 2e-3}.get(kind, 1e-3),
         }
         if kind == "transformer" and written(tree, "train", "optimizer") in (None, "adamw"):

@@ -21,6 +21,7 @@ from weft.nn import length_mask
 from weft.settings import OneOf, Unread
 from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
+from weft.tasks.length import passes
 from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
@@ -123,11 +124,12 @@ class Tag:
             "rnn": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "characters": 64, "dropout": 0.2},
         }
+        epochs = 150_000 / facts.examples
         return {
             "text": {**word_defaults(facts.characters), "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
-                "epochs": 12 if facts.examples > 5_000 else 30,
+                "epochs": passes(tree, facts.characters / 6, 1024, epochs=epochs, between=(12, 30), updates=300),
                 "rate": 3e-3 if kind == "rnn" else 1e-3,
                 "batch_tokens": 1024,
             },

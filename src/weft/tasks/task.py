@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Record, Room
+from weft.data import BadLines, Examples, Limit, Record, Room, Shape
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
 from weft.settings import Settings
@@ -41,11 +41,14 @@ class Loss:
 
 
 class Facts(NamedTuple):
-    """What defaults depend on: the size of the training data, and the type of the device."""
+    """What defaults depend on: the size of the training data, the type of the device, what the texts of pairs look
+    like."""
 
     examples: int
     characters: int
     device: str = "cpu"
+    source: Shape | None = None
+    target: Shape | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,16 @@ def written(tree: Mapping[str, Any], *path: str) -> Any:
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
     return found
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A task whose metric depends on the data."""
+
+    @staticmethod
+    def reason(facts: Facts) -> str:
+        """Why a model is chosen by the metric that the defaults name."""
+        ...
 
 
 class Task(Protocol):

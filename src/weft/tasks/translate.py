@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Pair, Room, read_pairs
+from weft.data import FEW_WORDS, BadLines, Examples, Limit, Pair, Room, read_pairs
+from weft.data.shape import SHORT_WORDS
 from weft.decoding import DecodeConfig
 from weft.metrics import LossTally, TranslationTally, wilson
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.length import passes
+from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
 from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -102,12 +105,18 @@ class PairBatch(Batch):
     places: Tensor | None
 
 
+SHOWN_OF_SENTENCES = ("bleu", "chrf", "exact", "loss", "perplexity")
+SHOWN_OF_WORDS = ("exact", "wer", "chrf", "loss")
+SHOWN_WITHOUT_BLANKS = ("chrf", "exact", "cer", "loss")
+
+
 @dataclass
 class TranslationScores:
-    """Loss on the reference and overlap of the output with it."""
+    """Loss on the reference and overlap of the output with it; `items` where targets are sequences of a few symbols."""
 
     unit: str
     vocabulary: int
+    items: bool = False
     loss: LossTally = field(default_factory=LossTally)
     texts: TranslationTally = field(default_factory=TranslationTally)
 
@@ -116,19 +125,31 @@ class TranslationScores:
             "bleu": self.texts.bleu,
             "chrf": self.texts.chrf,
             "exact": self.texts.exact,
+            "wer": self.texts.wer,
+            "cer": self.texts.cer,
             "loss": self.loss.loss,
             "perplexity": self.loss.perplexity,
         }
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What people read: BLEU says nothing of single words, and word errors are rarely quoted of sentences."""
+        shape = self.texts.shape
+        if shape.words <= SHORT_WORDS and not shape.blanks:
+            return SHOWN_WITHOUT_BLANKS
+        return SHOWN_OF_WORDS if self.items or shape.short else SHOWN_OF_SENTENCES
+
     def details(self) -> Tree:
-        count = self.texts.count
+        count, bleu = self.texts.count, {"bleu_signature": self.texts.bleu_signature} if "bleu" in self.shown else {}
         return {
-            "bleu_signature": self.texts.bleu_signature,
+            "shown": list(self.shown),
+            **bleu,
             "chrf_signature": self.texts.chrf_signature,
             "count": count,
             "count_of": "pairs",
             "intervals": {"exact": wilson(round(self.texts.exact * count), count)},
-        } | self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
+            **self.loss.details(unit=self.unit, vocabulary=self.vocabulary),
+        }
 
 
 class Translate:
@@ -144,10 +165,16 @@ class Translate:
         self.source, self.target = codec.side("source"), codec.side("target")
 
     @staticmethod
+    def reason(facts: Facts) -> str:
+        return choose_metric(facts.target).reason
+
+    @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
         millions = facts.characters / 1e6  # of the source side
         size = 128 if millions < 1.5 else 256
-        dropout = 0.1 if facts.examples > 20_000 else 0.2
+        words = choose_metric(facts.target).metric == "exact"
+        # Inflected forms and phones follow rules; a model that sees few of them must not learn them by heart.
+        dropout = 0.1 if facts.examples > 20_000 else 0.3 if words else 0.2
         models: dict[str, Tree] = {
             "rnn": {"embedding": size, "hidden": size, "dropout": dropout},
             "transformer": {"width": size, "dropout": dropout},
@@ -157,12 +184,20 @@ class Translate:
             "decoder": OneOf(DECODERS).kind_of(written(tree, "model", "decoder")),
         }
         rate = 4e-3 if millions < 1.5 else 2e-3
+        subwords = {"kind": "bpe", "size": 1000 if millions < 1.5 else 4000 if millions < 10 else 8000}
+        text = choose_tokens(facts, tree, subwords)
+        batch = 1024 if millions < 1.5 else 2048 if millions < 10 else 4096
+        tokens = facts.examples * tokens_per_pair(facts, text)
+        updates = min(3000 if words else 1500, max(700, 13 * facts.examples // 5))
         return {
-            "text": {"kind": "bpe", "size": 1000 if millions < 1.5 else 4000 if millions < 10 else 8000},
+            "text": text,
             "model": {side: models.get(kind, {}) for side, kind in kinds.items()},
             "train": {
-                "epochs": min(60, max(4, round(130_000 / facts.examples))),
-                "batch_tokens": 1024 if millions < 1.5 else 2048 if millions < 10 else 4096,
+                "metric": choose_metric(facts.target).metric,
+                "epochs": passes(
+                    tree, tokens, batch, epochs=130_000 / facts.examples, between=(4, 60), updates=updates
+                ),
+                "batch_tokens": batch,
                 "rate": rate if set(kinds.values()) == {"rnn"} else min(rate, 1e-3),
                 "label_smoothing": 0.1,
             },
@@ -227,7 +262,8 @@ class Translate:
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def scores(self) -> TranslationScores:
-        return TranslationScores(self.target.unit, len(self.target))
+        items = self.target.kind == "word" and len(self.target) <= FEW_WORDS
+        return TranslationScores(self.target.unit, len(self.target), items=items)
 
     def measure(
         self,
@@ -260,7 +296,9 @@ class Translate:
     def question(self, model: Translator, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
         memory = model.encode(batch.source, batch.source_lengths)
-        return Question(self.target, memory, limits=(2 * batch.source_lengths + 20).tolist())
+        # A command of a few words may stand for many actions, and a subword for several characters.
+        longer = 8 if self.source.kind == "word" else 6 if self.target.kind == "char" != self.source.kind else 2
+        return Question(self.target, memory, limits=(longer * batch.source_lengths + 20).tolist())
 
     def source_tokens(self, batch: PairBatch) -> list[tuple[str, ...]]:
         assert isinstance(batch.source_lengths, Tensor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -12,44 +13,56 @@ from torch import Tensor, nn
 class Best:
     """Keeps the weights of the best validation in memory.
 
-    `stale` once `patience` validations in a row brought nothing better.
+    The better metric wins; among equals the lower loss, and among equals in both the earlier model. `stale` once
+    `patience` validations in a row brought neither a better metric nor a lower loss than ever before. With `last` every
+    model is taken and training is never stale, for validation data that is too little to choose by.
     """
 
-    def __init__(self, *, lower_is_better: bool, patience: int) -> None:
+    def __init__(self, *, lower_is_better: bool, patience: int, last: bool = False) -> None:
         self.sign = -1.0 if lower_is_better else 1.0
-        self.patience = patience
-        self.score = math.nan
+        self.patience, self.last = patience, last
+        self.score = self.loss = math.nan
+        self.lowest = math.inf
+        """The lowest loss of any model so far, which need not be that of the best."""
         self.step = 0
         self.since = 0
         self.weights: dict[str, Tensor] = {}
 
     @property
     def stale(self) -> bool:
-        return self.since >= self.patience
+        return self.since >= self.patience and not self.last
 
-    def offer(self, score: float, step: int, model: nn.Module) -> bool:
-        """Take a copy of the model if none before was better; say whether it was taken.
-
-        Of equal scores the later one is taken, because a metric can stand at zero while a model still learns.
-        """
-        gain = math.inf if not self.weights else self.sign * (score - self.score)
-        self.since = 0 if gain > 0 else self.since + 1
-        if gain < 0 or math.isnan(gain):
+    def offer(self, score: float, step: int, model: nn.Module, *, loss: float = math.nan) -> bool:
+        """Take a copy of the model if it is better than those before; say whether it was taken."""
+        better = not self.weights or self.improves(score, loss=loss)
+        lower = loss < self.lowest
+        self.since = 0 if better or lower else self.since + 1
+        self.lowest = loss if lower else self.lowest
+        if not better and not self.last:
             return False
-        self.score, self.step = score, step
+        self.score, self.loss, self.step = score, loss, step
         self.keep(model)
         return True
 
     def keep(self, model: nn.Module) -> None:
         self.weights = copy_weights(model)
 
-    def improves(self, score: float) -> bool:
-        """Whether a score is better than the best so far."""
-        return self.sign * (score - self.score) > 0
+    def improves(self, score: float, *, loss: float = math.nan) -> bool:
+        """Whether a score is better than that of the best model so far, or as good with a lower loss."""
+        if math.isnan(self.score):
+            return not math.isnan(score)
+        gain = self.sign * (score - self.score)
+        return gain > 0 or (gain == 0 and loss < self.loss)
 
     def state(self) -> dict[str, float]:
         """All but the weights, which are kept as a file of their own."""
-        return {"score": self.score, "step": self.step, "since": self.since}
+        names = ("score", "loss", "lowest", "step", "since")
+        return {name: getattr(self, name) for name in names}
+
+    def resume(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` gave; a checkpoint from before losses were kept counts any loss as lower."""
+        self.score, self.step, self.since = state["score"], int(state["step"]), int(state["since"])
+        self.loss, self.lowest = state.get("loss", math.inf), state.get("lowest", math.inf)
 
     def restore(self, model: nn.Module) -> None:
         with torch.no_grad():

@@ -33,9 +33,9 @@ class TrainConfig(Settings):
     schedule: str = "cosine"
     """How the rate goes on after the warm-up: constant, cosine, linear, inverse_sqrt or plateau."""
     plateau_factor: float = Field(0.5, gt=0.0, lt=1.0)
-    """What schedule = "plateau" multiplies the rate by when the validation score stands still."""
+    """What schedule = "plateau" multiplies the rate by when validation brings no progress."""
     plateau_patience: int = Field(2, ge=1)
-    """Validations without a better score after which it does."""
+    """Validations without a better score or a lower loss after which it does."""
     warmup: int | None = Field(None, ge=0)
     """Updates over which the rate rises to its peak; by default 100, in short runs a quarter of all."""
     weight_decay: float = Field(0.01, ge=0.0)
@@ -55,11 +55,11 @@ class TrainConfig(Settings):
     truncate: int | None = Field(None, ge=1)
     """Steps of truncated backpropagation through time, for a recurrent language model of running text."""
     evaluate_every: int | None = Field(None, ge=1)
-    """Updates between two validations; by default an epoch, or 1000 updates if that is less."""
+    """Updates between two validations; by default an epoch, 1000 at most, and a 60th of all where epochs are short."""
     metric: str | None = None
-    """The validation metric that picks the best model and stops early; by default the task's own."""
+    """The validation metric that picks the best model; by default the task's own, for translate by its targets."""
     patience: int = Field(8, ge=1)
-    """Validations without a better score after which training stops."""
+    """Validations without a better score or a lower loss after which training stops."""
     average: int = Field(0, ge=0)
     """Validations at the end whose weights are averaged; the mean is kept if better than the best. 0 keeps none."""
     checkpoint_every: int | None = Field(None, ge=1)

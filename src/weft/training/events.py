@@ -22,6 +22,8 @@ class Started:
     notes: tuple[str, ...]
     done: int = 0
     """Updates that were made before, in a run that goes on."""
+    metric: str = ""
+    """The validation score by which models are chosen."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,15 @@ class Measuring:
 
 @dataclass(frozen=True)
 class Validated:
-    """The model was scored on the validation data; `best` if better than ever before."""
+    """The model was scored on the validation data; `best` if better than ever before.
+
+    `shown` are the names of the scores that mean something for the data; without them all do.
+    """
 
     step: int
     metrics: dict[str, float]
     best: bool
+    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ class Watch:
 
     def _validated(self, event: Validated) -> None:
         self.shown = time.monotonic()
-        numbers = "  ".join(f"{metric_name(name)} {show_metric(name, value)}" for name, value in event.metrics.items())
+        values = ((name, event.metrics[name]) for name in event.shown or event.metrics)
+        numbers = "  ".join(f"{metric_name(name)} {show_metric(name, value)}" for name, value in values)
         mark = "[green]*[/]" if event.best else " "
         self.console.print(f"{self._epoch(event.step)}  loss {self.loss:.3f}  valid: {numbers} {mark}", soft_wrap=True)
 
@@ -132,7 +133,7 @@ class Watch:
             self.bar = None
 
 
-PERCENT = ("accuracy", "f1", "span_f1", "exact")
+PERCENT = ("accuracy", "f1", "span_f1", "exact", "wer", "cer")
 
 
 NARROW = 0.01

@@ -6,7 +6,7 @@ Each begins with a rise over `warmup` updates, w(i) = min(1, i / warmup); p is t
     cosine          w(i) · (1 + cos π p) / 2
     linear          w(i) · (1 - p)
     inverse_sqrt    w(i) · √(warmup / i)
-    plateau         w(i) · factor^n         n cuts so far, each after `patience` validations without a better score
+    plateau         w(i) · factor^n         n cuts so far, each after `patience` validations without progress
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class InverseSqrt:
 
 @dataclass
 class Plateau:
-    """Rise, then stay, and be cut by `factor` whenever `patience` validations in a row brought no better score.
+    """Rise, then stay, and be cut by `factor` whenever `patience` validations in a row brought no progress.
 
     The count starts anew after a cut. It has to be told of every validation by `observe`.
     """
@@ -78,31 +78,24 @@ class Plateau:
     total: int
     factor: float = 0.5
     patience: int = 2
-    lower_is_better: bool = True
-    best: float = field(default=math.nan, init=False)
     since: int = field(default=0, init=False)
     cuts: int = field(default=0, init=False)
 
     def __call__(self, step: int) -> float:
         return _rise(step, self.warmup) * math.pow(self.factor, self.cuts)
 
-    def observe(self, score: float) -> None:
-        """The score of a validation; one that is not a number is no better than any other."""
-        better = score < self.best if self.lower_is_better else score > self.best
-        if better or (math.isnan(self.best) and not math.isnan(score)):
-            self.best, self.since = score, 0
-            return
-        self.since += 1
+    def observe(self, *, progress: bool) -> None:
+        """Whether a validation brought a better metric or a lower loss than all before it."""
+        self.since = 0 if progress else self.since + 1
         if self.since >= self.patience:
             self.since, self.cuts = 0, self.cuts + 1
 
-    def state(self) -> dict[str, float]:
-        """What a checkpoint keeps; `best` only once there is one, since JSON has no number for none."""
-        seen = {} if math.isnan(self.best) else {"best": self.best}
-        return seen | {"since": float(self.since), "cuts": float(self.cuts)}
+    def state(self) -> dict[str, int]:
+        """What a checkpoint keeps."""
+        return {"since": self.since, "cuts": self.cuts}
 
     def restore(self, state: dict[str, float]) -> None:
-        self.best, self.since, self.cuts = state.get("best", math.nan), int(state["since"]), int(state["cuts"])
+        self.since, self.cuts = int(state["since"]), int(state["cuts"])
 
 
 def _rise(step: int, warmup: int) -> float:
