@@ -22,7 +22,7 @@ SUBWORDS = ("bpe", "split", 1)
 
 
 def filled(source, target, **written):
-    facts = Facts(1000, 1000 * source.characters, source, target)
+    facts = Facts(1000, 1000 * source.characters, source=source, target=target)
     return fill({"task": "translate", "data": {"train": "x"}} | written, facts)
 
 

@@ -16,6 +16,7 @@ from weft.data.ragged import Ragged
 from weft.data.records import Record
 from weft.data.shape import Shape, ShapeCount
 from weft.data.split import Fingerprints, fingerprints
+from weft.text import UnknownWords
 
 KEPT_CHARACTERS = 32_000_000
 """Records stay in memory while their keys have no more characters than this; a larger file is read again each time."""
@@ -35,6 +36,8 @@ class Survey(NamedTuple):
     strata: Fingerprints | None = None
     """A number for each record's label, where records have one."""
     shapes: tuple[Shape, ...] = ()
+    unknown: tuple[str, int] | None = None
+    """A frequent word that looks as if it meant unknown, and how often it stands there."""
     content: str | None = None
     """A name for what the file holds, where it is large enough for its tokens to be kept."""
 
@@ -63,6 +66,7 @@ class Corpus:
         labels: dict[str, int] = {}
         strata = array("Q")
         shapes: list[ShapeCount] = []
+        unknown = UnknownWords()
 
         def keys() -> Iterator[str]:
             nonlocal examples, characters
@@ -73,6 +77,8 @@ class Corpus:
                     shapes.extend(ShapeCount() for _ in record.sides)
                 for shape, text in zip(shapes, record.sides, strict=True):
                     shape.add(text)
+                for text in record.sides or (record.key,):
+                    unknown.add(text)
                 if characters <= keep:
                     kept.append(record)
                 else:
@@ -85,7 +91,8 @@ class Corpus:
 
         found = fingerprints(keys())
         numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
-        survey = Survey(examples, characters, found, numbers, tuple(shape.shape() for shape in shapes))
+        looks = tuple(shape.shape() for shape in shapes)
+        survey = Survey(examples, characters, found, numbers, looks, unknown.most_frequent())
         return cls(read, kept=kept if characters <= keep else None), survey
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:

@@ -97,15 +97,16 @@ class Kept:
             keys = np.load(entry / KEYS, mmap_mode="r", allow_pickle=False)
             shapes = tuple(Shape(*shape) for shape in found["shapes"])
             strata = np.load(entry / STRATA, allow_pickle=False) if (entry / STRATA).exists() else None
-            survey = Survey(found["examples"], found["characters"], keys, strata, shapes, content)
+            unknown = found["unknown"] and tuple(found["unknown"])
+            survey = Survey(found["examples"], found["characters"], keys, strata, shapes, unknown, content)
             return Surveyed(survey, found["notes"])
         survey, notes = make()
         with suppress(OSError), self.store.make(key) as folder:
             np.save(folder / KEYS, survey.keys)
             if survey.strata is not None:
                 np.save(folder / STRATA, survey.strata)
-            about = {"examples": survey.examples, "characters": survey.characters, "shapes": survey.shapes}
-            write(folder / SURVEY, about | {"notes": notes})
+            names = ("examples", "characters", "shapes", "unknown")
+            write(folder / SURVEY, {name: getattr(survey, name) for name in names} | {"notes": notes})
         return Surveyed(survey._replace(content=content), notes)
 
     def overlap(self, train: Survey, other: Survey) -> int:

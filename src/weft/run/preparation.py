@@ -19,15 +19,11 @@ from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 from weft.tasks.labels import Labelling, describe_labels, describe_unseen
 from weft.tasks.task import Choosing, written
-from weft.text import find_unknown
-from weft.text.sample import sample
 from weft.training import device_type
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
 
-UNKNOWN_CHARACTERS = 2_000_000
-"""Characters of the training text among which a word that may mean unknown is looked for."""
 FEW_EXAMPLES, FEW_SHARE = 40, 0.05
 """Of fewer examples than this a smaller share: each is missed in training, and two say no more than one."""
 
@@ -153,15 +149,11 @@ def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list
     return corpus.where(~aside), corpus.where(aside), [note]
 
 
-def suggest_unknown(config: Config, corpus: Corpus) -> list[str]:
+def suggest_unknown(config: Config, survey: Survey) -> list[str]:
     """A note where the training text has a word that looks as if it meant unknown, and no setting says that it does."""
-    if any(text.unknown for text in TASKS[config.task].roles(config.text).values()):
+    if survey.unknown is None or any(text.unknown for text in TASKS[config.task].roles(config.text).values()):
         return []
-    texts = (text for record in corpus for text in (record.key, getattr(record, "target", None) or ""))
-    found = find_unknown(sample(texts, UNKNOWN_CHARACTERS))
-    if found is None:
-        return []
-    word, times = found
+    word, times = survey.unknown
     return [
         f"{word} stands {times:,} times in the training text and is read as text; "
         f"if it means an unknown word, set text.unknown={json.dumps(word, ensure_ascii=False)}"
@@ -208,7 +200,7 @@ def prepare(
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
     config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
-    reader.notes += suggest_unknown(config, corpus)
+    reader.notes += suggest_unknown(config, survey)
     if issubclass(reader.task, Choosing) and written(tree, "train", "metric") is None:
         reader.notes.append(f"chooses by {config.train.metric}: {reader.task.reason(facts(survey, config))}")
     others: dict[str, Corpus] = {}

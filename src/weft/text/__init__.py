@@ -3,7 +3,7 @@
 from weft.text.config import TextConfig, word_defaults
 from weft.text.sample import SAMPLE_CHARACTERS
 from weft.text.tokenizer import Tokenizer
-from weft.text.unknown import find_unknown
+from weft.text.unknown import UnknownWords
 from weft.text.vocabulary import EOS, MASK, PAD, SOS, SPECIALS, UNK
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "UNK",
     "TextConfig",
     "Tokenizer",
-    "find_unknown",
+    "UnknownWords",
     "word_defaults",
 ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from weft.text.config import TextConfig
@@ -19,6 +18,9 @@ CAPITALS: Final = frozenset({"UNK", "OOV"})
 FEWEST, SHARE = 3, 1e-4
 """How often, and as which share of all words, such a spelling stands in a text that uses it for unknown words."""
 
+MAX_CHARACTERS: Final = 2_000_000
+"""Characters of a file among which such words are counted."""
+
 
 def unknown_word(config: TextConfig) -> re.Pattern[str] | None:
     """Matches the word that means unknown where it stands between blanks; None where no word does."""
@@ -27,13 +29,22 @@ def unknown_word(config: TextConfig) -> re.Pattern[str] | None:
     return re.compile(rf"(?<!\S){re.escape(config.unknown)}(?!\S)", re.IGNORECASE if config.lowercase else 0)
 
 
-def find_unknown(texts: Iterable[str]) -> tuple[str, int] | None:
-    """The most frequent word of the texts that looks as if it meant unknown, and how often it stands there."""
-    counts: Counter[str] = Counter()
-    total = 0
-    for text in texts:
-        words = text.split()
-        total += len(words)
-        counts.update(word for word in words if word in CAPITALS or LOOKS_UNKNOWN.fullmatch(word))
-    found = counts.most_common(1)
-    return found[0] if found and found[0][1] >= max(FEWEST, SHARE * total) else None
+class UnknownWords:
+    """Counts the words that look as if they meant unknown, in the first texts of a file."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.words = 0
+        self.left = MAX_CHARACTERS
+
+    def add(self, text: str) -> None:
+        if self.left > 0:
+            words = text[: self.left].split()
+            self.left -= len(text)
+            self.words += len(words)
+            self.counts.update(word for word in words if word in CAPITALS or LOOKS_UNKNOWN.fullmatch(word))
+
+    def most_frequent(self) -> tuple[str, int] | None:
+        """The most frequent one and how often it stands there, where that is often enough to mean something."""
+        found = self.counts.most_common(1)
+        return found[0] if found and found[0][1] >= max(FEWEST, SHARE * self.words) else None
