@@ -25,10 +25,10 @@ class Survey(NamedTuple):
     examples: int
     characters: int
     keys: Fingerprints
-    strata: Fingerprints | None = None
-    """A number for each record's label, where records have one."""
     content: str | None = None
     """A name for what the file holds, where it is large enough for its tokens to be kept."""
+    strata: Fingerprints | None = None
+    """A number for each record's label, where records have one."""
 
 
 class Corpus:
@@ -72,7 +72,7 @@ class Corpus:
 
         found = fingerprints(keys())
         numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
-        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found, numbers)
+        return cls(read, kept=kept if characters <= keep else None), Survey(examples, characters, found, strata=numbers)
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:
         """The records whose place in the file is True."""

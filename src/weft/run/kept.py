@@ -95,7 +95,7 @@ class Kept:
             found = read(entry / SURVEY)
             keys = np.load(entry / KEYS, mmap_mode="r", allow_pickle=False)
             strata = np.load(entry / STRATA, allow_pickle=False) if (entry / STRATA).exists() else None
-            return Surveyed(Survey(found["examples"], found["characters"], keys, strata, content), found["notes"])
+            return Surveyed(Survey(found["examples"], found["characters"], keys, content, strata), found["notes"])
         survey, notes = make()
         with suppress(OSError), self.store.make(key) as folder:
             np.save(folder / KEYS, survey.keys)
