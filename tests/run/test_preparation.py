@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,19 @@ def test_a_long_sentence_of_tags_is_split_for_training_and_whole_for_evaluation(
     prepared = prepare(read_config({"task": "tag", "data": {"train": path, "valid": path, "max_length": 2}}))
     assert sorted(prepared.train.lengths.tolist()) == [1] * 10 + [2] * 10
     assert prepared.valid.lengths.tolist() == [3] * 10
+
+
+@pytest.mark.parametrize(
+    ("labels", "held"),
+    [(["a", "b"] * 30, {"a": 3, "b": 3}), (["a"] * 4 + ["b"], {"a": 1}), (["a"] * 60 + ["b"], {"a": 6})],
+)
+def test_every_label_stays_in_training(labels, held, tmp_path):
+    """No class is there that training never saw, and none that it has lost."""
+    path = tmp_path / "few.tsv"
+    path.write_text("".join(f"text {number} of it\t{label}\n" for number, label in enumerate(labels)), encoding="utf-8")
+    prepared = prepare({"task": "classify", "data": {"train": str(path)}})
+    assert prepared.task.codec.labels == ("a", "b")
+    assert Counter(record.label for record in prepared.valid.records) == held
+    left = Counter(labels) - Counter(held)
+    assert prepared.task.label_counts(prepared.train) == left
+    assert [record.label for record in prepared.records].count("a") == left["a"]

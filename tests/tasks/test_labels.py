@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from weft.data import Labelled, Tagged
-from weft.tasks import TASKS, Codec, Task, encode
+from weft.tasks import TASKS, Codec, Facts, Task, encode
 from weft.tasks.baselines import text_baselines, word_baselines
 from weft.tasks.labels import describe_labels
 from weft.text import TextConfig
@@ -75,3 +75,15 @@ def test_spans_of_the_most_frequent_tags() -> None:
     found = word_baselines(Codec({}, ("B-LOC", "O")), train, {"valid": test}, spans=True)
     assert found["valid"]["per_word"]["span_f1"] == pytest.approx(2 / 3)
     assert found["valid"]["majority"]["span_f1"] == 0
+
+
+def test_few_long_texts_are_blurred_more() -> None:
+    """They would be known by heart after a few epochs; short texts have no words to spare, and many texts no need."""
+    defaults = TASKS["classify"].defaults
+    few, short, many = (
+        defaults(Facts(examples, examples * mean), {})["model"]
+        for examples, mean in ((2_000, 1_300), (2_000, 50), (25_000, 1_300))
+    )
+    assert few["word_dropout"] == 0.3
+    assert "word_dropout" not in short
+    assert short["dropout"] == many["dropout"] == 0.4

@@ -33,13 +33,13 @@ class Survey(NamedTuple):
     examples: int
     characters: int
     keys: Fingerprints
-    strata: Fingerprints | None = None
-    """A number for each record's label, where records have one."""
     shapes: tuple[Shape, ...] = ()
     unknown: tuple[str, int] | None = None
     """A frequent word that looks as if it meant unknown, and how often it stands there."""
     content: str | None = None
     """A name for what the file holds, where it is large enough for its tokens to be kept."""
+    strata: Fingerprints | None = None
+    """A number for each record's label, where records have one."""
 
 
 class Corpus:
@@ -92,7 +92,7 @@ class Corpus:
         found = fingerprints(keys())
         numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
         looks = tuple(shape.shape() for shape in shapes)
-        survey = Survey(examples, characters, found, numbers, looks, unknown.most_frequent())
+        survey = Survey(examples, characters, found, looks, unknown.most_frequent(), strata=numbers)
         return cls(read, kept=kept if characters <= keep else None), survey
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:

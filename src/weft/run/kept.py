@@ -98,7 +98,7 @@ class Kept:
             shapes = tuple(Shape(*shape) for shape in found["shapes"])
             strata = np.load(entry / STRATA, allow_pickle=False) if (entry / STRATA).exists() else None
             unknown = found["unknown"] and tuple(found["unknown"])
-            survey = Survey(found["examples"], found["characters"], keys, strata, shapes, unknown, content)
+            survey = Survey(found["examples"], found["characters"], keys, shapes, unknown, content, strata)
             return Surveyed(survey, found["notes"])
         survey, notes = make()
         with suppress(OSError), self.store.make(key) as folder:

@@ -71,6 +71,9 @@ class Classification:
 
 MODEL = OneOf(CLASSIFIERS)
 
+FEW_TEXTS, LONG_CHARACTERS = 10_000, 200
+"""Fewer texts than these, if they are long on average, can be learned by heart in a few epochs."""
+
 
 class Classify:
     """Labelled texts to a classifier."""
@@ -96,6 +99,8 @@ class Classify:
             "rnn": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
         }
+        if facts.examples < FEW_TEXTS and mean >= LONG_CHARACTERS:  # such a set is soon known by heart
+            models["rnn"] |= {"dropout": 0.5, "word_dropout": 0.3}
         batch = 1024 if facts.characters < 2_000_000 else 4096
         tokens = facts.examples * (1 + (mean if mean < 16 else mean / 6))
         return {
