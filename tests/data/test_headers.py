@@ -80,7 +80,7 @@ def test_examples_are_hardly_ever_taken_for_a_header(make: Callable[[random.Rand
         (("en", "fr"), pairs_by_length),
         (("word", "phones"), spellings),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_names_that_headers_have(
     header: tuple[str, ...], make: Callable[[random.Random, int], Rows], rows: int
