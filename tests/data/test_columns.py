@@ -208,7 +208,9 @@ def test_predicting_needs_no_labels(tmp_path: Path) -> None:
     assert texts(write(tmp_path / "a.tsv", [("one",), ("two",)])) == (["one", "two"], False, None)
     assert texts(write(tmp_path / "a.tsv", [("one", "x"), ("two", "y")])) == (["one", "two"], True, None)
     assert texts(write(tmp_path / "a.csv", [("id", "Text"), (1, "one")], ",")) == (["one"], False, ["id", "Text"])
-    with pytest.raises(DataError, match="choose with: --column review;"):
+    with pytest.raises(DataError, match=r'no column "text" in the header .*choose with: --column body\)$'):
+        texts(write(tmp_path / "a.csv", [("body", "label"), ("one", 1)], ","))
+    with pytest.raises(DataError, match=r"choose with: --column review\)$"):
         texts(write(tmp_path / "a.csv", [("id", "review"), (1, "one")], ","))
     table = read_table(
         str(write(tmp_path / "a.csv", [("id", "text"), (7, " one ")], ",")), columns, needed=["text"], bad=BadLines()

@@ -50,7 +50,15 @@ class Wanted:
     @property
     def names(self) -> set[str]:
         """The names in lower case that a header must have."""
-        parts = (part for setting in self.needed for part in self.parts(setting))
+        return self._names(self.needed)
+
+    @property
+    def optional_names(self) -> set[str]:
+        """Names in lower case that a header may have."""
+        return self._names(self.columns)
+
+    def _names(self, settings: Iterable[str]) -> set[str]:
+        parts = (part for setting in settings for part in self.parts(setting))
         return {part.casefold() for part in parts if isinstance(part, str)}
 
     def choose(self, setting: str, column: object) -> str:
@@ -128,15 +136,14 @@ class Finder:
             if not wanted.is_default(setting) and any(isinstance(part, str) for part in wanted.parts(setting))
         ]
         # Some of the names without the others, or names of one's own, are an error that lists the columns.
-        if by_name or wanted.names & present:
+        if by_name or wanted.names & present or (len(first) > 1 and wanted.optional_names & present):
             return first
         if not looks_like_header(first, [row for row in others if len(row) == len(first)]):
             return None
         if wanted.names:
             missing = " and ".join(f'"{setting}"' for setting in wanted.columns if setting in wanted.names)
-            raise self.error(
-                f"looks like a header without {missing}", first, "; if it is an example: data.header=false"
-            )
+            example = "; if it is an example: data.header=false" * (wanted.override == OVERRIDE)
+            raise self.error(f"looks like a header without {missing}", first, example)
         return first
 
     def width(self, header: list[str] | None) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ class Stamp(NamedTuple):
 
 
 def stamps(path: Paths) -> list[Stamp] | None:
-    """Of every file that `path` means, those anywhere in a folder included; None where one cannot be looked at."""
+    """Of every file that `path` means, in a folder and in the folders inside it; None where one cannot be looked at."""
     found: list[Stamp] = []
     try:
         for name in each_path(path):
@@ -44,7 +45,8 @@ def stamps(path: Paths) -> list[Stamp] | None:
                 return None
             top = Path(name).absolute()
             folder = top.is_dir()
-            for file in sorted(one for one in top.rglob("*") if not one.is_dir()) if folder else [top]:
+            inside = chain(top.glob("*"), top.glob("*/*"))  # readers look no deeper
+            for file in sorted(one for one in inside if not one.is_dir()) if folder else [top]:
                 info = file.stat()
                 matters = str(file.relative_to(top)) if folder else "".join(file.suffixes[-2:]).lower()
                 found.append(Stamp(str(file), matters, info.st_size, info.st_ino, info.st_mtime_ns))

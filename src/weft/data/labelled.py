@@ -32,16 +32,12 @@ def read_labelled(
 
 def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadLines) -> Iterator[Labelled]:
     table = read_table(name, columns, layout=layout, bad=bad)
-    for row in table:
-        try:
-            text, label = table.text("text", row), table.text("label", row)
-            if not text or not label:
-                what = f"the {'label' if text else 'text'} is empty"
-                raise DataError(what, where=row.place, cure="fill it in or remove the line")
-        except DataError as error:
-            bad.report(error)
-            continue
-        yield Labelled(text, label, row.place)
+    for text, label, place in table.texts("text", "label", bad):
+        if text and label:
+            yield Labelled(text, label, place)
+        else:
+            what = f"the {'label' if text else 'text'} is empty"
+            bad.report(DataError(what, where=place, cure="fill it in or remove the line"))
 
 
 def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:

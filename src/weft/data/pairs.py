@@ -24,9 +24,9 @@ def read_pairs(
     A pair with an empty side is left out and counted in `bad.empty`.
     """
     match each_path(path):
-        case [table]:
-            rows = _read_table(table, {"source": source, "target": target}, layout, bad)
-            yield from at_least_one(_filled(rows, bad), table, bad)
+        case [name]:
+            table = read_table(name, {"source": source, "target": target}, layout=layout, bad=bad)
+            yield from at_least_one(_filled(table.texts("source", "target", bad), bad), name, bad)
         case [left, right]:
             yield from at_least_one(_filled(_read_parallel(left, right, bad), bad), f"{left} and {right}", bad)
         case names:
@@ -40,17 +40,6 @@ def _filled(rows: Iterator[Sides], bad: BadLines) -> Iterator[Pair]:
             yield Pair(source, target, place)
         else:
             bad.empty += 1
-
-
-def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadLines) -> Iterator[Sides]:
-    table = read_table(name, columns, layout=layout, bad=bad)
-    for row in table:
-        try:
-            sides = table.text("source", row), table.text("target", row), row.place
-        except DataError as error:
-            bad.report(error)
-            continue
-        yield sides
 
 
 def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Sides]:

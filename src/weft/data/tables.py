@@ -80,6 +80,22 @@ class Table:
             found = [self._value(cells, str(key), row.place, joined=len(keys) > 1) for key in keys]
         return found[0] if len(found) == 1 else " ".join(part for part in found if part)
 
+    def texts(self, first: str, second: str, bad: BadLines) -> Iterator[tuple[str, str, str]]:
+        """The texts of two settings in each row, as `text` gives them, and the row's place."""
+        (left, *more), (right, *others) = self.keys.get(first, (0,)), self.keys.get(second, (0,))
+        if isinstance(left, int) and isinstance(right, int) and not more and not others:
+            # Most files: nothing can go wrong in a row, and nothing needs to be looked up in it.
+            for place, cells in self.rows:
+                yield cells[left].strip(), cells[right].strip(), place  # type: ignore[index]
+            return
+        for row in self.rows:
+            try:
+                found = self.text(first, row), self.text(second, row), row.place
+            except DataError as error:
+                bad.report(error)
+                continue
+            yield found
+
     def _value(self, cells: Object, path: str, place: str, *, joined: bool) -> str:
         try:
             value = look_up(cells, path)
