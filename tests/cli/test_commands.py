@@ -145,7 +145,26 @@ def test_data_show_says_how_a_file_is_read(weft, labelled):
     outcome = weft("data", "show", "classify", labelled, "--most", "2")
     assert outcome.code == 0, outcome.err
     assert "200 examples" in outcome.out
-    assert f"{labelled}:" in outcome.out
+    assert f"1  {labelled}:2 · training\n" in outcome.out
+    assert "   label      " in outcome.out
+    assert "tokens" not in outcome.out
+    one = weft("data", "show", "classify", labelled, "--row", "7")
+    assert f"7  {labelled}:8 · " in one.out
+    assert "5 tokens   the " in one.out
+    assert weft("data", "show", "classify", labelled, "--row", "201").err == (
+        f"error --row 201: {labelled} has 200 examples (choose from 1 to 200)\n"
+    )
+
+
+def test_a_header_with_other_names_is_one_line_and_the_command_that_trains_it(weft, labelled):
+    Path("kaggle.csv").write_text(Path(labelled).read_text().replace("text\tlabel", "review\tsentiment", 1))
+    refused = weft("train", "classify", "kaggle.csv", *SMALL, "-q")
+    assert refused.code == 2
+    assert refused.err.startswith('error kaggle.csv:1: looks like a header without "text" and "label"')
+    assert len(refused.err.splitlines()) == 1
+    words = refused.err.split("choose with: ")[1].split(";")[0].split()
+    assert words == ["data.text=review", "data.label=sentiment"]
+    assert "200 examples" in weft("data", "show", "classify", "kaggle.csv", *words).out
 
 
 def test_doctor_tells_what_is_here(weft):

@@ -63,6 +63,28 @@ def test_in_a_folder_the_names_are_labels(tmp_path: Path, memory: Path) -> None:
     assert len(found) == 2
 
 
+def test_folders_in_a_folder_are_labels_too(tmp_path: Path, memory: Path) -> None:
+    found = set()
+    for folder, labels in {"x": ["good", "bad"], "y": ["good", "poor"]}.items():
+        for label in labels:
+            (tmp_path / folder / label).mkdir(parents=True)
+            write(tmp_path / folder / label / "1.txt", "text")
+        found.add(name(str(tmp_path / folder), memory))
+    write(tmp_path / "x" / "bad" / "1.txt", "other text")
+    found.add(name(str(tmp_path / "x"), memory))
+    assert len(found) == 3
+
+
+def test_many_small_files_leave_no_notes(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "REMEMBERED", 1)
+    folder = tmp_path / "x"
+    folder.mkdir()
+    for label in ("good", "bad"):
+        write(folder / f"{label}.txt", label)
+    assert name(str(folder), memory) == name(str(folder), memory)
+    assert not list(memory.iterdir())
+
+
 def test_an_unchanged_file_is_read_once(tmp_path: Path, memory: Path) -> None:
     path = write(tmp_path / "a.txt", "text")
     assert [reads(path, memory) for _ in range(3)] == [1, 0, 0]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli.options import SkipBadLines
+
+if TYPE_CHECKING:
+    from weft.run.browse import Shown
+
+SHOWN_CHARACTERS = 300
+"""Characters of a long text that the first examples are shown with; --row shows all of it."""
 
 app = typer.Typer(help="Make a corpus to try things on; look into a file of examples.", no_args_is_help=True)
 
@@ -42,29 +48,79 @@ def make(
 
 @app.command()
 def show(
-    task: Annotated[str, typer.Argument(help="What the file is for: lm, classify, tag or translate.")],
+    task: Annotated[str, typer.Argument(help="What the file is for: lm, classify, tag or translate; or a config.")],
     words: Annotated[
-        list[str], typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE [key=value…]")
-    ],
-    most: Annotated[int, typer.Option(help="Examples to show.")] = 5,
+        list[str] | None,
+        typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE [key=value…]"),
+    ] = None,
+    row: Annotated[
+        list[int] | None, typer.Option("--row", "-r", help="Show this example, counted from 1; may be repeated.")
+    ] = None,
+    most: Annotated[int, typer.Option(min=0, help="Examples to show without --row.")] = 5,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens also without --row.")] = False,
     skip_bad_lines: SkipBadLines = False,
 ) -> None:
-    """Show how weft reads a file: how many examples, how long, and the first few.
+    """Show how weft reads a file: how many examples, how long, and the first few; or single ones with their tokens.
 
-    Example: weft data show classify reviews.tsv data.text=sentence
+    Examples: weft data show classify reviews.tsv data.text=sentence
+
+    weft data show translate pairs.tsv --row 17
     """
-    from dataclasses import fields
-
-    from rich.markup import escape
-
     from weft.cli.output import note, say
     from weft.cli.train import read
-    from weft.run import survey_config
+    from weft.run.browse import browse
 
-    _, reader, corpus, survey, _ = survey_config(read(task, words), skip_bad_lines=skip_bad_lines)
-    say(f"{survey.examples:,} examples, {survey.characters / max(1, survey.examples):.1f} characters each on average")
-    for message in reader.notes:
+    found = browse(
+        read(task, words or []),
+        rows=row or (),
+        most=most,
+        tokens=tokens or bool(row),
+        skip_bad_lines=skip_bad_lines,
+    )
+    for message in found.notes:
         note(message)
-    for _, record in zip(range(most), corpus, strict=False):
-        shown = [getattr(record, field.name) for field in fields(record) if field.name != "place"]
-        say(f"[dim]{record.place}[/]  " + "  [dim]→[/]  ".join(escape(str(value)) for value in shown))
+    examples = f"{found.examples:,} example{'s' * (found.examples != 1)}"
+    say(f"{examples}, {found.characters / max(1, found.examples):.1f} characters each on average")
+    for shown in found.shown:
+        _print_example(shown, whole=bool(row))
+
+
+def _print_example(shown: Shown, *, whole: bool) -> None:
+    """A line that says which it is, and one for each of its parts, wrapped beside its name."""
+    from rich.markup import escape
+
+    from weft.cli.output import say
+
+    say(f"\n[bold]{shown.row}[/]  [dim]{escape(shown.place)} · {shown.role}[/]")
+    for part in shown.parts:
+        text = (
+            part.text if whole or len(part.text) <= SHOWN_CHARACTERS else f"{part.text[:SHOWN_CHARACTERS].rstrip()} …"
+        )
+        _print_part(part.name, text)
+        if part.pieces:
+            count = f"{len(part.pieces)} token{'s' * (len(part.pieces) != 1)}"
+            _print_part(count, " ".join(map(_visible, part.pieces)), style="cyan")
+    if shown.fate:
+        _print_part("length", shown.fate, style="yellow")
+
+
+def _visible(text: str) -> str:
+    return text.replace("\n", "↵").replace("\t", "⇥")
+
+
+def _print_part(name: str, text: str, style: str = "") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from weft.cli.output import screen
+
+    # In a pipe one line stays one line.
+    if not screen.is_terminal:
+        screen.print(Text(f"   {name:<11}{_visible(text)}"), soft_wrap=True)
+        return
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=2)
+    grid.add_column(width=10, style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("", name, Text(text, style=style))
+    screen.print(grid)

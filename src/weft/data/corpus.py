@@ -99,6 +99,10 @@ class Corpus:
         """The records whose place in the file is True."""
         return Corpus(self._read, mask=mask, kept=self._kept)
 
+    def includes(self, row: int) -> bool:
+        """Whether the record at this place of the file, from 0, is among those of this corpus."""
+        return self._mask is None or bool(self._mask[row])
+
 
 @dataclass(frozen=True)
 class Examples:
