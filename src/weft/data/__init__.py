@@ -7,6 +7,7 @@ from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
+from weft.data.objects import Objects, each_row, find_objects
 from weft.data.packed import PackedBatches, Room, Side
 from weft.data.pairs import read_pairs
 from weft.data.ragged import Ragged, RaggedBuilder, pad
@@ -16,15 +17,18 @@ from weft.data.split import fingerprints, hold_out, overlap
 from weft.data.store import VALUES, Store, key_of
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
+from weft.data.values import Columns, read_input
 
 __all__ = [
     "VALUES",
     "BadLines",
     "Batches",
+    "Columns",
     "Corpus",
     "Examples",
     "Labelled",
     "Limit",
+    "Objects",
     "Overlong",
     "PackedBatches",
     "Pair",
@@ -40,6 +44,8 @@ __all__ = [
     "Text",
     "as_values",
     "chunks",
+    "each_row",
+    "find_objects",
     "fingerprints",
     "forget",
     "from_values",
@@ -48,6 +54,7 @@ __all__ = [
     "key_of",
     "overlap",
     "pad",
+    "read_input",
     "read_inputs",
     "read_labelled",
     "read_pairs",

@@ -41,7 +41,7 @@ def at_least_one(records: Iterator[Record], name: str, bad: BadLines) -> Iterato
         found = True
         yield record
     if not found:
-        cure = "give a file with at least one example"
+        cure = "give at least one example"
         if bad.first is not None:
             cure = f"lines skipped: {bad.count}, the first because of {bad.first}"
         raise DataError(f"no examples in {name}", cure=cure)

@@ -11,6 +11,7 @@ from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.nn import CellClass
+from weft.run.given import EMPTY, Given, read_records
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 
@@ -39,13 +40,21 @@ class Prepared:
 class Reader:
     """Opens the files of one configuration and keeps account of lines that had to be skipped.
 
-    `fresh` makes what earlier runs have kept anew; `tell` hears how far the reading has come.
+    `fresh` makes what earlier runs have kept anew; `tell` hears how far the reading has come; `given` is data given in
+    Python, by the name that stands for it in the configuration.
     """
 
     def __init__(
-        self, task: type[Task], data: Any, *, skip_bad_lines: bool, fresh: bool = False, tell: Tell | None = None
+        self,
+        task: type[Task],
+        data: Any,
+        *,
+        skip_bad_lines: bool,
+        fresh: bool = False,
+        tell: Tell | None = None,
+        given: Given = EMPTY,
     ) -> None:
-        self.task, self.data, self.skip = task, data, skip_bad_lines
+        self.task, self.data, self.skip, self.given = task, data, skip_bad_lines, given
         self.kept = Kept.open(task.name, data, skip_bad_lines=skip_bad_lines)
         self.fresh, self.tell = fresh, tell
         self.doing = "reading"
@@ -73,7 +82,7 @@ class Reader:
 
     def _read(self, path: str | list[str], bad: BadLines) -> Iterator[Record]:
         """The records of a file; now and then it is told how many there were."""
-        for number, record in enumerate(self.task.read(path, self.data, bad)):
+        for number, record in enumerate(read_records(self.task, self.given.get(str(path), path), self.data, bad)):
             if self.tell and number and number % TELL_EVERY == 0:
                 self.tell(f"{self.doing} {path}: {number:,} examples")
             yield record
@@ -130,10 +139,11 @@ def look(
     cells: Mapping[str, CellClass] | None,
     fresh: bool = False,
     tell: Tell | None = None,
+    given: Given = EMPTY,
 ) -> tuple[Config, Reader, Corpus, Survey]:
     """The filled configuration, after a look at the training data, and that data."""
     draft = validate(tree, cells=cells)
-    reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
+    reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell, given=given)
     corpus, survey = reader.survey(draft.data.train)
     return fill(tree, Facts(survey.examples, survey.characters), cells=cells), reader, corpus, survey
 
@@ -155,9 +165,12 @@ def prepare(
     cells: Mapping[str, CellClass] | None = None,
     fresh: bool = False,
     tell: Tell | None = None,
+    given: Given = EMPTY,
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
-    config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
+    config, reader, corpus, survey = look(
+        tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell, given=given
+    )
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them shows at once
         path = getattr(config.data, part)

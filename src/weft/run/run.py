@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Pair, Record, Text
+from weft.data import BadLines, Pair, Record, Text, each_row, read_input
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.folder import read_json
+from weft.run.given import find_source, read_records
 from weft.run.save import REPORT
 from weft.tasks import Prediction, Task, Translate, encode
 from weft.tasks.generation import Generating, Scored, Scoring
@@ -38,23 +39,50 @@ class Run:
         found: dict[str, Any] = read_json(self.folder / REPORT) if (self.folder / REPORT).exists() else {}
         return found
 
+    @overload
+    def predict(self, inputs: str | Mapping[str, Any] | Record, **options: Any) -> Prediction: ...
+
+    @overload
+    def predict(self, inputs: Iterable[Any], **options: Any) -> list[Prediction]: ...
+
     def predict(
         self,
-        inputs: Iterable[Any],
+        inputs: Iterable[Any] | Record,
         *,
         forbid: Words = (),
         require: Words = (),
         prefix: str | Sequence[str] = "",
         attention: bool = False,
         **options: Any,
-    ) -> list[Prediction]:
-        """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3.
+    ) -> Prediction | list[Prediction]:
+        """The answer for one input, or a list of answers for several; options are those of `[decode]`, as in beam=5.
+
+        One input is a string, a dict with the columns that the run was trained on, or a record with a place to name.
+        Several are a list of these, of tuples or of lists of words (for a tagger), a frame or a data set.
 
         Written texts contain no word or phrase of `forbid` and all of `require`: words for all of them, or one list for
-        each. Translations begin with `prefix`: one for all, or one for each. With `attention` candidates tell where the
-        model looked. Records do as inputs too, with a place to name.
+        each. Translations begin with `prefix`: one for all, or one for each. With `attention` candidates have the
+        weights of attention.
         """
-        records = [self._asked(source) for source in inputs]
+        if inputs is None:
+            raise DataError("None is no input", where="inputs", cure='give a text, such as "…", or a list of texts')
+        if isinstance(inputs, str | Mapping | Record):
+            one = [self._asked(inputs, "inputs")]
+            (answer,) = self._predict(one, options, forbid=forbid, require=require, prefix=prefix, attention=attention)
+            return answer
+        records = [self._asked(row, f"inputs[{number}]") for number, row in enumerate(each_row(inputs, "inputs"))]
+        return self._predict(records, options, forbid=forbid, require=require, prefix=prefix, attention=attention)
+
+    def _predict(
+        self,
+        records: list[Record],
+        options: Mapping[str, Any],
+        *,
+        forbid: Words,
+        require: Words,
+        prefix: str | Sequence[str],
+        attention: bool,
+    ) -> list[Prediction]:
         wordings = read_wordings(len(records), forbid=forbid, require=require, prefix=prefix)
         if wordings or attention:
             self._check_writes("forbid, require, prefix and attention")
@@ -67,10 +95,10 @@ class Run:
     def stream(
         self, source: Any, *, forbid: Words = (), require: Words = (), prefix: str = "", **options: Any
     ) -> Iterator[str]:
-        """The text that `predict([source])` gives first, in pieces as soon as they are certain."""
+        """The text that `predict(source)` gives first, in pieces as soon as they are certain."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix)
-        examples = encode(self.task, [self._asked(source)])
+        examples = encode(self.task, [self._asked(source, "source")])
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
     def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
@@ -84,10 +112,11 @@ class Run:
         records = [self._given(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
-    def evaluate(self, path: str | list[str], *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
-        """Scores on a file of examples in the format the model was trained on."""
+    def evaluate(self, data: Any, *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
+        """Scores on a file of examples in the format the model was trained on, or on examples given in Python."""
         bad = BadLines(skip=skip_bad_lines)
-        records = self.task.read(path, self.config.data, bad)
+        source = find_source(data, "data")
+        records = read_records(self.task, source, self.config.data, bad)
         running = self.config.train.truncate is not None
         examples = encode(self.task, records, self.task.limit(training=False), running=running)
         found = evaluate(self.task, self.model, examples, decode=self.decode(options))
@@ -116,9 +145,11 @@ class Run:
                 f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
             )
 
-    def _asked(self, source: Any) -> Record:
+    def _asked(self, source: Any, place: str) -> Record:
         """An input as a record, which it may already be."""
-        return source if isinstance(source, Record) else self.task.record(source)
+        if isinstance(source, Record):
+            return source
+        return self.task.record(read_input(source, self.task.columns(self.config.data), place))
 
     def _given(self, item: str | tuple[str, str] | Record) -> Record:
         """A text, or for a translator a pair, as a record."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Labelled, Limit, Room, read_labelled
+from weft.data import BadLines, Columns, Examples, Labelled, Limit, Room, read_labelled
 from weft.decoding import DecodeConfig
 from weft.errors import DataError
 from weft.metrics import Confusion
@@ -106,6 +106,10 @@ class Classify:
     @staticmethod
     def read(path: str | list[str], data: LabelledData, bad: BadLines) -> Iterator[Labelled]:
         return read_labelled(path, text=data.text, label=data.label, bad=bad)
+
+    @staticmethod
+    def columns(data: LabelledData) -> Columns:
+        return Columns(Labelled, data.text, data.label)
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:

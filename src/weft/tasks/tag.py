@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Room, Tagged, pad, read_tagged
+from weft.data import BadLines, Columns, Examples, Limit, Room, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
@@ -121,6 +121,10 @@ class Tag:
     @staticmethod
     def read(path: str | list[str], data: TaggedData, bad: BadLines) -> Iterator[Tagged]:
         return read_tagged(path, field=data.field, column=data.column, bad=bad)
+
+    @staticmethod
+    def columns(data: TaggedData) -> Columns:
+        return Columns(Tagged, "words", "tags" if data.field == "upos" else data.field)
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:

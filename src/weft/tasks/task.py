@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Record, Room
+from weft.data import BadLines, Columns, Examples, Limit, Record, Room
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
 from weft.settings import Settings
@@ -185,6 +185,11 @@ class Task(Protocol):
     @staticmethod
     def read(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         """The records of a file."""
+        ...
+
+    @staticmethod
+    def columns(data: Any) -> Columns:
+        """The columns of a table, or of examples given in Python, that a record is made of."""
         ...
 
     @staticmethod
