@@ -41,6 +41,11 @@ class Fault(WeftError):
     exit_code = 1
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with the noun in its singular or plural: 1 example, 1,234 examples."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The cure for a misspelt name: the nearest valid one, or the list of all of them."""
     known = sorted(names)

@@ -30,6 +30,7 @@ from weft.cli import (
 )
 from weft.cli.imports import place_in_import
 from weft.cli.output import errors, say
+from weft.cli.settings import TakesSettings
 from weft.errors import WeftError
 from weft.version import __version__
 
@@ -63,13 +64,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("new")(new.new)
-app.command("train")(train.train)
+app.command("train", cls=TakesSettings)(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
+app.command("sweep", cls=TakesSettings)(sweep.sweep)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from weft.cli.options import SkipBadLines
+from weft.cli.settings import TakesSettings
 
 app = typer.Typer(help="Make a corpus to try things on; look into a file of examples.", no_args_is_help=True)
 
@@ -40,7 +41,7 @@ def make(
     note(f"Next: [bold]weft train translate {files}[/]")
 
 
-@app.command()
+@app.command(cls=TakesSettings)
 def show(
     task: Annotated[str, typer.Argument(help="What the file is for: lm, classify, tag or translate.")],
     words: Annotated[

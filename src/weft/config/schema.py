@@ -17,6 +17,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
 from weft.settings import OneOf, Settings, explain
 from weft.tasks import DataConfig, Facts
+from weft.tasks.task import written
 from weft.text import TextConfig
 from weft.training import TrainConfig
 
@@ -93,8 +94,18 @@ def validate(tree: Mapping[str, Any], *, cells: Mapping[str, CellClass] | None =
     try:
         return schema(task).model_validate(dict(tree), context={"cells": cells or {}})
     except ValidationError as error:
-        found = explain(error, *_locate(error.errors()[0]["loc"], schema(task)))
+        path, names = _locate(error.errors()[0]["loc"], schema(task))
+        found = explain(error, path, names)
+        if error.errors()[0]["type"] == "extra_forbidden" and (cure := _other_place(path, tree)):
+            found = ConfigError(found.what, where=found.where, cure=cure)
         raise _mention_own_cells(found) from found.__cause__
+
+
+def _other_place(path: list[str], tree: Mapping[str, Any]) -> str:
+    """The cure for a setting that stands elsewhere in the schema."""
+    from weft.config.places import suggest_places  # which walks the schema of this file
+
+    return suggest_places(path[-1], tree, written(tree, *path), near=False)
 
 
 def _mention_own_cells(error: ConfigError) -> ConfigError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 Record = TypeVar("Record")
 
@@ -31,7 +31,7 @@ class BadLines:
             self.first = error.with_traceback(None)
 
     def __str__(self) -> str:
-        return f"{self.count:,} bad line{'' if self.count == 1 else 's'}, the first: {self.first}"
+        return f"{counted(self.count, 'bad line')}, the first: {self.first}"
 
 
 def at_least_one(records: Iterator[Record], name: str, bad: BadLines) -> Iterator[Record]:

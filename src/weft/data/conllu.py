@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
@@ -54,7 +54,7 @@ def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndT
 def _check_columns(line: str, place: str) -> None:
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):
-        what = f"{len(cells)} column{'s' * (len(cells) != 1)} where CoNLL-U has {len(COLUMNS)}"
+        what = f"{counted(len(cells), 'column')} where CoNLL-U has {len(COLUMNS)}"
         raise DataError(what, where=place, cure="separate the columns by single tabs; _ stands for nothing")
     if not all(cell.strip() for cell in cells):
         raise DataError("a column is empty", where=place, cure="_ stands for nothing in CoNLL-U")

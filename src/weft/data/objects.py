@@ -18,7 +18,7 @@ from weft.data.records import Pair, Record, Text
 from weft.data.sources import PYTHON
 from weft.data.texts import BLOCK
 from weft.data.values import Columns, LabelNames, read_example, show_value
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 LOOKED_AT = 1000
 """Strings of a list that are looked for among the files, to know texts from paths."""
@@ -37,7 +37,7 @@ class Objects:
 
     def __str__(self) -> str:
         """What stands for the data in a configuration: the number of records, and a hash of what they hold."""
-        return f"{PYTHON}{self.count:,} record{'s' * (self.count != 1)}, {self.content}>"
+        return f"{PYTHON}{counted(self.count, 'record')}, {self.content}>"
 
     def read(self, columns: Columns, bad: BadLines) -> Iterator[Record]:
         """The records; one that cannot be used is reported with its number, counted from 0."""
@@ -62,9 +62,9 @@ def find_objects(data: Any, name: str) -> Objects | None:
     """Python data; None for a path, or for a list of strings that all look like paths or of which one is a file."""
     if isinstance(data, str | os.PathLike):
         return None
-    if isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data):
-        if all(map(_like_a_path, data)) or any(map(_is_file, islice(data, LOOKED_AT))):
-            return None
+    strings = isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data)
+    if strings and (all(map(_like_a_path, data)) or any(map(_is_file, islice(data, LOOKED_AT)))):
+        return None
     return Objects(data, name)
 
 

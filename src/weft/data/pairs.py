@@ -8,7 +8,7 @@ from weft.data.badlines import BadLines, at_least_one
 from weft.data.records import Pair
 from weft.data.sources import STDIN, Paths, decode, each_path, raw_lines
 from weft.data.tables import Row, read_rows
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 
 def read_pairs(path: Paths, *, source: str = "source", target: str = "target", bad: BadLines) -> Iterator[Pair]:
@@ -57,6 +57,6 @@ def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Row]:
 
 
 def _uneven(*files: tuple[str, int]) -> DataError:
-    counts = " but ".join(f"{name} has {count:,} lines" for name, count in files)
+    counts = " but ".join(f"{name} has {counted(count, 'line')}" for name, count in files)
     where = f"{files[0][0]}:{min(count for _, count in files) + 1}"
     return DataError(f"parallel files of uneven length: {counts}", where=where, cure="line n must belong to line n")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from weft.data.records import Labelled, Pair, Record, Tagged, Text
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 Column: TypeAlias = str | int | Sequence[str | int]
 """A column by its name or its number, or several whose texts are joined."""
@@ -98,7 +98,7 @@ def _read_tagged(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
     labelled = [_label(tag, "tag", place) for tag in _items(tags, "tags", place)]
     if not found or len(found) != len(labelled) or not all(labelled):
         count = sum(map(bool, labelled))
-        what = f"{len(found)} word{'s' * (len(found) != 1)} and {count} tag{'s' * (count != 1)}"
+        what = f"{counted(len(found), 'word')} and {counted(count, 'tag')}"
         raise DataError(what, where=place, cure="give one tag for each word, and at least one word")
     return Tagged(tuple(found), tuple(labelled), place)
 
@@ -124,7 +124,7 @@ def _pick(row: Any, column: Column, position: int, columns: Columns, place: str)
         return _look_up(row, names, column, columns, place)
     if not _is_record(row):
         raise DataError(f"{show_value(row)} is not a record", where=place, cure=f"give {columns.example()}")
-    found = f"{len(row)} value{'s' * (len(row) != 1)}"
+    found = counted(len(row), "value")
     if isinstance(column, int):
         if not 0 <= column < len(row):
             raise DataError(f"no column {column} in {found}", where=place, cure="columns are counted from 0")

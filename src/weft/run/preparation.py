@@ -10,6 +10,7 @@ from typing import Any
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.errors import counted
 from weft.nn import CellClass
 from weft.run.given import EMPTY, Given, read_records
 from weft.run.kept import Kept, Surveyed, Training, write_training
@@ -84,7 +85,7 @@ class Reader:
         """The records of a file; now and then it is told how many there were."""
         for number, record in enumerate(read_records(self.task, self.given.get(str(path), path), self.data, bad)):
             if self.tell and number and number % TELL_EVERY == 0:
-                self.tell(f"{self.doing} {path}: {number:,} examples")
+                self.tell(f"{self.doing} {path}: {counted(number, 'example')}")
             yield record
 
     def overlap(self, train: Survey, other: Survey) -> int:
@@ -117,7 +118,7 @@ def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
     if bad.count:
         yield f"{path}: skipped {bad}"
     if bad.empty:
-        yield f"left out {bad.empty:,} pairs of {path} with an empty side"
+        yield f"left out {counted(bad.empty, 'pair')} of {path} with an empty side"
 
 
 def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
@@ -126,7 +127,7 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
         return corpus, None, []
     aside = hold_out(survey.keys, fraction=VALID_SHARE, most=VALID_MOST, seed=config.seed)
     note = (
-        f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
+        f"no data.valid: set aside {int(aside.sum()):,} of {counted(survey.examples, 'training example')}, "
         "grouped so that no text is on both sides"
     )
     return corpus.where(~aside), corpus.where(aside), [note]
@@ -179,7 +180,8 @@ def prepare(
         others[part], found = reader.survey(path)
         if shared := reader.overlap(survey, found):
             reader.notes.append(
-                f"{shared:,} of {found.examples:,} {part} examples are also in the training data: "
+                f"{shared:,} of {counted(found.examples, f'{part} example')} {'is' if shared == 1 else 'are'} "
+                "also in the training data: "
                 f"the {part} scores flatter the model"
             )
     task, train, held, notes = reader.training(config, corpus, survey)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from weft.errors import ConfigError
+from weft.errors import ConfigError, counted
 
 ENOUGH_UPDATES = 500
 """With fewer updates in all, compiling costs more time than it saves."""
@@ -47,7 +47,8 @@ def compile_model(
     if not parts or setting is False or (setting == "auto" and device.type != "cuda"):
         return Compilation()
     if setting == "auto" and updates < ENOUGH_UPDATES:
-        note = f"the blocks run uncompiled: {updates} updates would not pay for it (train.compile = true does it)"
+        few = counted(updates, "update")
+        note = f"the blocks run uncompiled: {few} would not pay for it (train.compile = true does it)"
         return Compilation(notes=(note,))
     if reason := _obstacle(device):
         return Compilation(notes=(f"the blocks run uncompiled, more slowly: {reason}",))
