@@ -122,7 +122,8 @@ def main() -> None:
     except OSError as error:
         code = _full(error) if error.errno in FULL else _fault(error, debug=debug)
     except Exception as error:
-        code = _fault(error, debug=debug)
+        own = place_in_import(error.__traceback__)
+        code = _mistake(error, own, debug=debug) if own else _fault(error, debug=debug)
     sys.exit(code)
 
 
@@ -137,12 +138,22 @@ def _fault(error: Exception, *, debug: bool) -> int:
         return 1
     with tempfile.NamedTemporaryFile("w", prefix="weft-", suffix=".log", delete=False, encoding="utf-8") as log:
         traceback.print_exc(file=log)
-    first = (str(error).splitlines() or [""])[0]
-    errors.print(f"[bold red]fault[/] {type(error).__name__}: {_escape(first)}", soft_wrap=True)
-    own = place_in_import(error.__traceback__)
-    whose = f"It happened in {own}." if own else "This is a mistake in weft, not yours."
-    errors.print(f"{_escape(whose)} The details are in {Path(log.name)}", soft_wrap=True)
+    errors.print(f"[bold red]fault[/] {type(error).__name__}: {_escape(_first_line(error))}", soft_wrap=True)
+    errors.print(f"This is a mistake in weft, not yours. The details are in {Path(log.name)}", soft_wrap=True)
     return 1
+
+
+def _mistake(error: Exception, place: str, *, debug: bool) -> int:
+    """An exception in a file of the user's, which was imported for its cell."""
+    if debug:
+        traceback.print_exc()
+    said = f"{place}: {type(error).__name__}: {_first_line(error)} (in the file you imported; --debug shows more)"
+    errors.print(f"[bold red]error[/] {_escape(said)}", soft_wrap=True)
+    return WeftError.exit_code
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
 
 
 def _escape(text: str) -> str:

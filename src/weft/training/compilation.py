@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from weft.errors import ConfigError, counted
+from weft.nn.recurrent import slow_cells
 
 ENOUGH_UPDATES = 500
 """With fewer updates in all, compiling costs more time than it saves."""
@@ -36,7 +37,17 @@ class Compilation(NamedTuple):
 def compile_model(
     model: nn.Module, setting: Literal["auto"] | bool, *, device: torch.device, updates: int
 ) -> Compilation:
-    """Compile the blocks of the model if the setting says so or, left to `auto`, if it pays."""
+    """Compile the blocks of the model if the setting says so or, left to `auto`, if it pays.
+
+    The notes also name recurrent cells that run without kernels of their own.
+    """
+    found = _compile_blocks(model, setting, device=device, updates=updates)
+    return found._replace(notes=(*found.notes, *slow_cells(model, device.type)))
+
+
+def _compile_blocks(
+    model: nn.Module, setting: Literal["auto"] | bool, *, device: torch.device, updates: int
+) -> Compilation:
     parts = list(_outermost(model))
     if setting is True and not parts:
         raise ConfigError(
