@@ -3,6 +3,7 @@
 from weft.data.badlines import BadLines
 from weft.data.batches import Batches
 from weft.data.chunks import chunks
+from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.labelled import read_labelled
@@ -15,18 +16,22 @@ from weft.data.records import Labelled, Pair, Record, Tagged, Text, as_values, f
 from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
 from weft.data.store import VALUES, Store, key_of
+from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
 from weft.data.values import Columns, read_input
 
 __all__ = [
+    "LAYOUT",
     "VALUES",
     "BadLines",
     "Batches",
+    "Column",
     "Columns",
     "Corpus",
     "Examples",
     "Labelled",
+    "Layout",
     "Limit",
     "Objects",
     "Overlong",
@@ -37,9 +42,11 @@ __all__ = [
     "RaggedBuilder",
     "Record",
     "Room",
+    "Row",
     "Side",
     "Store",
     "Survey",
+    "Table",
     "Tagged",
     "Text",
     "as_values",
@@ -59,6 +66,7 @@ __all__ = [
     "read_labelled",
     "read_pairs",
     "read_stream",
+    "read_table",
     "read_tagged",
     "read_texts",
     "stamps",

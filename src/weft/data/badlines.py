@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from weft.errors import DataError, counted
@@ -20,6 +20,12 @@ class BadLines:
     first: DataError | None = None
     empty: int = 0
     """Pairs left out because a side is empty; parallel corpora have such gaps, so these are no errors."""
+    notes: list[str] = field(default_factory=list)
+    """What was found out about a file that a person should know."""
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def report(self, error: DataError) -> None:
         """Raise the error, or count it when lines may be skipped."""

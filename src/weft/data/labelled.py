@@ -6,31 +6,38 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft.data.badlines import BadLines, at_least_one
+from weft.data.columns import Column
 from weft.data.records import Labelled
 from weft.data.sources import Paths, each_path, lines
-from weft.data.tables import read_rows
+from weft.data.tables import LAYOUT, Layout, read_table
 from weft.errors import DataError
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz")
 
 
-def read_labelled(path: Paths, *, text: str = "text", label: str = "label", bad: BadLines) -> Iterator[Labelled]:
-    """The examples of tables and folders of `LABEL.txt` files; `text` and `label` name the columns of a table."""
+def read_labelled(
+    path: Paths, *, text: Column = "text", label: Column = "label", layout: Layout = LAYOUT, bad: BadLines
+) -> Iterator[Labelled]:
+    """The examples of tables and folders of classes; `text` and `label` say which columns of a table are meant."""
     for name in each_path(path):
         if Path(name).is_dir():
             yield from _read_folder(name, bad)
         else:
-            yield from at_least_one(_read_table(name, (text, label), bad), name, bad)
+            yield from at_least_one(_read_table(name, {"text": text, "label": label}, layout, bad), name, bad)
 
 
-def _read_table(name: str, names: tuple[str, str], bad: BadLines) -> Iterator[Labelled]:
-    header = names != ("text", "label")
-    for text, label, place in read_rows(name, names, header=header, bad=bad):
-        if text and label:
-            yield Labelled(text, label, place)
-        else:
-            empty = names[1] if text else names[0]
-            bad.report(DataError(f"the {empty} is empty", where=place, cure="fill it in or remove the line"))
+def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadLines) -> Iterator[Labelled]:
+    table = read_table(name, columns, layout=layout, bad=bad)
+    for row in table:
+        try:
+            text, label = table.text("text", row), table.text("label", row)
+            if not text or not label:
+                what = f"the {'label' if text else 'text'} is empty"
+                raise DataError(what, where=row.place, cure="fill it in or remove the line")
+        except DataError as error:
+            bad.report(error)
+            continue
+        yield Labelled(text, label, row.place)
 
 
 def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from weft.data.badlines import BadLines, at_least_one
+from weft.data.columns import Column
 from weft.data.records import Pair
 from weft.data.sources import STDIN, Paths, decode, each_path, raw_lines
-from weft.data.tables import Row, read_rows
+from weft.data.tables import LAYOUT, Layout, read_table
 from weft.errors import DataError, counted
 
+Sides: TypeAlias = tuple[str, str, str]
+"""Source, target and their place; a side may be empty."""
 
-def read_pairs(path: Paths, *, source: str = "source", target: str = "target", bad: BadLines) -> Iterator[Pair]:
-    """The pairs of a table (`source` and `target` name its columns) or of the parallel files `[source, target]`.
+
+def read_pairs(
+    path: Paths, *, source: Column = "source", target: Column = "target", layout: Layout = LAYOUT, bad: BadLines
+) -> Iterator[Pair]:
+    """The pairs of a table (`source` and `target` say which columns) or of the parallel files `[source, target]`.
 
     A pair with an empty side is left out and counted in `bad.empty`.
     """
     match each_path(path):
         case [table]:
-            header = (source, target) != ("source", "target")
-            rows = read_rows(table, (source, target), header=header, bad=bad)
+            rows = _read_table(table, {"source": source, "target": target}, layout, bad)
             yield from at_least_one(_filled(rows, bad), table, bad)
         case [left, right]:
             yield from at_least_one(_filled(_read_parallel(left, right, bad), bad), f"{left} and {right}", bad)
@@ -28,7 +34,7 @@ def read_pairs(path: Paths, *, source: str = "source", target: str = "target", b
             raise DataError(f"{len(names)} files of pairs", where=", ".join(names) or None, cure=cure)
 
 
-def _filled(rows: Iterator[Row], bad: BadLines) -> Iterator[Pair]:
+def _filled(rows: Iterator[Sides], bad: BadLines) -> Iterator[Pair]:
     for source, target, place in rows:
         if source and target:
             yield Pair(source, target, place)
@@ -36,7 +42,18 @@ def _filled(rows: Iterator[Row], bad: BadLines) -> Iterator[Pair]:
             bad.empty += 1
 
 
-def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Row]:
+def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadLines) -> Iterator[Sides]:
+    table = read_table(name, columns, layout=layout, bad=bad)
+    for row in table:
+        try:
+            sides = table.text("source", row), table.text("target", row), row.place
+        except DataError as error:
+            bad.report(error)
+            continue
+        yield sides
+
+
+def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Sides]:
     """Line n of one file with line n of the other. Raw lines, so that a faulty one takes its partner along."""
     if left == right == STDIN:
         raise DataError("both sides are -", cure="only one of two parallel files can be the standard input")
@@ -47,7 +64,7 @@ def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Row]:
         if target is None:
             raise _uneven((left, number + sum(1 for _ in sources)), (right, number - 1))
         try:
-            row = Row(decode(source, left, number).strip(), decode(target, right, number).strip(), f"{left}:{number}")
+            row = decode(source, left, number).strip(), decode(target, right, number).strip(), f"{left}:{number}"
         except DataError as error:
             bad.report(error)
             continue

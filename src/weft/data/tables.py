@@ -1,166 +1,182 @@
-"""Two named values per row, from TSV, CSV or JSONL.
+"""Tables: the rows of a TSV, CSV or JSON file with their places, and the texts in the columns that settings mean.
 
-The first line of a TSV or CSV is a header if it has both names; upper and lower case are the same there. Without a
-header there are exactly two columns, in the order of the names.
+The first line of a TSV or CSV is a header if it has all the names that are wanted; upper and lower case are the same
+there. A first line that looks like a header with other names is an error, because as an example it would bring a class
+of its own.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from weft.data.badlines import BadLines
+from weft.data.columns import OVERRIDE, Column, Finder, Key, Wanted
+from weft.data.delimited import NumberedCells, find_delimiter, split_lines
+from weft.data.jsonrows import Object, leaves, look_up, reaches, read_objects, spell
 from weft.data.sources import lines, suffix
-from weft.errors import DataError, did_you_mean
+from weft.errors import DataError
 
-Names: TypeAlias = tuple[str, str]
+Format: TypeAlias = Literal["tsv", "csv", "jsonl", "json"]
 
-SETTINGS: Final = ("source", "target", "text", "label")
-"""Settings under `data` that name a column, and what they say by default."""
+SUFFIXES: Final[dict[str, Format]] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+"""Formats by the suffix of a file; every other is TSV."""
+
+SAMPLE_ROWS, SAMPLE_CHARACTERS = 200, 1 << 20
+"""What is read ahead to find delimiter and header."""
+
+DELIMITER_NAMES: Final = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
+
+
+class Layout(NamedTuple):
+    """How a file is written; what is None is found out."""
+
+    format: Format | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+
+
+LAYOUT: Final = Layout()
+"""Everything is found out."""
 
 
 class Row(NamedTuple):
-    """The two values of a row, without the blanks at their ends."""
+    """The cells of one row as they stand: a list, or a JSON object."""
 
-    first: str
-    second: str
     place: str
+    cells: list[str] | Object
 
 
-def read_rows(name: str, names: Names, *, header: bool, bad: BadLines) -> Iterator[Row]:
-    """The rows of a table in the format of its suffix: CSV, JSONL, and TSV for every other. Blank lines are skipped.
+@dataclass
+class Table:
+    """One pass over the rows of a file."""
 
-    `header` says that a TSV or CSV must have one: whoever names a column expects it to be looked up.
+    name: str
+    format: Format
+    columns: list[str] | None
+    """The header's names; none without a header, and for JSON."""
+    delimiter: str | None
+    """None for JSON."""
+    rows: Iterator[Row] = field(repr=False)
+    keys: dict[str, tuple[Key, ...]]
+    """Where the columns of the settings stand; none for one that the file does not have."""
+    wanted: Wanted
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.rows
+
+    def has(self, setting: str) -> bool:
+        """Whether the file has the column of a setting."""
+        return setting in self.keys
+
+    def text(self, setting: str, row: Row) -> str:
+        """What a row has in the column of a setting, without the blanks at its ends; several are joined with one."""
+        keys, cells = self.keys[setting], row.cells
+        if isinstance(cells, list):
+            found = [cells[key].strip() for key in keys if isinstance(key, int)]
+        else:
+            found = [self._value(cells, str(key), row.place, joined=len(keys) > 1) for key in keys]
+        return found[0] if len(found) == 1 else " ".join(part for part in found if part)
+
+    def _value(self, cells: Object, path: str, place: str, *, joined: bool) -> str:
+        try:
+            value = look_up(cells, path)
+        except KeyError:
+            known = {name: str(value) for name, value in leaves(cells)}
+            cure = self.wanted.advise(list(known), [list(known.values())]) if known else "the object has no texts"
+            raise DataError(f'no "{path}" in the object', where=place, cure=cure) from None
+        return "" if joined and value is None else spell(value, path, place)
+
+
+def read_table(
+    name: str,
+    columns: Mapping[str, Column],
+    *,
+    needed: Collection[str] | None = None,
+    layout: Layout = LAYOUT,
+    override: str = OVERRIDE,
+    bad: BadLines,
+) -> Table:
+    """Open a table and find the columns that settings mean: `{"text": data.text, "label": data.label}`.
+
+    Those that are not `needed` (all are, unless given) may be missing. A row that cannot be read goes to `bad`. All but
+    JSON is read up to `SAMPLE_ROWS` rows ahead, unless the layout has both delimiter and header. `override` is how a
+    message spells the choice of a column.
     """
-    match suffix(name):
-        case ".csv":
-            return _select(_split_commas(name, bad), name, names, header=header, bad=bad)
-        case ".jsonl" | ".ndjson" | ".json":
-            return _read_objects(name, names, bad)
-    return _select(_split_tabs(name, bad), name, names, header=header, bad=bad)
+    wanted = Wanted(columns, set(columns if needed is None else needed), override)
+    kind = layout.format or SUFFIXES.get(suffix(name), "tsv")
+    if kind in ("json", "jsonl"):
+        return _open_objects(name, kind, wanted, bad)
+    numbered, delimiter = lines(name, bad), layout.delimiter
+    if delimiter is None:
+        head = list(_ahead(numbered))
+        usual = "," if kind == "csv" else "\t"
+        delimiter = find_delimiter(head, usual=usual, quoted=kind == "csv", names=wanted.names)
+        numbered = chain(head, numbered)
+        if delimiter != usual:
+            bad.note(f"{name}: columns are separated by {DELIMITER_NAMES[delimiter]}")
+    cells = split_lines(numbered, delimiter, quoted=kind == "csv" or delimiter != "\t", name=name, bad=bad)
+    sample = list(islice(cells, 2 if layout.delimiter is not None and layout.header is not None else SAMPLE_ROWS))
+    if not sample:
+        return Table(name, kind, None, delimiter, iter(()), {}, wanted)
+    finder = Finder(wanted, [row for _, row in sample], f"{name}:{sample[0][0]}")
+    header = finder.header() if layout.header is None else sample[0][1] if layout.header else None
+    width = finder.width(header)
+    keys = finder.keys(header, width)
+    if header is not None:
+        del sample[0]
+        if layout.header is None and not wanted.names:
+            shown = ", ".join(cell.strip() for cell in header[:12])
+            bad.note(f"{name}: the first line is taken for a header: {shown} (data.header=false makes it an example)")
+    rows = _even_rows(name, chain(sample, cells), finder, header, width, bad)
+    return Table(name, kind, header, delimiter, rows, keys, wanted)
 
 
-def _select(
-    table: Iterator[tuple[int, list[str]]], name: str, names: Names, *, header: bool, bad: BadLines
+def _ahead(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The first lines, as many as are worth a look."""
+    characters = 0
+    for number, line in islice(numbered, SAMPLE_ROWS):
+        yield number, line
+        characters += len(line)
+        if characters > SAMPLE_CHARACTERS:
+            return
+
+
+def _even_rows(
+    name: str, cells: NumberedCells, finder: Finder, header: list[str] | None, width: int, bad: BadLines
 ) -> Iterator[Row]:
-    """The two columns of a table whose first row may be a header."""
-    positions: tuple[int, int] | None = None
-    width = 2
-    for number, cells in table:
-        place = f"{name}:{number}"
-        if positions is None:
-            found = _find_columns(cells, names, header=header, place=place)
-            positions = found or (0, 1)
-            if found:
-                width = len(cells)
-                continue
-        if len(cells) != width:
-            bad.report(_wrong_width(cells, width, names, place))
-            continue
-        first, second = positions
-        yield Row(cells[first].strip(), cells[second].strip(), place)
+    """Rows of the right width; the others are reported."""
+    for number, row in cells:
+        if len(row) == width:
+            yield Row(f"{name}:{number}", row)
+        else:
+            bad.report(_wrong_width(row, width, finder.wanted, f"{name}:{number}", named=header is not None))
 
 
-def _find_columns(cells: list[str], names: Names, *, header: bool, place: str) -> tuple[int, int] | None:
-    """Where the two columns stand, if the first row is a header."""
-    columns = [cell.strip().casefold() for cell in cells]
-    counts = [columns.count(name.casefold()) for name in names]
-    if not any(counts) and not header:
-        return None
-    for name, count in zip(names, counts, strict=True):
-        if count != 1:
-            what = f'no column "{name}" in the header' if count == 0 else f'two columns "{name}" in the header'
-            others = [cell.strip()[:40] for cell in cells[:20] if cell.strip().casefold() not in names]
-            shown = ", ".join(cell.strip()[:40] for cell in cells[:20])
-            cure = f"its columns are: {shown}; a file without a header has {' and '.join(names)} in this order"
-            if count == 0 and name in SETTINGS and others:
-                cure = f"its columns are: {shown}; say which is meant, as in data.{name}={others[0]}"
-            raise DataError(what, where=place, cure=cure)
-    first, second = (columns.index(name.casefold()) for name in names)
-    return first, second
-
-
-def _wrong_width(cells: list[str], width: int, names: Names, place: str) -> DataError:
+def _wrong_width(cells: list[str], width: int, wanted: Wanted, place: str, *, named: bool) -> DataError:
     found = f"{len(cells)} column{'s' * (len(cells) != 1)}"
     if width == 2:
         cure = (
-            f"a row is {names[0]} and {names[1]} with one tab between them, in a .csv one comma; "
+            f"a row is {' and '.join(wanted.columns)} with one tab between them, in a .csv one comma; "
             "a file with more columns begins with a header line"
         )
         return DataError(f"{found} where 2 are expected", where=place, cure=cure)
     cure = "a TSV is never quoted, so a text in it can have no tab; a CSV quotes a text that has a comma"
-    return DataError(f"{found} where the header has {width}", where=place, cure=cure)
+    return DataError(f"{found} where the {'header has' if named else 'others have'} {width}", where=place, cure=cure)
 
 
-def _split_tabs(name: str, bad: BadLines) -> Iterator[tuple[int, list[str]]]:
-    for number, line in lines(name, bad):
-        # A line of tabs only is a row of empty values, not a blank line.
-        if line.strip(" "):
-            yield number, line.split("\t")
-
-
-def _split_commas(name: str, bad: BadLines) -> Iterator[tuple[int, list[str]]]:
-    """Rows of RFC 4180 with the number of the line they begin on; a quoted value may run over several lines."""
-    begin = 0
-
-    def feed() -> Iterator[str]:
-        nonlocal begin
-        for number, line in lines(name, bad):
-            begin = begin or number
-            yield f"{line}\n"
-
-    rows = csv.reader(feed(), strict=True)
-    while True:
-        begin = 0
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            cure = 'quote a value as "…" and double each " inside it; is a quote never closed?'
-            if "field limit" in str(error):
-                cure += " longer values need TSV or JSONL"
-            bad.report(DataError(f"not CSV: {error}", where=f"{name}:{begin}", cure=cure))
-            continue
-        if cells:
-            yield begin, cells
-
-
-def _read_objects(name: str, names: Names, bad: BadLines) -> Iterator[Row]:
-    for number, line in lines(name, bad):
-        if not line.strip():
-            continue
-        place = f"{name}:{number}"
-        try:
-            first, second = _read_object(line, names, place)
-        except DataError as error:
-            bad.report(error)
-            continue
-        yield Row(first, second, place)
-
-
-def _read_object(line: str, names: Names, place: str) -> tuple[str, str]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}", where=place, cure="write one object per line") from None
-    if not isinstance(value, dict):
-        example = f'{{"{names[0]}": "…", "{names[1]}": "…"}}'
-        raise DataError("not a JSON object", where=place, cure=f"write one object per line, such as {example}")
-    for name in names:
-        if name not in value:
-            raise DataError(f'no "{name}" in the object', where=place, cure=did_you_mean(name, value))
-    return _spell(value[names[0]], names[0], place), _spell(value[names[1]], names[1], place)
-
-
-def _spell(value: object, name: str, place: str) -> str:
-    """A string as it is; numbers, true and false as JSON spells them."""
-    if not isinstance(value, str | bool | int | float):
-        raise DataError(f'"{name}" is {json.dumps(value)[:40]}, not a text', where=place, cure='write it as "…"')
-    text = value if isinstance(value, str) else json.dumps(value)
-    # JSON can spell half of a surrogate pair, which is no character and breaks every encoder further on.
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise DataError(f'"{name}" has half of a surrogate pair', where=place, cure="write the character as UTF-8")
-    return text.strip()
+def _open_objects(name: str, kind: Format, wanted: Wanted, bad: BadLines) -> Table:
+    objects = (Row(f"{name}:{number}", value) for number, value in read_objects(name, bad))
+    first = next(objects, None)
+    keys: dict[str, tuple[Key, ...]] = {}
+    for setting in wanted.columns:
+        parts = wanted.parts(setting)
+        number = next((part for part in parts if isinstance(part, int)), None)
+        if number is not None:
+            what = f"{wanted.choose(setting, number)} counts columns, and JSON has names"
+            raise DataError(what, where=name, cure="name a key, or a path such as review.body")
+        if setting in wanted.needed or (first and all(reaches(first.cells, str(part)) for part in parts)):
+            keys[setting] = tuple(parts)
+    return Table(name, kind, None, None, objects if first is None else chain([first], objects), keys, wanted)

@@ -115,6 +115,7 @@ class Reader:
 
 
 def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
+    yield from bad.notes
     if bad.count:
         yield f"{path}: skipped {bad}"
     if bad.empty:

@@ -21,17 +21,18 @@ from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.labels import ClassScores, collect_labels, require_classes
 from weft.tasks.shift import lay
-from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
+from weft.tasks.tables import ColumnSetting, TableData
+from weft.tasks.task import UNSEEN, Batch, Codec, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
 from weft.text import EOS, TextConfig, Tokenizer
 
 
-class LabelledData(DataConfig):
-    """Texts with a label: TSV, CSV, JSONL, or a folder with a file per label."""
+class LabelledData(TableData):
+    """Texts with a label: TSV, CSV, JSON, or a folder with a file or a folder per label."""
 
-    text: str = "text"
-    """Name of the text column where the file has a header."""
-    label: str = "label"
-    """Name of the label column."""
+    text: ColumnSetting = "text"
+    """The text's column: a name, a JSON path, a number from 0, or several to be joined."""
+    label: ColumnSetting = "label"
+    """The label's column."""
     max_length: int = Field(400, ge=1)
     """Most tokens of a training text."""
     overlong: Literal["error", "truncate", "drop"] = "truncate"
@@ -105,7 +106,7 @@ class Classify:
 
     @staticmethod
     def read(path: str | list[str], data: LabelledData, bad: BadLines) -> Iterator[Labelled]:
-        return read_labelled(path, text=data.text, label=data.label, bad=bad)
+        return read_labelled(path, text=data.text, label=data.label, layout=data.layout, bad=bad)
 
     @staticmethod
     def columns(data: LabelledData) -> Columns:

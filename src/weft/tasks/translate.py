@@ -19,17 +19,18 @@ from weft.nn import Packing
 from weft.settings import OneOf, Settings
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
 from weft.tasks.shift import lay, predictions, shift, token_loss
-from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
+from weft.tasks.tables import ColumnSetting, TableData
+from weft.tasks.task import Batch, Codec, Facts, Loss, Rows, Sections, Tree, written
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
-class PairData(DataConfig):
-    """Sentence pairs: TSV, CSV or JSONL, or two files with a sentence per line."""
+class PairData(TableData):
+    """Sentence pairs: TSV, CSV or JSON, or two files with a sentence per line."""
 
-    source: str = "source"
-    """Name of the source column where the file has a header."""
-    target: str = "target"
-    """Name of the target column."""
+    source: ColumnSetting = "source"
+    """The source's column: a name, a JSON path, a number from 0, or several to be joined."""
+    target: ColumnSetting = "target"
+    """The target's column."""
     max_length: int = Field(200, ge=1)
     """Most tokens on either side of a training pair."""
     overlong: Literal["error", "truncate", "drop"] = "drop"
@@ -144,7 +145,7 @@ class Translate:
 
     @staticmethod
     def read(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
-        return read_pairs(path, source=data.source, target=data.target, bad=bad)
+        return read_pairs(path, source=data.source, target=data.target, layout=data.layout, bad=bad)
 
     @staticmethod
     def columns(data: PairData) -> Columns:

@@ -1,0 +1,203 @@
+"""Which columns of a file the settings mean, and the message where a file has no such columns.
+
+A setting names a column of the header or a path into a JSON object, counts a column from 0, or lists several to be
+joined with a blank. One that says its own name (`text = "text"`) is at its default: without a header such columns stand
+in the order of the settings.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from weft.data.headers import guess_columns, label_comes_first, looks_like_header
+from weft.errors import DataError
+
+Column: TypeAlias = str | int | list[str | int]
+"""What a setting may say: a name or a path, a number from 0, or several of them."""
+
+Key: TypeAlias = int | str
+"""Where a part of a column stands: its position in a row, or its path in an object."""
+
+OVERRIDE = "data.{setting}={column}"
+"""How a column is chosen on the command line."""
+
+_PLAIN_NAME = re.compile(r"[^\W\d][\w .-]*")
+_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 12, 24
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The settings that mean columns, in the order that a file without a header has."""
+
+    columns: Mapping[str, Column]
+    needed: Collection[str]
+    """Those that a file must have."""
+    override: str = OVERRIDE
+
+    def parts(self, setting: str) -> list[str | int]:
+        column = self.columns[setting]
+        return column if isinstance(column, list) else [column]
+
+    def is_default(self, setting: str) -> bool:
+        return self.columns[setting] == setting
+
+    @property
+    def names(self) -> set[str]:
+        """The names in lower case that a header must have."""
+        parts = (part for setting in self.needed for part in self.parts(setting))
+        return {part.casefold() for part in parts if isinstance(part, str)}
+
+    def choose(self, setting: str, column: object) -> str:
+        """The word of a command that chooses a column."""
+        return shlex.quote(self.override.format(setting=setting, column=column))
+
+    def advise(self, names: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
+        """The columns that were found, each with a value, and the choice that is probably right."""
+        width = len(names) if names is not None else max(map(len, rows), default=0)
+        example = next((row for row in rows if len(row) == width), [])
+        heads = list(map(str, range(width))) if names is None else [name.strip() for name in names]
+        shown = [
+            " ".join(filter(None, (_cut(head), f'"{_cut(cell)}"' if cell.strip() else "")))
+            for head, cell in zip(heads, example or [""] * width, strict=True)
+        ]
+        listed = ", ".join(shown[:_SHOWN_COLUMNS]) + f" and {width - _SHOWN_COLUMNS} more" * (width > _SHOWN_COLUMNS)
+        known = {} if names is None else self.found_in(names)
+        open_settings = [setting for setting in self.columns if setting in self.needed and setting not in known]
+        guessed = guess_columns(
+            names,
+            [row for row in rows if len(row) == width],
+            open_settings,
+            [place for places in known.values() for place in places],
+        )
+        choices = [
+            self.choose(setting, _call(guessed[setting], names)) for setting in open_settings if setting in guessed
+        ]
+        return f"its columns are: {listed}" + f"; choose with: {' '.join(choices)}" * bool(choices)
+
+    def found_in(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """The settings whose columns are all among these names, with their places."""
+        folded = [name.strip().casefold() for name in names]
+        found = {}
+        for setting in self.columns:
+            parts = [part.casefold() if isinstance(part, str) else part for part in self.parts(setting)]
+            if all(part in folded if isinstance(part, str) else part < len(names) for part in parts):
+                found[setting] = [folded.index(part) if isinstance(part, str) else part for part in parts]
+        return found
+
+
+def _call(place: int, names: Sequence[str] | None) -> str | int:
+    """A column's name if that is unmistakable on a command line, else its number."""
+    if names is None:
+        return place
+    name = names[place].strip()
+    alike = [one for one in names if one.strip().casefold() == name.casefold()]
+    return name if len(alike) == 1 and _PLAIN_NAME.fullmatch(name) and name not in ("true", "false") else place
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+
+
+@dataclass(frozen=True)
+class Finder:
+    """The search for the wanted columns in one file, of which `rows` are the first; the first of all is at `place`."""
+
+    wanted: Wanted
+    rows: Sequence[list[str]]
+    place: str
+
+    def header(self) -> list[str] | None:
+        """The first row, if it is a header."""
+        first, *others = self.rows
+        present = {cell.strip().casefold() for cell in first}
+        wanted = self.wanted
+        by_name = [
+            setting
+            for setting in wanted.needed
+            if not wanted.is_default(setting) and any(isinstance(part, str) for part in wanted.parts(setting))
+        ]
+        # Some of the names without the others, or names of one's own, are an error that lists the columns.
+        if by_name or wanted.names & present:
+            return first
+        if not looks_like_header(first, [row for row in others if len(row) == len(first)]):
+            return None
+        if wanted.names:
+            missing = " and ".join(f'"{setting}"' for setting in wanted.columns if setting in wanted.names)
+            raise self.error(
+                f"looks like a header without {missing}", first, "; if it is an example: data.header=false"
+            )
+        return first
+
+    def width(self, header: list[str] | None) -> int:
+        """The number of cells that every row must have."""
+        if header is not None:
+            return len(header)
+        (usual, count), *_ = Counter(map(len, self.rows)).most_common()
+        return usual if 2 * count > len(self.rows) else len(self.rows[0])
+
+    def keys(self, header: list[str] | None, width: int) -> dict[str, tuple[Key, ...]]:
+        """Where the columns of the settings stand; a setting that is not needed may be missing."""
+        found: dict[str, tuple[Key, ...]] = {}
+        for setting in self.wanted.columns:
+            if header is None and self.wanted.is_default(setting):
+                continue
+            positions = [self._position(part, header, width) for part in self.wanted.parts(setting)]
+            if all(position is not None for position in positions):
+                found[setting] = tuple(position for position in positions if position is not None)
+            elif setting in self.wanted.needed:
+                raise self._missing(setting, header, width)
+        return found if header is not None else found | self._in_order(found, width)
+
+    def _position(self, part: str | int, header: list[str] | None, width: int) -> int | None:
+        if isinstance(part, int):
+            return part if part < width else None
+        if header is None:
+            return None
+        cells = [cell.strip() for cell in header]
+        if cells.count(part.strip()) == 1:
+            return cells.index(part.strip())
+        folded = [cell.casefold() for cell in cells]
+        if folded.count(part.strip().casefold()) > 1:
+            cure = "rename one of them in the file, or count the columns from 0"
+            raise self.error(f'two columns "{part}" in the header', header, f"; {cure}")
+        return folded.index(part.strip().casefold()) if part.strip().casefold() in folded else None
+
+    def _in_order(self, chosen: Mapping[str, tuple[Key, ...]], width: int) -> dict[str, tuple[Key, ...]]:
+        """Columns for the settings at their defaults: what is left, which must not be more than they are."""
+        open_settings = [setting for setting in self.wanted.columns if self.wanted.is_default(setting)]
+        needed = [setting for setting in open_settings if setting in self.wanted.needed]
+        left = [place for place in range(width) if all(place not in keys for keys in chosen.values())]
+        if not needed:
+            return {}
+        if not len(needed) <= len(left) <= len(open_settings):
+            total = len(self.wanted.columns)
+            what = f"{width} column{'s' * (width != 1)} where {total} are expected"
+            raise self.error(what, None, "" if width > 1 else "; or choose what separates them: data.delimiter=…")
+        labelled = not chosen and needed == ["text", "label"]
+        if labelled and label_comes_first([row for row in self.rows if len(row) == width]):
+            order = f"{self.wanted.choose('text', 0)} {self.wanted.choose('label', 1)}"
+            raise self.error("the label seems to come first", None, f"; if it does not: {order}")
+        # Where not all are there, the needed ones are.
+        names = open_settings if len(left) == len(open_settings) else needed
+        return {setting: (place,) for setting, place in zip(names, left, strict=False)}
+
+    def _missing(self, setting: str, header: list[str] | None, width: int) -> DataError:
+        missing = next(part for part in self.wanted.parts(setting) if self._position(part, header, width) is None)
+        if isinstance(missing, int):
+            what = f"no column {missing} among {width}, counted from 0"
+        elif header is None:
+            what = f'no header to find "{missing}" in, as data.header = false'
+        else:
+            what = f'no column "{missing}" in the header'
+        return self.error(what, header)
+
+    def error(self, what: str, header: list[str] | None, more: str = "") -> DataError:
+        """What is wrong, with the columns found and the choice that is probably right."""
+        rows = self.rows if header is None else self.rows[1:]
+        return DataError(what, where=self.place, cure=self.wanted.advise(header, rows) + more)

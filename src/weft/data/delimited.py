@@ -1,0 +1,99 @@
+"""Rows of cells: which character separates them, and cutting lines at it.
+
+Tabs and separators of several characters are never quoted; any other separator is, by RFC 4180, and so is a tab in a
+`.csv`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from weft.data.badlines import BadLines
+from weft.errors import DataError
+
+NumberedLines: TypeAlias = Iterable[tuple[int, str]]
+NumberedCells: TypeAlias = Iterator[tuple[int, list[str]]]
+
+DELIMITERS: Final = ("\t", ";", "|", ",")
+"""What is tried where the usual one does not fit, in this order: prose has commas most often."""
+
+AGREEMENT = 0.95
+"""Share of the first rows that must have one width before another delimiter than the usual one is believed."""
+
+
+def split_lines(numbered: NumberedLines, delimiter: str, *, quoted: bool, name: str, bad: BadLines) -> NumberedCells:
+    """The number of the line a row begins on, and its cells. Blank lines are skipped."""
+    if quoted and len(delimiter) == 1:
+        return _split_quoted(numbered, delimiter, name, bad)
+    return _split_plain(numbered, delimiter)
+
+
+def _split_plain(numbered: NumberedLines, delimiter: str) -> NumberedCells:
+    for number, line in numbered:
+        # A line of tabs only is a row of empty values, not a blank line.
+        if line.strip(" "):
+            yield number, line.split(delimiter)
+
+
+def _split_quoted(numbered: NumberedLines, delimiter: str, name: str, bad: BadLines) -> NumberedCells:
+    """Rows of RFC 4180; a quoted value may run over several lines."""
+    begin = 0
+
+    def feed() -> Iterator[str]:
+        nonlocal begin
+        for number, line in numbered:
+            begin = begin or number
+            yield f"{line}\n"
+
+    rows = csv.reader(feed(), delimiter=delimiter, strict=True)
+    while True:
+        begin = 0
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            cure = 'quote a value as "…" and double each " inside it; is a quote never closed?'
+            if "field limit" in str(error):
+                cure += " longer values need TSV or JSONL"
+            bad.report(DataError(f"not CSV: {error}", where=f"{name}:{begin}", cure=cure))
+            continue
+        if cells:
+            yield begin, cells
+
+
+def find_delimiter(sample: NumberedLines, *, usual: str, quoted: bool, names: Collection[str]) -> str:
+    """What separates the cells of the first lines: `usual`, unless another does so far more evenly.
+
+    A first line with all of `names` (in lower case) settles it.
+    """
+    lines = [line for _, line in sample if line.strip(" ")]
+    others = [delimiter for delimiter in DELIMITERS if delimiter != usual]
+    tables = {delimiter: _try(lines, delimiter, quoted=quoted or delimiter != "\t") for delimiter in (usual, *others)}
+    for delimiter, rows in tables.items():
+        if names and rows and {cell.strip().casefold() for cell in rows[0]}.issuperset(names):
+            return delimiter
+    agreement = {delimiter: _agreement(rows) for delimiter, rows in tables.items()}
+    best = max(others, key=lambda delimiter: agreement[delimiter])
+    if agreement[best] >= AGREEMENT > agreement[usual] and len(tables[best]) > 1:
+        return best
+    return usual
+
+
+def _try(lines: Sequence[str], delimiter: str, *, quoted: bool) -> list[list[str]]:
+    """The rows that a delimiter makes of the lines; an empty one where it makes none."""
+    skipped = BadLines(skip=True)
+    rows = [cells for _, cells in split_lines(enumerate(lines), delimiter, quoted=quoted, name="", bad=skipped)]
+    # The sample may end inside a quoted value, so one fault proves nothing.
+    return rows + [[]] * (skipped.count - 1)
+
+
+def _agreement(rows: Sequence[Sequence[str]]) -> float:
+    """The share of rows with as many cells as most have; none where that is a single one."""
+    if not rows:
+        return 0.0
+    (width, count), *_ = Counter(map(len, rows)).most_common()
+    return count / len(rows) if width > 1 and len(rows[0]) == width else 0.0

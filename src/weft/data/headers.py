@@ -1,0 +1,197 @@
+"""Whether the first line of a table names its columns, and which column is probably which.
+
+Were the first line an example like the others, each of its cells could as well stand in any other row. A column
+therefore gives the chance p of a first cell that differs so much from the n others:
+
+    known word      "review", "label", "fr" …                                  1 / 50
+    numbers         all others are numbers, it is none                         1 / (5 (n + 1))
+    digits          all others have digits, it has none                        1 / (n + 1)
+    its only place  u of the others occur once as well                         (u + 1) / (n + 1)
+    length          s of the others are at most twice as long                  (s + 1) / (n + 1)
+    words           w of the others have no more words                         (w + 1) / (n + 1)
+
+The smallest of them counts, as they go together; columns are independent, so their product is compared with `CHANCE`.
+A cell that no header has (a sentence, a number, a value that comes again) settles it whatever the chances are. The
+factor of two keeps files that are sorted by length from looking like ones with a header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+CHANCE = 1e-3
+"""A first line that is less likely than this among the others is a header."""
+
+LONGEST_NAME, MOST_WORDS = 40, 4
+"""Characters and words of a column's name."""
+
+TEXT_WORDS: Final = (
+    *("text", "sentence", "review", "tweet", "message", "comment", "body", "content", "document", "utterance"),
+    *("phrase", "question", "query", "statement", "post", "article", "headline", "title", "abstract", "description"),
+    *("summary", "news", "sms", "email", "mail", "doc", "txt", "word", "name", "surname", "input"),
+)
+LABEL_WORDS: Final = (
+    *("label", "class", "category", "sentiment", "polarity", "intent", "emotion", "topic", "target", "tag"),
+    *("gold", "genre", "type", "language", "lang", "nationality", "rating", "stars", "score", "output", "answer", "y"),
+)
+SOURCE_WORDS: Final = (
+    *("source", "src", "input", "lemma", "word", "grapheme", "graphemes", "spelling", "question", "prompt", "command"),
+    *("original", "article", "document", "text"),
+)
+TARGET_WORDS: Final = (
+    *("target", "tgt", "trg", "output", "form", "inflected", "phones", "phonemes", "phoneme", "pronunciation", "ipa"),
+    *("answer", "response", "action", "actions", "translation", "reference", "summary", "completion", "label"),
+)
+OTHER_WORDS: Final = (
+    *("id", "ids", "idx", "index", "number", "no", "nr", "split", "date", "time", "timestamp", "user", "username"),
+    *("author", "url", "link", "file", "filename", "path", "count", "length", "features", "feats", "tags", "labels"),
+    *("classes", "value", "key", "location", "country", "product", "version", "domain", "lines", "sentences", "texts"),
+)
+LANGUAGES: Final = (
+    *("arabic", "chinese", "czech", "danish", "dutch", "english", "estonian", "finnish", "french", "german", "greek"),
+    *("hebrew", "hindi", "hungarian", "indonesian", "italian", "japanese", "korean", "latin", "norwegian", "persian"),
+    *("polish", "portuguese", "romanian", "russian", "spanish", "swahili", "swedish", "turkish", "ukrainian"),
+    *("vietnamese", "ar", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hi", "hu", "it", "ja"),
+    *("ko", "nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "vi", "zh", "eng", "fra", "deu", "ger", "spa", "ita"),
+    *("por", "rus", "zho", "jpn", "nld", "fin", "swe"),
+)
+KNOWN: Final = frozenset((*TEXT_WORDS, *LABEL_WORDS, *SOURCE_WORDS, *TARGET_WORDS, *OTHER_WORDS, *LANGUAGES))
+
+_PARTS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)*|\.\d+)(e[+-]?\d+)?%?", re.IGNORECASE)
+_ENDS_SENTENCE = (*".!?…,;。！？", '"', "”", "»")
+
+
+def looks_like_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row names the columns of the rows after it, all of one width."""
+    chance = 1.0
+    for place, cell in enumerate(first):
+        column = [row[place].strip() for row in others]
+        name = cell.strip()
+        # The index that pandas writes has no name.
+        if not name and column and all(map(is_number, column)):
+            continue
+        if not _may_be_name(name) or name in column:
+            return False
+        chance *= _chance(name, column)
+    return chance < CHANCE
+
+
+def _may_be_name(cell: str) -> bool:
+    """Whether a header could have this cell."""
+    return (
+        0 < len(cell) <= LONGEST_NAME
+        and len(cell.split()) <= MOST_WORDS
+        and not cell.endswith(_ENDS_SENTENCE)
+        and any(map(str.isalpha, cell))
+        and "\n" not in cell
+    )
+
+
+def _chance(name: str, column: Sequence[str]) -> float:
+    """How likely this cell is among the values of its column."""
+    rows = len(column)
+    once = Counter(Counter(column).values())[1]
+    short = sum(len(value) <= 2 * len(name) for value in column)
+    words = sum(len(value.split()) <= len(name.split()) for value in column)
+    chances = [1.0, *((count + 1) / (rows + 1) for count in (once, short, words))]
+    if is_known(name):
+        chances.append(1 / 50)
+    if column and not any(map(str.isdigit, name)):
+        if all(map(is_number, column)):
+            chances.append(1 / (5 * (rows + 1)))
+        elif all(any(map(str.isdigit, value)) for value in column):
+            chances.append(1 / (rows + 1))
+    return min(chances)
+
+
+def is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value) is not None
+
+
+def is_known(name: str) -> bool:
+    """Whether every part of a name is a word that headers have: `review`, `Review Text`, `tweet_id`, `sentence2`."""
+    parts = name_parts(name)
+    return bool(parts) and all(part in KNOWN for part in parts)
+
+
+def name_parts(name: str) -> list[str]:
+    return [word for part in _PARTS.split(name) if (word := part.casefold().rstrip("0123456789"))]
+
+
+def label_comes_first(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of two columns has a few values again and again, and the second longer texts, no two alike."""
+    if len(rows) < 4:
+        return False
+    labels, texts = ([row[place].strip() for row in rows] for place in (0, 1))
+    return (
+        2 * len(set(labels)) <= len(rows)
+        and len(set(texts)) >= 0.9 * len(rows)
+        and sum(map(len, texts)) > sum(map(len, labels))
+    )
+
+
+class Seen(NamedTuple):
+    """A column as far as it was read."""
+
+    name: str
+    values: list[str]
+
+    @property
+    def is_text(self) -> bool:
+        numbers = bool(self.values) and all(map(is_number, self.values))
+        return not numbers and not {"id", "idx", "index"} & set(name_parts(self.name))
+
+    @property
+    def mean_length(self) -> float:
+        return sum(map(len, self.values)) / max(1, len(self.values))
+
+
+def _like_label(column: Seen) -> tuple[float, ...]:
+    distinct = len(set(column.values))
+    repeats = 2 * distinct <= len(column.values)
+    return _rank(column.name, LABEL_WORDS), repeats, distinct > 1, -column.mean_length
+
+
+def _like_text(column: Seen) -> tuple[float, ...]:
+    return column.is_text, _rank(column.name, TEXT_WORDS), column.mean_length
+
+
+def _like_source(column: Seen) -> tuple[float, ...]:
+    return column.is_text, _rank(column.name, SOURCE_WORDS), -_rank(column.name, TARGET_WORDS)
+
+
+def _like_target(column: Seen) -> tuple[float, ...]:
+    return column.is_text, _rank(column.name, TARGET_WORDS)
+
+
+LIKENESS: Final = {"label": _like_label, "text": _like_text, "source": _like_source, "target": _like_target}
+"""How much a column is like what a setting means, in the order in which settings choose; the first of equals is it."""
+
+
+def guess_columns(
+    names: Sequence[str] | None,
+    rows: Sequence[Sequence[str]],
+    settings: Collection[str],
+    taken: Collection[int] = (),
+) -> dict[str, int]:
+    """The column that each setting (text, label, source, target) probably means; those in `taken` mean another."""
+    width = len(names) if names is not None else len(rows[0]) if rows else 0
+    heads = names if names is not None else [""] * width
+    columns = {
+        place: Seen(heads[place], [row[place].strip() for row in rows]) for place in range(width) if place not in taken
+    }
+    found: dict[str, int] = {}
+    for setting, likeness in LIKENESS.items():
+        if setting in settings and columns:
+            found[setting] = max(columns, key=lambda place: likeness(columns[place]))
+            del columns[found[setting]]
+    return found
+
+
+def _rank(name: str, words: Sequence[str]) -> int:
+    """How early the best of a name's parts stands among these words; 0 where none does."""
+    return max((len(words) - words.index(part) for part in name_parts(name) if part in words), default=0)

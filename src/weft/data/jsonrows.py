@@ -1,0 +1,124 @@
+"""JSON objects with the line each begins on: one per line, or all in one array; and the values inside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, TypeAlias
+
+from weft.data.badlines import BadLines
+from weft.data.sources import lines
+from weft.errors import DataError
+
+Object: TypeAlias = dict[str, Any]
+
+_BLANK = " \t\r\n"
+
+
+def read_objects(name: str, bad: BadLines) -> Iterator[tuple[int, Object]]:
+    """The objects of a file of JSON lines, or of one array; an array is held in memory while it is read."""
+    numbered = ((number, line) for number, line in lines(name, bad) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        return
+    everything = chain([first], numbered)
+    found = _in_array(everything, name, bad) if first[1].lstrip().startswith("[") else _by_line(everything, name, bad)
+    for number, value in found:
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            cure = 'write one object per line, or an array of objects, such as {"text": "…", "label": "…"}'
+            bad.report(DataError("not a JSON object", where=f"{name}:{number}", cure=cure))
+
+
+def _by_line(numbered: Iterator[tuple[int, str]], name: str, bad: BadLines) -> Iterator[tuple[int, Any]]:
+    for number, line in numbered:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            cure = "write one object per line, or an array of objects"
+            bad.report(DataError(f"not JSON: {error}", where=f"{name}:{number}", cure=cure))
+            continue
+        yield number, value
+
+
+def _in_array(numbered: Iterator[tuple[int, str]], name: str, bad: BadLines) -> Iterator[tuple[int, Any]]:
+    """The elements one by one, which gives their lines. Nothing can be skipped: a fault hides where the next begins."""
+    begins, parts = list[tuple[int, int]](), list[str]()
+    size = 0
+    for number, line in numbered:
+        begins.append((size, number))
+        parts.append(line)
+        size += len(line) + 1
+    text, decoder = "\n".join(parts), json.JSONDecoder()
+    del parts
+    position, place, current = text.index("[") + 1, 0, 0
+    while True:
+        position = _skip(text, position)
+        while place < len(begins) and begins[place][0] <= position:
+            current, place = begins[place][1], place + 1
+        if text[position : position + 1] == "]":
+            return
+        try:
+            value, position = decoder.raw_decode(text, position)
+            position = _skip(text, position)
+            if (end := text[position : position + 1]) not in (",", "]"):
+                raise ValueError("an array goes on with , or ends with ]")
+        except (ValueError, RecursionError) as error:
+            what = f"not JSON: {getattr(error, 'msg', error)}"
+            raise DataError(
+                what, where=f"{name}:{current}", cure="write an array of objects, or one per line"
+            ) from None
+        yield current, value
+        position += end == ","
+
+
+def _skip(text: str, position: int) -> int:
+    while text[position : position + 1] in _BLANK and position < len(text):
+        position += 1
+    return position
+
+
+def look_up(value: Object, path: str) -> Any:
+    """The value of a key, or of a path of keys and positions in lists: `review.body`, `translations.0`."""
+    if path in value:
+        return value[path]
+    found: Any = value
+    for key in path.split("."):
+        if isinstance(found, Mapping) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            raise KeyError(path)
+    return found
+
+
+def reaches(value: Any, path: str) -> bool:
+    """Whether `look_up` finds something."""
+    try:
+        look_up(value, path)
+    except KeyError:
+        return False
+    return True
+
+
+def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every path of an object that leads to a text, a number or a truth value."""
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from leaves(inner, f"{prefix}{key}.")
+        elif isinstance(inner, str | int | float):
+            yield f"{prefix}{key}", inner
+
+
+def spell(value: Any, name: str, place: str) -> str:
+    """A string as it is; numbers, true and false as JSON spells them."""
+    if not isinstance(value, str | bool | int | float):
+        raise DataError(f'"{name}" is {json.dumps(value)[:40]}, not a text', where=place, cure='write it as "…"')
+    text = value if isinstance(value, str) else json.dumps(value)
+    # JSON can spell half of a surrogate pair, which is no character and breaks every encoder further on.
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise DataError(f'"{name}" has half of a surrogate pair', where=place, cure="write the character as UTF-8")
+    return text.strip()

@@ -1,0 +1,50 @@
+"""The settings of tasks whose examples are rows of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from weft.data import Column, Layout
+from weft.errors import ConfigError
+from weft.tasks.task import DataConfig
+
+
+def _check_column(value: Any) -> Any:
+    """A name, a number from 0, or a list of these; pydantic would report each arm of the union by itself."""
+    parts = value if isinstance(value, list) else [value]
+    for part in parts:
+        if isinstance(part, bool) or not isinstance(part, str | int):
+            cure = 'write a name, a number from 0, or a list such as ["title", "body"]'
+            raise ConfigError(f"{part!r} is no column", cure=cure)
+        if part == "" or (isinstance(part, int) and part < 0):
+            raise ConfigError(f"{part!r} is no column", cure="columns have names, or are counted from 0")
+    if not parts:
+        raise ConfigError("an empty list of columns", cure='name some, as in ["title", "body"]')
+    return value
+
+
+def _check_delimiter(value: Any) -> Any:
+    """Tabs are hard to type; a shell passes on the two characters of \\t as they are."""
+    if value in ("\\t", "tab"):
+        return "\t"
+    if value == "" or (isinstance(value, str) and set(value) & set('\r\n"')):
+        raise ConfigError(f"{value!r} cannot separate columns", cure='choose another, such as "," or "tab"')
+    return value
+
+
+ColumnSetting = Annotated[Column, BeforeValidator(_check_column)]
+
+
+class TableData(DataConfig):
+    """Examples in the rows of a table, and how the table is written."""
+
+    delimiter: Annotated[str | None, BeforeValidator(_check_delimiter)] = None
+    """What separates the columns of a TSV or CSV; found out unless given."""
+    header: bool | None = None
+    """Whether the first line of a TSV or CSV names the columns; found out unless given."""
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(delimiter=self.delimiter, header=self.header)
