@@ -26,7 +26,7 @@ def test_a_folder_of_files_is_a_set_of_classes(tmp_path: Path) -> None:
 
 def test_a_folder_without_classes_says_what_belongs_there(tmp_path: Path) -> None:
     (tmp_path / "pos").mkdir()
-    with pytest.raises(DataError, match=r"no LABEL\.txt files in the folder .*one file per class"):
+    with pytest.raises(DataError, match=r"no LABEL\.txt files .*one file per class"):
         list(read_labelled(tmp_path, bad=BadLines()))
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from weft.data.delimited import DELIMITERS
 from weft.data.headers import guess_columns, label_comes_first, looks_like_header
 from weft.errors import DataError
 
@@ -56,47 +57,51 @@ class Wanted:
         """The word of a command that chooses a column."""
         return shlex.quote(self.override.format(setting=setting, column=column))
 
-    def advise(self, names: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
-        """The columns that were found, each with a value, and the choice that is probably right."""
-        width = len(names) if names is not None else max(map(len, rows), default=0)
-        example = next((row for row in rows if len(row) == width), [])
-        heads = list(map(str, range(width))) if names is None else [name.strip() for name in names]
-        shown = [
-            " ".join(filter(None, (_cut(head), f'"{_cut(cell)}"' if cell.strip() else "")))
-            for head, cell in zip(heads, example or [""] * width, strict=True)
-        ]
-        listed = ", ".join(shown[:_SHOWN_COLUMNS]) + f" and {width - _SHOWN_COLUMNS} more" * (width > _SHOWN_COLUMNS)
-        known = {} if names is None else self.found_in(names)
-        open_settings = [setting for setting in self.columns if setting in self.needed and setting not in known]
-        guessed = guess_columns(
-            names,
-            [row for row in rows if len(row) == width],
-            open_settings,
-            [place for places in known.values() for place in places],
-        )
-        choices = [
-            self.choose(setting, _call(guessed[setting], names)) for setting in open_settings if setting in guessed
-        ]
-        return f"its columns are: {listed}" + f"; choose with: {' '.join(choices)}" * bool(choices)
+    def advise(self, names: Sequence[str] | None, rows: Sequence[Sequence[str]], *, numbered: bool = True) -> str:
+        """The columns that were found, each with a value, and the choice that is probably right.
 
-    def found_in(self, names: Sequence[str]) -> dict[str, list[int]]:
-        """The settings whose columns are all among these names, with their places."""
-        folded = [name.strip().casefold() for name in names]
+        Columns that are not `numbered` can only be chosen by name.
+        """
+        width = len(names) if names is not None else max(map(len, rows), default=0)
+        whole = [row for row in rows if len(row) == width]
+        chosen = self._among(names, width)
+        missing = [setting for setting in self.columns if setting in self.needed and setting not in chosen]
+        guessed = guess_columns(names, whole, missing, {place for places in chosen.values() for place in places})
+        choices = " ".join(
+            self.choose(setting, guessed[setting] if names is None else _call(guessed[setting], names, numbered))
+            for setting in missing
+            if setting in guessed
+        )
+        listed = list_columns(names or range(width), whole[0] if whole else [])
+        return f"its columns are: {listed}" + f"; choose with: {choices}" * bool(choices)
+
+    def _among(self, names: Sequence[str] | None, width: int) -> dict[str, list[int]]:
+        """The settings whose columns are all there, and where."""
+        places: dict[str | int, int] = {place: place for place in range(width)}
+        places |= {name.strip().casefold(): place for place, name in enumerate(names or ())}
         found = {}
         for setting in self.columns:
             parts = [part.casefold() if isinstance(part, str) else part for part in self.parts(setting)]
-            if all(part in folded if isinstance(part, str) else part < len(names) for part in parts):
-                found[setting] = [folded.index(part) if isinstance(part, str) else part for part in parts]
+            if all(part in places for part in parts):
+                found[setting] = [places[part] for part in parts]
         return found
 
 
-def _call(place: int, names: Sequence[str] | None) -> str | int:
+def list_columns(heads: Iterable[object], example: Sequence[str]) -> str:
+    """The names or numbers of columns, each with the value it has in an example."""
+    shown = [_cut(str(head)) for head in heads]
+    for place, cell in enumerate(example):
+        shown[place] += f' "{_cut(cell)}"' * bool(cell.strip())
+    more = len(shown) - _SHOWN_COLUMNS
+    return ", ".join(shown[:_SHOWN_COLUMNS]) + f" and {more} more" * (more > 0)
+
+
+def _call(place: int, names: Sequence[str], numbered: bool) -> str | int:
     """A column's name if that is unmistakable on a command line, else its number."""
-    if names is None:
-        return place
     name = names[place].strip()
     alike = [one for one in names if one.strip().casefold() == name.casefold()]
-    return name if len(alike) == 1 and _PLAIN_NAME.fullmatch(name) and name not in ("true", "false") else place
+    plain = len(alike) == 1 and _PLAIN_NAME.fullmatch(name) and name not in ("true", "false")
+    return name if plain or not numbered else place
 
 
 def _cut(text: str) -> str:
@@ -178,7 +183,9 @@ class Finder:
         if not len(needed) <= len(left) <= len(open_settings):
             total = len(self.wanted.columns)
             what = f"{width} column{'s' * (width != 1)} where {total} are expected"
-            raise self.error(what, None, "" if width > 1 else "; or choose what separates them: data.delimiter=…")
+            if width == 1:
+                raise DataError(what, where=self.place, cure=self._suggest_delimiter())
+            raise self.error(what, None)
         labelled = not chosen and needed == ["text", "label"]
         if labelled and label_comes_first([row for row in self.rows if len(row) == width]):
             order = f"{self.wanted.choose('text', 0)} {self.wanted.choose('label', 1)}"
@@ -186,6 +193,13 @@ class Finder:
         # Where not all are there, the needed ones are.
         names = open_settings if len(left) == len(open_settings) else needed
         return {setting: (place,) for setting, place in zip(names, left, strict=False)}
+
+    def _suggest_delimiter(self) -> str:
+        """What a line without the expected delimiter has, and what may separate its columns."""
+        line = self.rows[0][0]
+        near = next((one for one in DELIMITERS if one in line), None)
+        cure = f'the line is "{_cut(line)}"; choose what separates its columns: '
+        return cure + (shlex.quote(f"data.delimiter={near}") if near and near != "\t" else "data.delimiter=…")
 
     def _missing(self, setting: str, header: list[str] | None, width: int) -> DataError:
         missing = next(part for part in self.wanted.parts(setting) if self._position(part, header, width) is None)

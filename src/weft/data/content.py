@@ -20,6 +20,10 @@ SETTLED = 2.0
 """Seconds since the last change after which the next one surely has another time, on every file system."""
 
 
+REMEMBERED = 100
+"""Files of one data set of which each is remembered."""
+
+
 class Stamp(NamedTuple):
     """What can be known of a file without reading it."""
 
@@ -32,16 +36,17 @@ class Stamp(NamedTuple):
 
 
 def stamps(path: Paths) -> list[Stamp] | None:
-    """Of every file that `path` means, those of a folder included; None where one cannot be looked at."""
+    """Of every file that `path` means, those anywhere in a folder included; None where one cannot be looked at."""
     found: list[Stamp] = []
     try:
         for name in each_path(path):
             if name == STDIN:
                 return None
             top = Path(name).absolute()
-            for file in sorted(top.iterdir()) if top.is_dir() else [top]:
+            folder = top.is_dir()
+            for file in sorted(one for one in top.rglob("*") if not one.is_dir()) if folder else [top]:
                 info = file.stat()
-                matters = file.name if top.is_dir() else "".join(file.suffixes[-2:]).lower()
+                matters = str(file.relative_to(top)) if folder else "".join(file.suffixes[-2:]).lower()
                 found.append(Stamp(str(file), matters, info.st_size, info.st_ino, info.st_mtime_ns))
     except OSError:
         return None
@@ -54,7 +59,9 @@ def identify(files: list[Stamp], memory: Path) -> str | None:
     `memory` is the folder where names of single files are remembered.
     """
     try:
-        parts = [(file.name, _identify(file, memory)) for file in files]
+        # A folder of many small texts is read sooner than as many notes are written.
+        identify_one = _identify if len(files) <= REMEMBERED else _read
+        parts = [(file.name, identify_one(file, memory)) for file in files]
     except OSError:
         return None
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -79,8 +86,12 @@ def _identify(file: Stamp, memory: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not remembered, or damaged
     settled = time.time() - file.changed / 1e9 > SETTLED
-    with Path(file.path).open("rb") as stream:
-        content = hashlib.file_digest(stream, "sha256").hexdigest()
+    content = _read(file, memory)
     if settled:
         write_whole(note, json.dumps({"stamp": file, "content": content}))
     return content
+
+
+def _read(file: Stamp, _: Path) -> str:
+    with Path(file.path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

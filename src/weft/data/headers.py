@@ -1,18 +1,20 @@
 """Whether the first line of a table names its columns, and which column is probably which.
 
-Were the first line an example like the others, each of its cells could as well stand in any other row. A column
-therefore gives the chance p of a first cell that differs so much from the n others:
+Were the first line an example like the n others, each of its cells could as well stand in another row. Each column
+therefore gives the chance p of a first cell that differs so much from the others:
 
-    known word      "review", "label", "fr" …                                  1 / 50
+    known word      "review", "label" … or a language; k others are such, too  k / n, at least 1 / 50
     numbers         all others are numbers, it is none                         1 / (5 (n + 1))
     digits          all others have digits, it has none                        1 / (n + 1)
     its only place  u of the others occur once as well                         (u + 1) / (n + 1)
-    length          s of the others are at most twice as long                  (s + 1) / (n + 1)
-    words           w of the others have no more words                         (w + 1) / (n + 1)
 
-The smallest of them counts, as they go together; columns are independent, so their product is compared with `CHANCE`.
-A cell that no header has (a sentence, a number, a value that comes again) settles it whatever the chances are. The
-factor of two keeps files that are sorted by length from looking like ones with a header.
+and so does the whole row:
+
+    length          s of the others are at most twice as long in every column  (s + 1) / (n + 1)
+
+Of a column the smallest counts. The product over columns and row is compared with `CHANCE`; length counts once because
+the two sides of a pair are long or short together, and twice the length because files are often sorted by it. A cell
+that no header has (a sentence, a number, a value that comes again) settles it whatever the chances are.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 CHANCE = 1e-3
 """A first line that is less likely than this among the others is a header."""
@@ -50,15 +52,40 @@ OTHER_WORDS: Final = (
     *("author", "url", "link", "file", "filename", "path", "count", "length", "features", "feats", "tags", "labels"),
     *("classes", "value", "key", "location", "country", "product", "version", "domain", "lines", "sentences", "texts"),
 )
-LANGUAGES: Final = (
-    *("arabic", "chinese", "czech", "danish", "dutch", "english", "estonian", "finnish", "french", "german", "greek"),
-    *("hebrew", "hindi", "hungarian", "indonesian", "italian", "japanese", "korean", "latin", "norwegian", "persian"),
-    *("polish", "portuguese", "romanian", "russian", "spanish", "swahili", "swedish", "turkish", "ukrainian"),
-    *("vietnamese", "ar", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hi", "hu", "it", "ja"),
-    *("ko", "nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "vi", "zh", "eng", "fra", "deu", "ger", "spa", "ita"),
-    *("por", "rus", "zho", "jpn", "nld", "fin", "swe"),
+LANGUAGES: Final = frozenset(
+    (
+        *(
+            "arabic",
+            "chinese",
+            "czech",
+            "danish",
+            "dutch",
+            "english",
+            "estonian",
+            "finnish",
+            "french",
+            "german",
+            "greek",
+        ),
+        *(
+            "hebrew",
+            "hindi",
+            "hungarian",
+            "indonesian",
+            "italian",
+            "japanese",
+            "korean",
+            "latin",
+            "norwegian",
+            "persian",
+        ),
+        *("polish", "portuguese", "romanian", "russian", "spanish", "swahili", "swedish", "turkish", "ukrainian"),
+        *("vietnamese", "ar", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hi", "hu", "it", "ja"),
+        *("ko", "nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "vi", "zh", "eng", "fra", "deu", "ger", "spa", "ita"),
+        *("por", "rus", "zho", "jpn", "nld", "fin", "swe"),
+    )
 )
-KNOWN: Final = frozenset((*TEXT_WORDS, *LABEL_WORDS, *SOURCE_WORDS, *TARGET_WORDS, *OTHER_WORDS, *LANGUAGES))
+COLUMN_WORDS: Final = frozenset((*TEXT_WORDS, *LABEL_WORDS, *SOURCE_WORDS, *TARGET_WORDS, *OTHER_WORDS))
 
 _PARTS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)*|\.\d+)(e[+-]?\d+)?%?", re.IGNORECASE)
@@ -67,7 +94,8 @@ _ENDS_SENTENCE = (*".!?…,;。！？", '"', "”", "»")
 
 def looks_like_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     """Whether a first row names the columns of the rows after it, all of one width."""
-    chance = 1.0
+    as_short = sum(all(len(cell) <= 2 * len(name) for cell, name in zip(row, first, strict=True)) for row in others)
+    chance = (as_short + 1) / (len(others) + 1)
     for place, cell in enumerate(first):
         column = [row[place].strip() for row in others]
         name = cell.strip()
@@ -95,11 +123,9 @@ def _chance(name: str, column: Sequence[str]) -> float:
     """How likely this cell is among the values of its column."""
     rows = len(column)
     once = Counter(Counter(column).values())[1]
-    short = sum(len(value) <= 2 * len(name) for value in column)
-    words = sum(len(value.split()) <= len(name.split()) for value in column)
-    chances = [1.0, *((count + 1) / (rows + 1) for count in (once, short, words))]
-    if is_known(name):
-        chances.append(1 / 50)
+    chances = [1.0, (once + 1) / (rows + 1)]
+    if kind := known_as(name):
+        chances.append(max(1 / 50, sum(known_as(value) == kind for value in column) / max(1, rows)))
     if column and not any(map(str.isdigit, name)):
         if all(map(is_number, column)):
             chances.append(1 / (5 * (rows + 1)))
@@ -112,10 +138,16 @@ def is_number(value: str) -> bool:
     return _NUMBER.fullmatch(value) is not None
 
 
-def is_known(name: str) -> bool:
-    """Whether every part of a name is a word that headers have: `review`, `Review Text`, `tweet_id`, `sentence2`."""
-    parts = name_parts(name)
-    return bool(parts) and all(part in KNOWN for part in parts)
+def known_as(name: str) -> Literal["language", "column"] | None:
+    """Whether a name is made of words that headers have: `review`, `Review Text`, `sentence2`; or names a language.
+
+    In one written as programs write names, `airline_sentiment`, a single such word is enough.
+    """
+    parts = name_parts(name) if len(name) <= LONGEST_NAME else []
+    known = [part in COLUMN_WORDS for part in parts]
+    if parts and (all(known) or (any(known) and "_" in name and " " not in name)):
+        return "column"
+    return "language" if parts and all(part in LANGUAGES for part in parts) else None
 
 
 def name_parts(name: str) -> list[str]:

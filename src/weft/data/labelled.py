@@ -1,7 +1,8 @@
-"""Texts with a class: a table, or a folder with one file per class."""
+"""Texts with a class: a table, or a folder with one file or one folder per class."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from weft.data.records import Labelled
 from weft.data.sources import Paths, each_path, lines
 from weft.data.tables import LAYOUT, Layout, read_table
 from weft.errors import DataError
+
+PARTS = ("train", "training", "valid", "validation", "val", "dev", "test")
+"""Names of folders that hold parts of a data set."""
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz")
 
@@ -41,26 +45,49 @@ def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadL
 
 
 def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:
-    """One text per line of each file; blank lines are skipped. Files are taken in the order of their names."""
-    files: dict[str, Path] = {}
-    for file in sorted(Path(folder).iterdir()):
-        ending = next((ending for ending in _ENDINGS if file.name.endswith(ending)), None)
-        if ending is None or file.name.startswith("."):
-            continue
-        label = file.name.removesuffix(ending)
-        if label in files:
-            cure = f"remove {files[label].name} or {file.name}"
-            raise DataError(f'two files for the label "{label}"', where=folder, cure=cure)
-        files[label] = file
+    """The classes of a folder by name: `LABEL.txt` with a text per line, or `LABEL/*.txt` with a text per file."""
+    files = {file: _label(file) for file in _texts_in(folder)}
+    folders = [one for one in sorted(Path(folder).iterdir()) if one.is_dir() and one.name[0] != "." and _texts_in(one)]
+    parts = sorted((one for one in folders if one.name.lower() in PARTS), key=lambda one: PARTS.index(one.name.lower()))
+    if len(files) < 2 and parts:
+        what = f"holds parts of a data set, not classes: {', '.join(one.name for one in folders)}"
+        raise DataError(what, where=folder, cure=f"name one of them, such as {parts[0]}")
+    if len(folders) > 1 and not parts:
+        if files:
+            bad.note(f"{folder}: the classes are its folders; not read: {', '.join(file.name for file in files)}")
+        for one in folders:
+            for file in _texts_in(one):
+                yield from _read_whole(str(file), one.name, bad)
+        return
     if not files:
-        raise DataError(
-            "no LABEL.txt files in the folder", where=folder, cure="write one file per class, a text per line"
-        )
-    for label, file in files.items():
+        cure = "write one file per class, a text per line, or one folder per class, a text per file"
+        raise DataError("no LABEL.txt files and no LABEL/*.txt in the folder", where=folder, cure=cure)
+    if double := next((label for label, count in Counter(files.values()).items() if count > 1), None):
+        cure = f"remove {' or '.join(file.name for file, label in files.items() if label == double)}"
+        raise DataError(f'two files for the label "{double}"', where=folder, cure=cure)
+    for file, label in files.items():
         yield from at_least_one(_read_class(str(file), label, bad), str(file), bad)
+
+
+def _texts_in(folder: str | Path) -> list[Path]:
+    """The text files of a folder by their names; hidden ones are none of the data."""
+    return [file for file in sorted(Path(folder).iterdir()) if _label(file) and not file.name.startswith(".")]
+
+
+def _label(file: Path) -> str:
+    """The name of a text file without its ending; empty for any other file."""
+    return next((file.name.removesuffix(ending) for ending in _ENDINGS if file.name.endswith(ending)), "")
 
 
 def _read_class(name: str, label: str, bad: BadLines) -> Iterator[Labelled]:
     for number, line in lines(name, bad):
         if text := line.strip():
             yield Labelled(text, label, f"{name}:{number}")
+
+
+def _read_whole(name: str, label: str, bad: BadLines) -> Iterator[Labelled]:
+    """One text, with its line ends."""
+    if text := "\n".join(line for _, line in lines(name, bad)).strip():
+        yield Labelled(text, label, f"{name}:1")
+    else:
+        bad.report(DataError("the text is empty", where=name, cure="fill it in or remove the file"))

@@ -85,7 +85,9 @@ class Table:
             value = look_up(cells, path)
         except KeyError:
             known = {name: str(value) for name, value in leaves(cells)}
-            cure = self.wanted.advise(list(known), [list(known.values())]) if known else "the object has no texts"
+            cure = "the object has no texts"
+            if known:
+                cure = self.wanted.advise(list(known), [list(known.values())], numbered=False)
             raise DataError(f'no "{path}" in the object', where=place, cure=cure) from None
         return "" if joined and value is None else spell(value, path, place)
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from weft.data.badlines import BadLines, at_least_one
+from weft.data.columns import list_columns
 from weft.data.conllu import COLUMNS, NumberedLines, WordsAndTags, is_token_line, parse_conllu
 from weft.data.records import Tagged
 from weft.data.sources import Paths, decode, each_path, raw_lines, suffix, without_end
@@ -109,5 +110,8 @@ def _cells(line: str, *, tabs: bool) -> list[str]:
 
 def _wrong_width(cells: list[str], place: str, *, tabs: bool, expected: int | str) -> DataError:
     what = f"{len(cells)} column{'s' * (len(cells) != 1)} where {expected} are expected"
-    cure = f"the first token line has its columns separated by {'tabs' if tabs else 'blanks'}; every line must"
+    cure = (
+        f"its columns are: {list_columns(range(len(cells)), cells)}; "
+        f"every line must have them separated by {'tabs' if tabs else 'blanks'}, like the first token line"
+    )
     return DataError(what, where=place, cure=cure)
