@@ -6,6 +6,7 @@ from weft.data.chunks import chunks
 from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
+from weft.data.inputs import Input, InputFile, open_inputs
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.objects import Objects, each_row, find_objects
@@ -30,6 +31,8 @@ __all__ = [
     "Columns",
     "Corpus",
     "Examples",
+    "Input",
+    "InputFile",
     "Labelled",
     "Layout",
     "Limit",
@@ -59,6 +62,7 @@ __all__ = [
     "hold_out",
     "identify",
     "key_of",
+    "open_inputs",
     "overlap",
     "pad",
     "read_input",

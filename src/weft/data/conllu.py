@@ -32,7 +32,7 @@ def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndT
 
     tokens = [(number, line) for number, line in sentence if not line.startswith("#")]
     for number, line in tokens:
-        _check_columns(line, f"{name}:{number}")
+        check_columns(line, f"{name}:{number}")
     if not tokens:
         return [], []
     try:
@@ -51,7 +51,8 @@ def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndT
     return words, tags
 
 
-def _check_columns(line: str, place: str) -> None:
+def check_columns(line: str, place: str) -> None:
+    """Raise an error for a token line that is not one of CoNLL-U."""
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):
         what = f"{counted(len(cells), 'column')} where CoNLL-U has {len(COLUMNS)}"

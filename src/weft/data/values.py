@@ -7,11 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from weft.data.columns import Column
 from weft.data.records import Labelled, Pair, Record, Tagged, Text
 from weft.errors import DataError, counted
-
-Column: TypeAlias = str | int | Sequence[str | int]
-"""A column by its name or its number, or several whose texts are joined."""
 
 LabelNames: TypeAlias = Mapping[str, Sequence[str]]
 """The names of labels that a data set stores as numbers, by column."""
@@ -33,6 +31,11 @@ class Columns(NamedTuple):
     answer: Column | None = None
     joined: bool = False
     """The texts are parts of one running text."""
+
+    @property
+    def predicted(self) -> str:
+        """The column that answers get in a table."""
+        return {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
 
     def example(self) -> str:
         """How a record may be written."""

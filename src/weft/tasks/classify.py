@@ -68,6 +68,15 @@ class Classification:
             "probabilities": self.probabilities,
         }
 
+    def line(self, *, probabilities: bool = False) -> str:
+        if not probabilities:
+            return self.label
+        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
+        return {name: self.label, "probability": self.probability, **each}
+
 
 MODEL = OneOf(CLASSIFIERS)
 

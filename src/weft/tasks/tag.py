@@ -67,6 +67,15 @@ class Tagging:
     def record(self) -> Tree:
         return {"words": list(self.words), "tags": list(self.tags), "probabilities": list(self.probabilities)}
 
+    def line(self, *, probabilities: bool = False) -> str:
+        if not probabilities:
+            return str(self)
+        parts = zip(self.words, self.tags, self.probabilities, strict=True)
+        return " ".join(f"{word}/{tag}/{share:.4g}" for word, tag, share in parts)
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        return {name: list(self.tags)} | ({"probabilities": list(self.probabilities)} if probabilities else {})
+
 
 @dataclass
 class TagScores(ClassScores):

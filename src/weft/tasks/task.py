@@ -123,6 +123,14 @@ class Prediction(Protocol):
 
     def record(self) -> Tree: ...
 
+    def line(self, *, probabilities: bool = False) -> str:
+        """The answer in one line of plain text, with all that was asked for, separated by tabs."""
+        ...
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        """The answer as cells of a table; `name` is the column of the answer itself."""
+        ...
+
 
 class Scores(Protocol):
     """The running sums of one evaluation."""
