@@ -88,7 +88,7 @@ def test_one_input_gives_one_answer_and_a_sequence_a_list(data, tmp_path):
     for several in (["the red"], ("the red",), iter(["the red"]), [{"text": "the red"}], [("the red", "colour")]):
         assert run.predict(several) == [one]
     assert run.predict([]) == []
-    for nothing in (None, [None], ["the red", None], 5):
+    for nothing in (None, [None], ["the red", None], 5, Path("the red")):
         with pytest.raises(DataError, match="inputs"):
             run.predict(nothing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -66,6 +67,9 @@ class Run:
         """
         if inputs is None:
             raise DataError("None is no input", where="inputs", cure='give a text, such as "…", or a list of texts')
+        if isinstance(inputs, os.PathLike):
+            cure = "read the file first, or: weft predict RUN FILE"
+            raise DataError("a path, where texts are expected", where="inputs", cure=cure)
         if isinstance(inputs, str | Mapping | Record):
             one = [self._asked(inputs, "inputs")]
             (answer,) = self._predict(one, options, forbid=forbid, require=require, prefix=prefix, attention=attention)
