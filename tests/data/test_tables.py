@@ -123,7 +123,10 @@ def test_malformed_tables_name_the_line_and_the_cure(
 
 def test_half_a_header_lists_the_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "text,sentiment,stars\ngood,pos,5\n")
-    with pytest.raises(DataError, match=r'its columns are: text "good", sentiment "pos", stars "5"; choose with: data.label=sentiment\)'):
+    with pytest.raises(
+        DataError,
+        match=r'its columns are: text "good", sentiment "pos", stars "5"; choose with: data.label=sentiment\)',
+    ):
         labelled(path)
 
 

@@ -55,7 +55,7 @@ class Wanted:
 
     def choose(self, setting: str, column: object) -> str:
         """The word of a command that chooses a column."""
-        return shlex.quote(self.override.format(setting=setting, column=column))
+        return self.override.format(setting=setting, column=shlex.quote(str(column)))
 
     def advise(self, names: Sequence[str] | None, rows: Sequence[Sequence[str]], *, numbered: bool = True) -> str:
         """The columns that were found, each with a value, and the choice that is probably right.
@@ -199,7 +199,7 @@ class Finder:
         line = self.rows[0][0]
         near = next((one for one in DELIMITERS if one in line), None)
         cure = f'the line is "{_cut(line)}"; choose what separates its columns: '
-        return cure + (shlex.quote(f"data.delimiter={near}") if near and near != "\t" else "data.delimiter=…")
+        return cure + (f"data.delimiter={shlex.quote(near) if near else '…'}")
 
     def _missing(self, setting: str, header: list[str] | None, width: int) -> DataError:
         missing = next(part for part in self.wanted.parts(setting) if self._position(part, header, width) is None)

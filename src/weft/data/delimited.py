@@ -23,6 +23,9 @@ DELIMITERS: Final = ("\t", ";", "|", ",")
 AGREEMENT = 0.95
 """Share of the first rows that must have one width before another delimiter than the usual one is believed."""
 
+PROSE = 0.9
+"""What such a share is worth where a blank follows every delimiter, as it follows the commas of a sentence."""
+
 
 def split_lines(numbered: NumberedLines, delimiter: str, *, quoted: bool, name: str, bad: BadLines) -> NumberedCells:
     """The number of the line a row begins on, and its cells. Blank lines are skipped."""
@@ -96,4 +99,7 @@ def _agreement(rows: Sequence[Sequence[str]]) -> float:
     if not rows:
         return 0.0
     (width, count), *_ = Counter(map(len, rows)).most_common()
-    return count / len(rows) if width > 1 and len(rows[0]) == width else 0.0
+    if width == 1 or len(rows[0]) != width:
+        return 0.0
+    prose = all(cell.startswith(" ") for row in rows for cell in row[1:])
+    return count / len(rows) * (PROSE if prose else 1)

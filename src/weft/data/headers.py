@@ -50,7 +50,20 @@ TARGET_WORDS: Final = (
 OTHER_WORDS: Final = (
     *("id", "ids", "idx", "index", "number", "no", "nr", "split", "date", "time", "timestamp", "user", "username"),
     *("author", "url", "link", "file", "filename", "path", "count", "length", "features", "feats", "tags", "labels"),
-    *("classes", "value", "key", "location", "country", "product", "version", "domain", "lines", "sentences", "texts"),
+    *(
+        "classes",
+        "value",
+        "key",
+        "location",
+        "country",
+        "product",
+        "version",
+        "domain",
+        "lines",
+        "sentences",
+        "texts",
+        "sent",
+    ),
 )
 LANGUAGES: Final = frozenset(
     (
@@ -96,15 +109,19 @@ def looks_like_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> 
     """Whether a first row names the columns of the rows after it, all of one width."""
     as_short = sum(all(len(cell) <= 2 * len(name) for cell, name in zip(row, first, strict=True)) for row in others)
     chance = (as_short + 1) / (len(others) + 1)
-    for place, cell in enumerate(first):
+    names = [cell.strip() for cell in first]
+    if len(set(names)) < len(names):
+        return False
+    # "it" and "no" are words as well: a single language is no evidence.
+    languages = all(known_as(name) for name in names)
+    for place, name in enumerate(names):
         column = [row[place].strip() for row in others]
-        name = cell.strip()
         # The index that pandas writes has no name.
         if not name and column and all(map(is_number, column)):
             continue
         if not _may_be_name(name) or name in column:
             return False
-        chance *= _chance(name, column)
+        chance *= _chance(name, column, languages=languages)
     return chance < CHANCE
 
 
@@ -119,12 +136,13 @@ def _may_be_name(cell: str) -> bool:
     )
 
 
-def _chance(name: str, column: Sequence[str]) -> float:
+def _chance(name: str, column: Sequence[str], *, languages: bool) -> float:
     """How likely this cell is among the values of its column."""
     rows = len(column)
     once = Counter(Counter(column).values())[1]
     chances = [1.0, (once + 1) / (rows + 1)]
-    if kind := known_as(name):
+    kind = known_as(name)
+    if kind == "column" or (kind and languages):
         chances.append(max(1 / 50, sum(known_as(value) == kind for value in column) / max(1, rows)))
     if column and not any(map(str.isdigit, name)):
         if all(map(is_number, column)):
