@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from weft.config import merge, read_tree
 from weft.config.tree import nest
-from weft.data import BadLines, Objects, Record, find_objects
+from weft.data import BadLines, Objects, Record, each_row, find_objects
+from weft.errors import DataError
 from weft.tasks import Task, Tree
 
 PARTS: Final = ("train", "valid", "test")
@@ -47,6 +48,16 @@ def find_source(data: Any, name: str) -> str | list[str] | Objects:
     if found is not None:
         return found
     return os.fspath(data) if isinstance(data, str | os.PathLike) else [os.fspath(path) for path in data]
+
+
+def each_input(inputs: Any) -> Iterator[Any]:
+    """What predictions are made for, one by one, from any sequence of them."""
+    if inputs is None:
+        raise DataError("None is no input", where="inputs", cure='give a text, such as "…", or a list of texts')
+    if isinstance(inputs, os.PathLike):
+        cure = "read the file first, or: weft predict RUN FILE"
+        raise DataError("a path, where texts are expected", where="inputs", cure=cure)
+    return each_row(inputs, "inputs")
 
 
 def read_records(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -10,12 +9,12 @@ from typing import Any, overload
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Pair, Record, Text, each_row, read_input
+from weft.data import BadLines, Pair, Record, Text, read_input
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.folder import read_json
-from weft.run.given import find_source, read_records
+from weft.run.given import each_input, find_source, read_records
 from weft.run.save import REPORT
 from weft.tasks import Prediction, Task, Translate, encode
 from weft.tasks.generation import Generating, Scored, Scoring
@@ -65,28 +64,9 @@ class Run:
         each. Translations begin with `prefix`: one for all, or one for each. With `attention` candidates have the
         weights of attention.
         """
-        if inputs is None:
-            raise DataError("None is no input", where="inputs", cure='give a text, such as "…", or a list of texts')
-        if isinstance(inputs, os.PathLike):
-            cure = "read the file first, or: weft predict RUN FILE"
-            raise DataError("a path, where texts are expected", where="inputs", cure=cure)
-        if isinstance(inputs, str | Mapping | Record):
-            one = [self._asked(inputs, "inputs")]
-            (answer,) = self._predict(one, options, forbid=forbid, require=require, prefix=prefix, attention=attention)
-            return answer
-        records = [self._asked(row, f"inputs[{number}]") for number, row in enumerate(each_row(inputs, "inputs"))]
-        return self._predict(records, options, forbid=forbid, require=require, prefix=prefix, attention=attention)
-
-    def _predict(
-        self,
-        records: list[Record],
-        options: Mapping[str, Any],
-        *,
-        forbid: Words,
-        require: Words,
-        prefix: str | Sequence[str],
-        attention: bool,
-    ) -> list[Prediction]:
+        several = not isinstance(inputs, str | Mapping | Record)
+        rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
+        records = [self._asked(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
         wordings = read_wordings(len(records), forbid=forbid, require=require, prefix=prefix)
         if wordings or attention:
             self._check_writes("forbid, require, prefix and attention")
@@ -94,7 +74,8 @@ class Run:
             return []
         decode = self.decode(options)
         examples = encode(self.task, records)
-        return predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+        answers = predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+        return answers if several else answers[0]
 
     def stream(
         self, source: Any, *, forbid: Words = (), require: Words = (), prefix: str = "", **options: Any

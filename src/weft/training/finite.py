@@ -8,7 +8,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from weft.errors import Fault, counted
+from weft.errors import Fault
 from weft.training.step import Step
 
 OVERFLOWS: Final = 50
@@ -63,7 +63,7 @@ def _source(step: Step) -> str:
     if losses and not math.isfinite(step.loss):
         blamed = [origin for origin, loss in zip(step.origins, losses, strict=False) if not math.isfinite(loss)]
         return "; ".join(map(str, blamed)) or "a batch of another process"
-    return "; ".join(map(str, step.origins)) or f"a batch of {counted(step.tokens, 'prediction')}"
+    return "; ".join(map(str, step.origins)) or f"a batch of {step.tokens:,} predictions"
 
 
 def can_skip(optimizer: torch.optim.Optimizer) -> bool:
