@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class WeftError(Exception):
@@ -39,6 +40,17 @@ class Fault(WeftError):
     """Something outside a person's input failed, such as a full disk."""
 
     exit_code = 1
+
+
+def show_path(path: str) -> str:
+    """A path for a message: seen from the folder where the command was given, if it is below it."""
+    below = Path(path).is_relative_to(Path.cwd())
+    return str(Path(path).relative_to(Path.cwd())) if below else path
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with the noun in its singular or plural: 1 example, 1,234 examples."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -159,7 +159,7 @@ def test_without_transformers_one_line_says_what_to_install(weft, monkeypatch):
     )
     outcome = weft("bench", "training", *TINY_TRANSLATOR)
     assert outcome.code == 2
-    assert "transformers is not installed (pip install 'weft[bench]', or" in outcome.err
+    assert "transformers is not installed (pip install 'transformers>=5.0', or" in outcome.err
     assert len(outcome.err.splitlines()) == 1
 
 

@@ -90,13 +90,3 @@ def test_a_file_that_cannot_be_run_is_one_line(weft, texts, tmp_path):
     assert outcome.code == 2
     assert outcome.err.count("\n") == 1
     assert "--import broken.py:1: cannot be run: ModuleNotFoundError" in outcome.err
-
-
-def test_a_fault_in_the_cell_is_placed_in_its_file(weft, texts, tmp_path):
-    (tmp_path / "faulty.py").write_text(SOURCE.replace("self.leak * h", "self.leek * h"), encoding="utf-8")
-    outcome = weft("train", "lm", texts, *SMALL, "model.cell=Leaky", "--import", "faulty.py:Leaky", "-q")
-    assert outcome.code == 1
-    assert "AttributeError" in outcome.err
-    assert "faulty.py:15" in outcome.err
-    assert "mistake in weft" not in outcome.err
-    Path(outcome.err.split()[-1]).unlink()

@@ -120,7 +120,7 @@ def test_what_a_translation_begins_with_counts_as_said(run):
         pytest.skip("its input is what it begins with")
     (answer,) = run.predict(["one two"], beam=4, prefix="un deux", require=["deux"], max_length=1)
     assert answer.candidates[0].missing == ()
-    with pytest.raises(ConfigError, match="prefix: 3 are given for 1 texts"):
+    with pytest.raises(ConfigError, match="prefix: 3 are given for 1 text"):
         run.predict(["one two"], prefix=["un", "deux", "trois"])
     if run.config.text.kind == "word":
         with pytest.raises(ConfigError, match='prefix: "un zebra" is not in the vocabulary'):

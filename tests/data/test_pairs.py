@@ -41,7 +41,8 @@ def test_uneven_files_are_named_with_their_lines(files: tuple[Path, Path], germa
     right.write_text("word\n" * english)
     with pytest.raises(DataError) as caught:
         list(read_pairs([left, right], bad=BadLines(skip=True)))
-    assert f"{left} has {german} lines but {right} has {english} lines" in caught.value.what
+    counts = [f"{count} line" if count == 1 else f"{count} lines" for count in (german, english)]
+    assert f"{left} has {counts[0]} but {right} has {counts[1]}" in caught.value.what
     assert caught.value.where == f"{left}:{min(german, english) + 1}"
 
 

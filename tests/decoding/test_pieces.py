@@ -103,7 +103,7 @@ def test_words_for_all_texts_or_for_each() -> None:
 @pytest.mark.parametrize(
     ("forbid", "message"),
     [
-        ([["a"]], "forbid: 1 lists are given for 2 texts .one for each text."),
+        ([["a"]], "forbid: 1 list for 2 texts .one for each text."),
         (["a", ["b"]], "forbid: has words beside lists of words"),
         (["a", " "], "forbid: an empty word"),
     ],

@@ -7,6 +7,7 @@ import pytest
 import weft
 from weft.errors import ConfigError, RunError
 from weft.export import ctranslate2, export_run, huggingface
+from weft.extras import EXTRAS
 
 REFUSED = {
     'model.encoder.norm = "rezero"': ({"norm": "rezero"}, 'train with "post" or "pre"'),
@@ -70,7 +71,7 @@ def test_a_missing_package_is_one_line(translator, tmp_path, monkeypatch, module
     run = translator(norm="post", layers=1)
     monkeypatch.setattr(module, "import_module", missing)
     to = module.__name__.rpartition(".")[2]
-    assert told(run, to, tmp_path) == f"--to {to}: needs the package {package} (pip install 'weft[{extra}]')"
+    assert told(run, to, tmp_path) == f"--to {to}: needs the package {package} ({EXTRAS[extra].install})"
 
 
 def test_formats_quantizations_and_folders_are_checked_first(translator, tmp_path):

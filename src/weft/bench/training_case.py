@@ -12,6 +12,7 @@ import torch
 
 from weft.bench.case import choose_place
 from weft.errors import ConfigError, did_you_mean
+from weft.extras import EXTRAS
 from weft.text import SPECIALS
 
 CONTENDERS: Final = ("weft", "huggingface", "huggingface-compiled")
@@ -121,6 +122,6 @@ def _check_contenders(asked: Sequence[str]) -> tuple[str, ...]:
             raise ConfigError(f'"{name}" is not a contender', where="--contender", cure=cure)
     chosen = tuple(dict.fromkeys(asked)) or CONTENDERS[:2]
     if find_spec("transformers") is None and chosen != ("weft",):
-        cure = "pip install 'weft[bench]', or measure weft alone: --contender weft"
+        cure = f"{EXTRAS['hf'].install}, or measure weft alone: --contender weft"
         raise ConfigError("the package transformers is not installed", where="--contender", cure=cure)
     return chosen

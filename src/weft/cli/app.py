@@ -30,6 +30,7 @@ from weft.cli import (
 )
 from weft.cli.imports import place_in_import
 from weft.cli.output import errors, say
+from weft.cli.settings import TakesSettings
 from weft.errors import WeftError
 from weft.version import __version__
 
@@ -63,13 +64,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("new")(new.new)
-app.command("train")(train.train)
+app.command("train", cls=TakesSettings)(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
+app.command("sweep", cls=TakesSettings)(sweep.sweep)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
@@ -121,7 +122,8 @@ def main() -> None:
     except OSError as error:
         code = _full(error) if error.errno in FULL else _fault(error, debug=debug)
     except Exception as error:
-        code = _fault(error, debug=debug)
+        own = place_in_import(error.__traceback__)
+        code = _mistake(error, own, debug=debug) if own else _fault(error, debug=debug)
     sys.exit(code)
 
 
@@ -136,12 +138,22 @@ def _fault(error: Exception, *, debug: bool) -> int:
         return 1
     with tempfile.NamedTemporaryFile("w", prefix="weft-", suffix=".log", delete=False, encoding="utf-8") as log:
         traceback.print_exc(file=log)
-    first = (str(error).splitlines() or [""])[0]
-    errors.print(f"[bold red]fault[/] {type(error).__name__}: {_escape(first)}", soft_wrap=True)
-    own = place_in_import(error.__traceback__)
-    whose = f"It happened in {own}." if own else "This is a mistake in weft, not yours."
-    errors.print(f"{_escape(whose)} The details are in {Path(log.name)}", soft_wrap=True)
+    errors.print(f"[bold red]fault[/] {type(error).__name__}: {_escape(_first_line(error))}", soft_wrap=True)
+    errors.print(f"This is a mistake in weft, not yours. The details are in {Path(log.name)}", soft_wrap=True)
     return 1
+
+
+def _mistake(error: Exception, place: str, *, debug: bool) -> int:
+    """An exception in a file of the user's, which was imported for its cell."""
+    if debug:
+        traceback.print_exc()
+    said = f"{place}: {type(error).__name__}: {_first_line(error)} (in the file you imported; --debug shows more)"
+    errors.print(f"[bold red]error[/] {_escape(said)}", soft_wrap=True)
+    return WeftError.exit_code
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
 
 
 def _escape(text: str) -> str:

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.settings import TakesSettings
 
 app = typer.Typer(help="Check a config file, show it with every setting filled in, compare two.", no_args_is_help=True)
 
 Words = Annotated[list[str] | None, typer.Argument(help="Settings such as train.rate=3e-4.", metavar="[key=value…]")]
 
 
-@app.command()
+@app.command(cls=TakesSettings)
 def check(
     config: Annotated[str, typer.Argument(help="A config file.")], words: Words = None, imports: Imports = None
 ) -> None:
@@ -29,7 +30,7 @@ def check(
     note(f"{config} is fine")
 
 
-@app.command()
+@app.command(cls=TakesSettings)
 def fill(
     config: Annotated[str, typer.Argument(help="A config file, or a task with files.")],
     words: Words = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.options import SkipBadLines
+from weft.cli.settings import TakesSettings
 
 if TYPE_CHECKING:
     from weft.run.browse import Shown
@@ -46,7 +47,7 @@ def make(
     note(f"Next: [bold]weft train translate {files}[/]")
 
 
-@app.command()
+@app.command(cls=TakesSettings)
 def show(
     task: Annotated[str, typer.Argument(help="What the file is for: lm, classify, tag or translate; or a config.")],
     words: Annotated[

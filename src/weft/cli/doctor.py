@@ -7,28 +7,31 @@ import platform
 import shlex
 import shutil
 import time
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
+from weft.errors import counted
+from weft.extras import EXTRAS, Extra, version_of
 from weft.spinning import describe_spinning
+from weft.version import __version__
 
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "conllu")
 
 
 def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """Show versions, devices, compilers and the speed of a matrix product on this machine.
+    """Show versions, extras, devices, compilers and the speed of a matrix product on this machine.
 
     Example: weft doctor
     """
     from weft.cli.output import print_json, print_table
 
     found = {
-        "weft": version_of("weft"),
+        "weft": __version__,
         "python": f"{platform.python_version()} on {platform.platform()}",
-        **{package: version_of(package) for package in PACKAGES},
+        **{package: version_of(package) or "missing" for package in PACKAGES},
         "compiler": shutil.which(os.environ.get("CXX", "c++")) or "none found",
+        **{f"extra {name}": describe_extra(extra) for name, extra in EXTRAS.items()},
         "waiting threads": describe_spinning(),
         "token cache": token_cache(),
         **devices(),
@@ -39,11 +42,13 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fals
         print_table(["what", "found"], [[name, value] for name, value in found.items()])
 
 
-def version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "missing"
+def describe_extra(extra: Extra) -> str:
+    """The versions of its packages, or the line that installs them; and what they are for."""
+    found = extra.found()
+    if None in found.values():
+        missing = ", ".join(name for name, version in found.items() if version is None)
+        return f"missing: {missing}, for {extra.use}; {extra.install}"
+    return f"{', '.join(f'{name} {version}' for name, version in found.items())}, for {extra.use}"
 
 
 def token_cache() -> str:
@@ -55,7 +60,7 @@ def token_cache() -> str:
     if folder is None:
         return "off: WEFT_CACHE says so, or it names no folder that only you can write"
     store = Store(folder)
-    held = f"{store.size() / 1e9:.2f} GB in {len(store):,} entries"
+    held = f"{store.size() / 1e9:.2f} GB in {counted(len(store), 'entry', 'entries')}"
     return f"{folder}, {held}; clear it with: rm -r {shlex.quote(str(folder))}"
 
 
@@ -65,7 +70,8 @@ def devices() -> dict[str, str]:
     from weft.training import set_threads
 
     set_threads(0)
-    found = {"processor": f"{torch.get_num_threads()} threads, {speed(torch.device('cpu')):,.0f} GFLOP/s in float32"}
+    threads = counted(torch.get_num_threads(), "thread")
+    found = {"processor": f"{threads}, {speed(torch.device('cpu')):,.0f} GFLOP/s in float32"}
     for number in range(torch.cuda.device_count()):
         device = torch.device("cuda", number)
         name = torch.cuda.get_device_name(number)

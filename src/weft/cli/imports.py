@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.errors import show_path
+
 if TYPE_CHECKING:
     from weft.nn import Cell
 
@@ -37,7 +39,7 @@ def place_in_import(trace: TracebackType | None) -> str | None:
     if importing is None:
         return None
     places = [
-        f"{frame.f_code.co_filename}:{line}"
+        f"{show_path(frame.f_code.co_filename)}:{line}"
         for frame, line in traceback.walk_tb(trace)
         if str(frame.f_globals.get("__name__")).startswith(importing.PREFIX)
     ]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +11,29 @@ import typer
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import Device
 
-CHUNKS = {"cpu": 512, "cuda": 8192}
-"""Lines that are answered together, unless a person is typing: a GPU answers many in the time of a few."""
-
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    file: Annotated[str, typer.Argument(help="Inputs, one per line; - is standard input.")] = "-",
+    file: Annotated[
+        str, typer.Argument(help="Inputs: a line each, or a table by its suffix; - is standard input.")
+    ] = "-",
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text, tsv, csv, jsonl, json; for taggers text, conllu, columns. By default that of the suffix.",
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="The column to answer, by its name or its number from 0; repeated, they are joined."),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="A JSON object per line: probabilities, scores, other candidates.")
+    ] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="The probability of every label, or the score of a text, beside it.")
     ] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
     n_best: Annotated[int | None, typer.Option(help="Candidates per input; without --json separated by tabs.")] = None,
@@ -50,9 +62,15 @@ def predict(
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
-    """Answer each line of a file: its translation, label, tags or continuation. One line in, one line out.
+    """Answer each input of a file: its translation, label, tags or continuation.
+
+    Of plain text one line in, one line out. A table (CSV, TSV, JSON, CoNLL-U) comes back as it is, with columns added.
 
     Examples: echo "The cat sleeps." | weft predict runs/demo
+
+    weft predict runs/reviews new.csv > answered.csv
+
+    weft predict runs/reviews mails.jsonl --column body.text
 
     weft predict runs/demo input.txt --json --n-best 3 > output.jsonl
 
@@ -77,11 +95,10 @@ def predict(
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
     wanted |= {"forbid_unknown": True} if forbid_unknown else {}
-    from weft.cli.output import note
-    from weft.data import chunks, read_inputs
+    from weft.cli.answering import Answering, answer_file, talk
     from weft.errors import ConfigError
     from weft.run import load
-    from weft.tasks import Generation
+    from weft.run.answers import open_questions
 
     if stream and json:
         raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
@@ -89,45 +106,19 @@ def predict(
         raise ConfigError(f"n_best = {n_best} texts cannot be told at once", where="--stream", cure="n_best = 1")
     if attention and not json:
         raise ConfigError("is a table for programs", where="--attention", cure="add --json")
+    if probabilities and (json or stream):
+        cure = "--json has them all" if json else "leave out --stream"
+        raise ConfigError("is for plain text and tables", where="--probabilities", cure=cure)
     model = load(run, device=device, cells=read_imports(imports))
-    model.decode(options)  # a wrong option is told before anything is read
-    typed = file == "-" and sys.stdin.isatty()
-    lines = (
-        replace(model.task.record(line), place=f"{file}:{number}") if line.strip() else None
-        for number, line in enumerate(read_inputs(file), start=1)
+    decode = model.decode(options)  # a wrong option is reported before anything is read
+    asked = wanted | options | ({"attention": True} if attention else {})
+    answering = Answering(model, asked, json=json, stream=stream, probabilities=probabilities)
+    if file == "-" and format in (None, "text") and not column and sys.stdin.isatty() and sys.stdout.isatty():
+        talk(answering)
+        return
+    inputs = open_questions(
+        model, file, decode=decode, format=format, columns=column or (), probabilities=probabilities
     )
-    together = CHUNKS.get(next(model.model.parameters()).device.type, CHUNKS["cpu"])
-    lacking = 0
-    for records in chunks(lines, 1 if typed or stream else together):
-        if stream:
-            _print_pieces(model.stream(records[0], **wanted, **options) if records[0] else iter(()))
-        else:
-            asked = [record for record in records if record]
-            answers = model.predict(asked, attention=attention, **wanted, **options)
-            lacking += sum(isinstance(answer, Generation) and answer.lacks for answer in answers)
-            found = iter(answers)
-            _print_answers((next(found) if record else None for record in records), json=json)
-        sys.stdout.flush()
-    if lacking:
-        note(f"{lacking:,} without all required words, for lack of room: --max-length; --json tells which")
-
-
-def _print_pieces(pieces: Iterator[str]) -> None:
-    """One line, as it comes."""
-    for piece in pieces:
-        print(piece.replace("\n", " "), end="", flush=True)
-    print()
-
-
-def _print_answers(answers: Iterable[Any], *, json: bool) -> None:
-    """A line for each answer."""
-    from weft.cli.output import print_json
-    from weft.tasks import Generation
-
-    for answer in answers:
-        if json:
-            print_json(None if answer is None else answer.record())
-        elif isinstance(answer, Generation):
-            print("\t".join(candidate.text.replace("\n", " ") for candidate in answer.candidates))
-        else:
-            print("" if answer is None else answer)
+    if stream and not inputs.plain:
+        raise ConfigError("writes plain text", where="--stream", cure="leave it out, or add --format text")
+    answer_file(answering, inputs)

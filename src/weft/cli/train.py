@@ -123,20 +123,22 @@ def stopped(run: Run, ended: Ended, words: list[str]) -> None:
     from rich.markup import escape
 
     from weft.cli.output import note
+    from weft.errors import counted
 
     command = shlex.join(["weft", "train", *words, "--out", str(run.folder), "--resume"])
-    note(f"{ended.reason} after {ended.step:,} updates, all is saved; go on with: [bold]{escape(command)}[/]")
+    note(f"{ended.reason} after {counted(ended.step, 'update')}, all is saved; go on with: [bold]{escape(command)}[/]")
 
 
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """What came out, and what to type next; a cell of one's own has to be imported then, too."""
     from weft.cli.output import explain, note
+    from weft.errors import counted
     from weft.metrics import describe_vocabulary, shown
     from weft.run.conclusions import conclusions
     from weft.training.progress import metric_name, show_score
 
     report = run.report
-    note(f"\n[bold]{run.folder}[/]  {reason} after {report['steps']:,} updates, {report['seconds']:.0f} s")
+    note(f"\n[bold]{run.folder}[/]  {reason} after {counted(report['steps'], 'update')}, {report['seconds']:.0f} s")
     for part in ("valid", "test"):
         if part in report:
             about = report["details"][part]

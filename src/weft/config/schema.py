@@ -167,8 +167,18 @@ def validate(
         context = {"cells": cells or {}} | (KEEP_UNREAD if keep_unread else {})
         return schema(task).model_validate(given, context=context)
     except ValidationError as error:
-        found = explain(error, *_locate(error.errors()[0]["loc"], schema(task)))
+        path, names = _locate(error.errors()[0]["loc"], schema(task))
+        found = explain(error, path, names)
+        if error.errors()[0]["type"] == "extra_forbidden" and (cure := _other_place(path, tree)):
+            found = ConfigError(found.what, where=found.where, cure=cure)
         raise _mention_own_cells(found) from found.__cause__
+
+
+def _other_place(path: list[str], tree: Mapping[str, Any]) -> str:
+    """The cure for a setting that stands elsewhere in the schema."""
+    from weft.config.places import suggest_places  # which walks the schema of this file
+
+    return suggest_places(path[-1], tree, written(tree, *path), near=False)
 
 
 def _mention_own_cells(error: ConfigError) -> ConfigError:

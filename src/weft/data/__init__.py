@@ -6,8 +6,10 @@ from weft.data.chunks import chunks
 from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
+from weft.data.inputs import Input, InputFile, open_inputs
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
+from weft.data.objects import Objects, each_row, find_objects
 from weft.data.packed import PackedBatches, Room, Side
 from weft.data.pairs import read_pairs
 from weft.data.pieces import Pieces
@@ -20,6 +22,7 @@ from weft.data.store import VALUES, Store, key_of
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
+from weft.data.values import Columns, read_input
 
 __all__ = [
     "FEW_WORDS",
@@ -28,11 +31,15 @@ __all__ = [
     "BadLines",
     "Batches",
     "Column",
+    "Columns",
     "Corpus",
     "Examples",
+    "Input",
+    "InputFile",
     "Labelled",
     "Layout",
     "Limit",
+    "Objects",
     "Overlong",
     "PackedBatches",
     "Pair",
@@ -53,14 +60,18 @@ __all__ = [
     "Text",
     "as_values",
     "chunks",
+    "each_row",
+    "find_objects",
     "fingerprints",
     "forget",
     "from_values",
     "hold_out",
     "identify",
     "key_of",
+    "open_inputs",
     "overlap",
     "pad",
+    "read_input",
     "read_inputs",
     "read_labelled",
     "read_pairs",

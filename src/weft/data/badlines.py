@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 Record = TypeVar("Record")
 
@@ -37,7 +37,7 @@ class BadLines:
             self.first = error.with_traceback(None)
 
     def __str__(self) -> str:
-        return f"{self.count:,} bad line{'' if self.count == 1 else 's'}, the first: {self.first}"
+        return f"{counted(self.count, 'bad line')}, the first: {self.first}"
 
 
 def at_least_one(records: Iterator[Record], name: str, bad: BadLines) -> Iterator[Record]:
@@ -47,7 +47,7 @@ def at_least_one(records: Iterator[Record], name: str, bad: BadLines) -> Iterato
         found = True
         yield record
     if not found:
-        cure = "give a file with at least one example"
+        cure = "give at least one example"
         if bad.first is not None:
             cure = f"lines skipped: {bad.count}, the first because of {bad.first}"
         raise DataError(f"no examples in {name}", cure=cure)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
@@ -32,7 +32,7 @@ def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndT
 
     tokens = [(number, line) for number, line in sentence if not line.startswith("#")]
     for number, line in tokens:
-        _check_columns(line, f"{name}:{number}")
+        check_columns(line, f"{name}:{number}")
     if not tokens:
         return [], []
     try:
@@ -51,10 +51,11 @@ def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndT
     return words, tags
 
 
-def _check_columns(line: str, place: str) -> None:
+def check_columns(line: str, place: str) -> None:
+    """Raise an error for a token line that is not one of CoNLL-U."""
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):
-        what = f"{len(cells)} column{'s' * (len(cells) != 1)} where CoNLL-U has {len(COLUMNS)}"
+        what = f"{counted(len(cells), 'column')} where CoNLL-U has {len(COLUMNS)}"
         raise DataError(what, where=place, cure="separate the columns by single tabs; _ stands for nothing")
     if not all(cell.strip() for cell in cells):
         raise DataError("a column is empty", where=place, cure="_ stands for nothing in CoNLL-U")

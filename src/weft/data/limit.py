@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 Overlong: TypeAlias = Literal["error", "truncate", "split", "drop"]
 Item = TypeVar("Item")
@@ -49,5 +49,5 @@ class Limit:
         if not self.overlong_seen:
             return ()
         done = {"truncate": "cut off", "split": "split", "drop": "left out"}[self.overlong]
-        examples = f"{self.overlong_seen:,} example{'s' * (self.overlong_seen != 1)}"
-        return (f"{done} {examples} of more than data.max_length = {self.max_length:,} tokens",)
+        examples = counted(self.overlong_seen, "example")
+        return (f"{done} {examples} of more than data.max_length = {counted(self.max_length, 'token')}",)

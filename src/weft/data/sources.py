@@ -26,6 +26,8 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Paths: TypeAlias = PathLike | Sequence[PathLike]
 
 STDIN = "-"
+PYTHON = "<python: "
+"""What begins the name of data that was given in Python, which stands in a configuration where else a path does."""
 LONGEST = 1 << 26
 """Bytes that one line may have; more is a file without line ends, which must not be read into memory."""
 PIECE = 1 << 20
@@ -149,6 +151,9 @@ def _unreadable(error: Exception, name: str, number: int) -> DataError:
     """What went wrong while opening a file (line 0) or after reading its line `number`."""
     where = f"{name}:{number + 1}" if number else name
     match error:
+        case FileNotFoundError() if name.startswith(PYTHON):
+            cure = "give it again in Python, or name a file"
+            return DataError("this data was given in Python, and no file has it", where=where, cure=cure)
         case FileNotFoundError():
             return DataError("no such file", where=where, cure=_near(Path(name)))
         case IsADirectoryError():

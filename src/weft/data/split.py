@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 Fingerprints: TypeAlias = NDArray[np.uint64]
 
@@ -52,7 +52,7 @@ def hold_out(
     mixed.sort()
     if not len(mixed) or mixed[0] == mixed[-1]:
         groups = min(len(mixed), 1)
-        what = f"nothing to hold out from: {groups} different text{'s' * (groups != 1)}"
+        what = f"nothing to hold out from: {counted(groups, 'different text')}"
         raise DataError(what, where="data.train", cure="give a file as data.valid")
     budget = min(fraction * len(fingerprints), most)
     taken = _take(mixed, budget)

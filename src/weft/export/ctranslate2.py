@@ -11,6 +11,7 @@ from torch import Tensor
 
 from weft.errors import ConfigError, did_you_mean
 from weft.export.weights import Affine, Attention, Stack, Weights
+from weft.extras import EXTRAS
 from weft.text import EOS, SOS, SPECIALS, UNK
 
 QUANTIZATIONS: Final = (
@@ -33,7 +34,7 @@ def load_ctranslate2() -> Any:
     try:
         return import_module("ctranslate2")
     except ImportError:
-        cure = "pip install 'weft[ct2]'"
+        cure = EXTRAS["ct2"].install
         raise ConfigError("needs the package ctranslate2", where="--to ctranslate2", cure=cure) from None
 
 

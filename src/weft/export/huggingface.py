@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from weft.decoding import NEVER, DecodeConfig
 from weft.errors import ConfigError, Fault
 from weft.export.weights import Affine, Stack, Weights, refuse
+from weft.extras import EXTRAS
 from weft.text import EOS, PAD, SOS
 
 TRANSLATORS: Final[Mapping[tuple[str, str], str]] = {
@@ -51,7 +52,7 @@ def load_transformers() -> Any:
     try:
         return import_module("transformers")
     except ImportError:
-        cure = "pip install 'weft[hf]'"
+        cure = EXTRAS["hf"].install
         raise ConfigError("needs the package transformers", where="--to huggingface", cure=cure) from None
 
 
@@ -213,7 +214,7 @@ def _fill(model: Any, state: dict[str, Tensor]) -> Any:
     extra = [name for name in found.unexpected_keys if name != "model.shared.weight"]
     if lacking or extra:
         what = f"this version of transformers has other tensors: {', '.join(lacking + extra)}"
-        raise Fault(what, where="--to huggingface", cure="pip install 'weft[hf]' installs one that is known to do")
+        raise Fault(what, where="--to huggingface", cure=f"another may do: {EXTRAS['hf'].install}")
     return model
 
 

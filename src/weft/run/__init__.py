@@ -10,6 +10,7 @@ from weft.config import read_config
 from weft.nn import CellClass
 from weft.run.curves import draw_curves
 from weft.run.folder import JOURNAL, claimed
+from weft.run.given import EMPTY, Given, take_given
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config
 from weft.run.preparation import prepare, survey_config
@@ -37,12 +38,23 @@ def train(
 ) -> Run:
     """Train from a config file or table, with overrides such as {"train.rate": 3e-4}; the run folder is `out`.
 
+    In Python data.train, data.valid and data.test may also be the examples themselves: a list of tuples or dicts, a
+    pandas or polars frame, a Hugging Face data set.
+
     `resume` goes on with the run in that folder from its last checkpoint, as if it had never been interrupted; in a
     folder that is empty or missing it begins one. `cells` are classes of your own by the names that the config uses:
     cells={"mine": MyCell} for cell = "mine".
     """
-    tree, watch = read_config(config, overrides, cells=cells), Watch(quiet=quiet)
-    run, _ = train_run(tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume)
+    tree, given = take_given(config, overrides or {})
+    run, _ = train_run(
+        read_config(tree, cells=cells),
+        out=out,
+        watch=Watch(quiet=quiet),
+        skip_bad_lines=skip_bad_lines,
+        cells=cells,
+        resume=resume,
+        given=given,
+    )
     return run
 
 
@@ -55,10 +67,12 @@ def train_run(
     cells: Mapping[str, CellClass] | None = None,
     resume: bool = False,
     fresh: bool = False,
+    given: Given = EMPTY,
 ) -> tuple[Run, Ended]:
     """Train, write the journal, let `watch` show what happens; the run, and how training ended.
 
-    `fresh` reads and tokenises large files anew, whatever earlier runs have kept of them.
+    `fresh` reads and tokenises large files anew, whatever earlier runs have kept of them. `given` is data given in
+    Python, by the name that stands for it in the tree.
 
     Started by torchrun, several processes train together: the first writes and shows, the others follow.
     """
@@ -73,8 +87,9 @@ def train_run(
                 cells=cells,
                 resume=resume,
                 fresh=fresh,
+                given=given,
             )
-        return _follow(tree, ranks, skip_bad_lines=skip_bad_lines, cells=cells)
+        return _follow(tree, ranks, skip_bad_lines=skip_bad_lines, cells=cells, given=given)
 
 
 def _lead(
@@ -87,11 +102,12 @@ def _lead(
     cells: Mapping[str, CellClass] | None,
     resume: bool,
     fresh: bool,
+    given: Given,
 ) -> tuple[Run, Ended]:
     with claimed(out, tree["task"], resume=resume) as folder:
         tree = keep_defaults(tree, folder)
         with watch.waiting("reading the data") as tell:
-            prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
+            prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell, given=given)
         resumed = resume_run(folder, prepared, cells=cells) if resume else Resumed()
         ranks.hear([str(folder), str(resumed.checkpoint or ""), resumed.total, resumed.finished])
         if resumed.finished:
@@ -110,14 +126,14 @@ def _lead(
 
 
 def _follow(
-    tree: Tree, ranks: Ranks, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None
+    tree: Tree, ranks: Ranks, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None, given: Given
 ) -> tuple[Run, Ended]:
     """What the first rank does, without writing or showing anything."""
     place, checkpoint, total, finished = ranks.hear()
     folder = Path(place)
     if not finished:
         tree = keep_defaults(tree, folder)
-        prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells)
+        prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, given=given)
         resumed = Resumed(Path(checkpoint), total) if checkpoint else Resumed()
         for event in train_events(prepared, folder, resumed, ranks=ranks):
             ended = event

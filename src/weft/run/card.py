@@ -7,6 +7,7 @@ from typing import Any
 from weft.catalog import CELLS
 from weft.config import Config, to_toml
 from weft.config.tree import flatten
+from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown
 from weft.run.conclusions import conclusions
 from weft.training.progress import metric_name, show_score
@@ -47,8 +48,8 @@ def card(config: Config, report: dict[str, Any]) -> str:
             f"# {config.name or f'weft {config.task}'}",
             "",
             f"Trained by weft {report['versions']['weft']} in {report['seconds']:.0f} s: "
-            f"{report['parameters']:,} parameters, {report['steps']:,} updates, best at {report['best_step']:,}, "
-            f"seed {report['seed']}.",
+            f"{counted(report['parameters'], 'parameter')}, {counted(report['steps'], 'update')}, "
+            f"best at {report['best_step']:,}, seed {report['seed']}.",
             "",
             "| data | metric | value |",
             "|---|---|---|",

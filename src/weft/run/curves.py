@@ -18,6 +18,7 @@ import numpy as np
 
 from weft.catalog import TASKS
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
+from weft.extras import EXTRAS
 from weft.run.folder import JOURNAL, read_json, write_file
 from weft.run.save import CONFIG
 from weft.training.progress import metric_name
@@ -198,4 +199,4 @@ def check_format(path: Path) -> None:
             cure=f"name it {', '.join(f'*{ending}' for ending in FORMATS)}",
         )
     if not can_draw():
-        raise WeftError("pictures need altair and vl-convert", where=str(path), cure="pip install 'weft[plot]'")
+        raise WeftError("pictures need altair and vl-convert", where=str(path), cure=EXTRAS["plot"].install)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from weft.data import Batches
-from weft.errors import Fault
+from weft.errors import Fault, counted
 from weft.evaluate import BATCH_TOKENS
 from weft.run.learning import Learning
 from weft.run.preparation import Prepared
@@ -68,11 +68,11 @@ class DryRun:
         """As a person reads it."""
         return [
             *(f"note {note}" for note in self.notes),
-            f"{self.parameters:,} parameters on {self.device}",
-            f"largest batch: {self.rows:,} examples, the longest of {self.longest:,} tokens",
+            f"{counted(self.parameters, 'parameter')} on {self.device}",
+            f"largest batch: {counted(self.rows, 'example')}, the longest of {counted(self.longest, 'token')}",
             f"memory at the peak: {self.memory / 2**30:.2f} GiB",
             f"an update: {show_seconds(self.update_seconds)}; a validation: {show_seconds(self.validation_seconds)}",
-            f"in all: {self.updates:,} updates and {self.validations:,} validations, about "
+            f"in all: {counted(self.updates, 'update')} and {counted(self.validations, 'validation')}, about "
             f"{show_seconds(self.seconds)} unless it stops early",
         ]
 
@@ -89,7 +89,7 @@ def dry_run(prepared: Prepared) -> DryRun:
         updates = time_updates(learning, device)
         validation_seconds = time_validation(prepared, model, compilation, device)
     except torch.OutOfMemoryError:
-        size = f"{largest.rows:,} examples of up to {largest.longest:,} tokens"
+        size = f"{counted(largest.rows, 'example')} of up to {counted(largest.longest, 'token')}"
         raise Fault(
             f"{size} do not fit into the memory of {describe(device)}",
             where=f"train.batch_tokens = {prepared.config.train.batch_tokens}",

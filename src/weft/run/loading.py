@@ -36,7 +36,7 @@ def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClas
         check_shapes(folder / WEIGHTS, kind.build(config.model, codec))
     model = kind.build(config.model, codec)
     load_model(model, str(folder / WEIGHTS))
-    return Run(folder, config, kind(codec, config.data), model.to(choose_device(device)).eval())
+    return Run(folder, config, kind(codec, config.data), model.to(choose_device(device, where="device")).eval())
 
 
 def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -> Config:

@@ -13,8 +13,9 @@ import numpy as np
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
-from weft.errors import DataError
+from weft.errors import DataError, counted
 from weft.nn import CellClass
+from weft.run.given import EMPTY, Given, read_records
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 from weft.tasks.labels import Labelling, describe_labels, describe_unseen
@@ -51,13 +52,21 @@ class Prepared:
 class Reader:
     """Opens the files of one configuration and keeps account of lines that had to be skipped.
 
-    `fresh` makes what earlier runs have kept anew; `tell` hears how far the reading has come.
+    `fresh` makes what earlier runs have kept anew; `tell` hears how far the reading has come; `given` is data given in
+    Python, by the name that stands for it in the configuration.
     """
 
     def __init__(
-        self, task: type[Task], data: Any, *, skip_bad_lines: bool, fresh: bool = False, tell: Tell | None = None
+        self,
+        task: type[Task],
+        data: Any,
+        *,
+        skip_bad_lines: bool,
+        fresh: bool = False,
+        tell: Tell | None = None,
+        given: Given = EMPTY,
     ) -> None:
-        self.task, self.data, self.skip = task, data, skip_bad_lines
+        self.task, self.data, self.skip, self.given = task, data, skip_bad_lines, given
         self.kept = Kept.open(task.name, data, skip_bad_lines=skip_bad_lines)
         self.fresh, self.tell = fresh, tell
         self.doing = "reading"
@@ -85,9 +94,9 @@ class Reader:
 
     def _read(self, path: str | list[str], bad: BadLines) -> Iterator[Record]:
         """The records of a file; now and then it is told how many there were."""
-        for number, record in enumerate(self.task.read(path, self.data, bad)):
+        for number, record in enumerate(read_records(self.task, self.given.get(str(path), path), self.data, bad)):
             if self.tell and number and number % TELL_EVERY == 0:
-                self.tell(f"{self.doing} {path}: {number:,} examples")
+                self.tell(f"{self.doing} {path}: {counted(number, 'example')}")
             yield record
 
     def overlap(self, train: Survey, other: Survey) -> int:
@@ -121,7 +130,7 @@ def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
     if bad.count:
         yield f"{path}: skipped {bad}"
     if bad.empty:
-        yield f"left out {bad.empty:,} pairs of {path} with an empty side"
+        yield f"left out {counted(bad.empty, 'pair')} of {path} with an empty side"
 
 
 def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
@@ -133,7 +142,7 @@ def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, C
     share = FEW_SHARE if survey.examples < FEW_EXAMPLES else VALID_SHARE
     aside = hold_out(survey.keys, strata=survey.strata, fraction=share, most=VALID_MOST, seed=config.seed)
     note = (
-        f"no data.valid: set aside {int(aside.sum()):,} of {survey.examples:,} training examples, "
+        f"no data.valid: set aside {int(aside.sum()):,} of {counted(survey.examples, 'training example')}, "
         f"grouped so that no text is on both sides{', by label' * (survey.strata is not None)}"
     )
     return corpus.where(~aside), corpus.where(aside), [note]
@@ -168,10 +177,11 @@ def look(
     cells: Mapping[str, CellClass] | None,
     fresh: bool = False,
     tell: Tell | None = None,
+    given: Given = EMPTY,
 ) -> tuple[Config, Reader, Corpus, Survey]:
     """The filled configuration, after a look at the training data, and that data."""
     draft = validate(tree, cells=cells, keep_unread=True)
-    reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell)
+    reader = Reader(TASKS[draft.task], draft.data, skip_bad_lines=skip_bad_lines, fresh=fresh, tell=tell, given=given)
     corpus, survey = reader.survey(draft.data.train)
     return fill(tree, facts(survey, draft), cells=cells), reader, corpus, survey
 
@@ -198,9 +208,12 @@ def prepare(
     cells: Mapping[str, CellClass] | None = None,
     fresh: bool = False,
     tell: Tell | None = None,
+    given: Given = EMPTY,
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
-    config, reader, corpus, survey = look(tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell)
+    config, reader, corpus, survey = look(
+        tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell, given=given
+    )
     reader.notes += suggest_unknown(config, survey)
     if issubclass(reader.task, Choosing) and written(tree, "train", "metric") is None:
         reader.notes.append(f"chooses by {config.train.metric}: {reader.task.reason(facts(survey, config))}")
@@ -212,7 +225,8 @@ def prepare(
         others[part], found = reader.survey(path)
         if shared := reader.overlap(survey, found):
             reader.notes.append(
-                f"{shared:,} of {found.examples:,} {part} examples are also in the training data: "
+                f"{shared:,} of {counted(found.examples, f'{part} example')} {'is' if shared == 1 else 'are'} "
+                "also in the training data: "
                 f"the {part} scores flatter the model"
             )
     task, train, held, notes = reader.training(config, corpus, survey)

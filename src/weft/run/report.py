@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from weft.errors import WeftError
+from weft.errors import WeftError, counted
 from weft.evaluate import evaluate
 from weft.run.preparation import Prepared
 from weft.tasks import Tree
@@ -62,7 +62,7 @@ def count_parameters(model: nn.Module) -> int:
 def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type}, {torch.get_num_threads()} threads"
+    return f"{device.type}, {counted(torch.get_num_threads(), 'thread')}"
 
 
 def versions() -> dict[str, str]:

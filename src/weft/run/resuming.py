@@ -68,7 +68,7 @@ def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClas
             raise RunError("has no checkpoint to go on from", where=str(folder), cure="train again in another folder")
         if state["data"] != mark(prepared):
             raise RunError(
-                "was trained on other data: the files have changed since",
+                "was trained on other data, which has changed since",
                 where=str(folder),
                 cure="choose another --out",
             )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Pair, Record, Text
+from weft.data import BadLines, Pair, Record, Text, read_input
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.folder import read_json
+from weft.run.given import each_input, find_source, read_records
 from weft.run.save import REPORT
 from weft.tasks import Prediction, Task, Translate, encode
 from weft.tasks.generation import Comparing, Generating, Scored, Scoring
@@ -38,9 +39,15 @@ class Run:
         found: dict[str, Any] = read_json(self.folder / REPORT) if (self.folder / REPORT).exists() else {}
         return found
 
+    @overload
+    def predict(self, inputs: str | Mapping[str, Any] | Record, **options: Any) -> Prediction: ...
+
+    @overload
+    def predict(self, inputs: Iterable[Any], **options: Any) -> list[Prediction]: ...
+
     def predict(
         self,
-        inputs: Iterable[Any],
+        inputs: Iterable[Any] | Record,
         *,
         forbid: Words = (),
         require: Words = (),
@@ -48,15 +55,19 @@ class Run:
         forbid_unknown: bool = False,
         attention: bool = False,
         **options: Any,
-    ) -> list[Prediction]:
-        """An answer for each input; options are those of `[decode]`, such as beam=5 or n_best=3.
+    ) -> Prediction | list[Prediction]:
+        """The answer for one input, or a list of answers for several; options are those of `[decode]`, as in beam=5.
+
+        One input is a string, a dict with the columns that the run was trained on, or a record with a place to name.
+        Several are a list of these, of tuples or of lists of words (for a tagger), a frame or a data set.
 
         Written texts contain no word or phrase of `forbid` and all of `require`: words for all of them, or one list for
         each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` leaves out the unknown
-        token, which a vocabulary of words may write. With `attention` candidates tell where the model looked. Records
-        do as inputs too, with a place to name.
+        token, which a vocabulary of words may write. With `attention` candidates have the weights of attention.
         """
-        records = [self._asked(source) for source in inputs]
+        several = not isinstance(inputs, str | Mapping | Record)
+        rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
+        records = [self._asked(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
         )
@@ -66,7 +77,8 @@ class Run:
             return []
         decode = self.decode(options)
         examples = encode(self.task, records)
-        return predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+        answers = predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+        return answers if several else answers[0]
 
     def stream(
         self,
@@ -78,10 +90,10 @@ class Run:
         forbid_unknown: bool = False,
         **options: Any,
     ) -> Iterator[str]:
-        """The text that `predict([source])` gives first, in pieces as soon as they are certain."""
+        """The text that `predict(source)` gives first, in pieces as soon as they are certain."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown)
-        examples = encode(self.task, [self._asked(source)])
+        examples = encode(self.task, [self._asked(source, "source")])
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
     def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
@@ -95,14 +107,16 @@ class Run:
         records = [self._given(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
-    def evaluate(self, path: str | list[str], *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
-        """Scores on a file of examples in the format the model was trained on; options are those of `[decode]`."""
+    def evaluate(self, data: Any, *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
+        """Scores on a file of examples in the format the model was trained on, or on examples given in Python; options
+        are those of `[decode]`."""
         if options and not isinstance(self.task, Comparing):
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
         decode = self.decode(options)
         bad = BadLines(skip=skip_bad_lines)
-        records = self.task.read(path, self.config.data, bad)
+        source = find_source(data, "data")
+        records = read_records(self.task, source, self.config.data, bad)
         running = self.config.train.truncate is not None
         examples = encode(self.task, records, self.task.limit(training=False), running=running)
         found = evaluate(self.task, self.model, examples, decode=decode)
@@ -136,9 +150,11 @@ class Run:
                 f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
             )
 
-    def _asked(self, source: Any) -> Record:
+    def _asked(self, source: Any, place: str) -> Record:
         """An input as a record, which it may already be."""
-        return source if isinstance(source, Record) else self.task.record(source)
+        if isinstance(source, Record):
+            return source
+        return self.task.record(read_input(source, self.task.columns(self.config.data), place))
 
     def _given(self, item: str | tuple[str, str] | Record) -> Record:
         """A text, or for a translator a pair, as a record."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from weft.config import read_config
 from weft.errors import ConfigError, DataError, Fault, RunError, WeftError
+from weft.extras import EXTRAS
 from weft.nn import CellClass
 from weft.run import train_run
 from weft.run.folder import read_json, write_json
@@ -47,7 +48,7 @@ def sweep(
     With `resume` the trials of the folder count, and those that were cut off are run again.
     """
     if find_spec("optuna") is None:
-        raise WeftError("needs optuna", where="weft sweep", cure="pip install 'weft[tune]'")
+        raise WeftError("needs optuna", where="weft sweep", cure=EXTRAS["tune"].install)
     if not space:
         raise ConfigError("there is nothing to search", cure="give a range or a list: train.rate=1e-4..1e-2")
     for dimension in space:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Labelled, Limit, Room, read_labelled
+from weft.data import BadLines, Columns, Examples, Labelled, Limit, Room, read_labelled
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, Reliability
 from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
@@ -69,6 +69,15 @@ class Classification:
             "probabilities": self.probabilities,
         }
 
+    def line(self, *, probabilities: bool = False) -> str:
+        if not probabilities:
+            return self.label
+        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
+        return {name: self.label, "probability": self.probability, **each}
+
 
 MODEL = OneOf(CLASSIFIERS)
 
@@ -117,6 +126,10 @@ class Classify:
     @staticmethod
     def read(path: str | list[str], data: LabelledData, bad: BadLines) -> Iterator[Labelled]:
         return read_labelled(path, text=data.text, label=data.label, layout=data.layout, bad=bad)
+
+    @staticmethod
+    def columns(data: LabelledData) -> Columns:
+        return Columns(Labelled, data.text, data.label)
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:

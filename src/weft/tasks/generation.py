@@ -85,6 +85,17 @@ class Generation:
         read = {} if self.source_tokens is None else {"source_tokens": list(self.source_tokens)}
         return {"source": self.source, **read, **best, "others": others}
 
+    def line(self, *, probabilities: bool = False) -> str:
+        parts = ((candidate.text.replace("\n", " "), f"{candidate.score:.4g}") for candidate in self.candidates)
+        return "\t".join(part for text, score in parts for part in ((text, score) if probabilities else (text,)))
+
+    def cells(self, name: str, *, probabilities: bool = False) -> dict[str, Any]:
+        texts = {
+            name if number == 1 else f"{name}_{number}": candidate.text
+            for number, candidate in enumerate(self.candidates, start=1)
+        }
+        return texts | ({"score": self.score} if probabilities and self.candidates else {})
+
 
 @dataclass(frozen=True)
 class Question:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Room, Text, read_stream, read_texts
+from weft.data import BadLines, Columns, Examples, Limit, Room, Text, read_stream, read_texts
 from weft.decoding import DecodeConfig
 from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
@@ -124,6 +124,10 @@ class LanguageModelling:
     @staticmethod
     def read(path: str | list[str], data: TextData, bad: BadLines) -> Iterator[Text]:
         return (read_texts if data.unit == "line" else read_stream)(path, bad=bad)
+
+    @staticmethod
+    def columns(data: TextData) -> Columns:
+        return Columns(Text, "text", joined=data.unit == "stream")
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:

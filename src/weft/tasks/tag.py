@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Room, Tagged, pad, read_tagged
+from weft.data import BadLines, Columns, Examples, Limit, Room, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
@@ -83,6 +83,15 @@ class Tagging:
     def record(self) -> Tree:
         return {"words": list(self.words), "tags": list(self.tags), "probabilities": list(self.probabilities)}
 
+    def line(self, *, probabilities: bool = False) -> str:
+        if not probabilities:
+            return str(self)
+        parts = zip(self.words, self.tags, self.probabilities, strict=True)
+        return " ".join(f"{word}/{tag}/{share:.4g}" for word, tag, share in parts)
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        return {name: list(self.tags)} | ({"probabilities": list(self.probabilities)} if probabilities else {})
+
 
 @dataclass
 class TagScores(ClassScores):
@@ -138,6 +147,10 @@ class Tag:
     @staticmethod
     def read(path: str | list[str], data: TaggedData, bad: BadLines) -> Iterator[Tagged]:
         return read_tagged(path, field=data.field, column=data.column, bad=bad)
+
+    @staticmethod
+    def columns(data: TaggedData) -> Columns:
+        return Columns(Tagged, "words", "tags" if data.field == "upos" else data.field)
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Examples, Limit, Record, Room, Shape
+from weft.data import BadLines, Columns, Examples, Limit, Record, Room, Shape
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
 from weft.settings import Settings
@@ -134,6 +134,14 @@ class Prediction(Protocol):
 
     def record(self) -> Tree: ...
 
+    def line(self, *, probabilities: bool = False) -> str:
+        """The answer in one line of plain text, with all that was asked for, separated by tabs."""
+        ...
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        """The answer as cells of a table; `name` is the column of the answer itself."""
+        ...
+
 
 class Scores(Protocol):
     """The running sums of one evaluation."""
@@ -213,6 +221,11 @@ class Task(Protocol):
     @staticmethod
     def read(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         """The records of a file."""
+        ...
+
+    @staticmethod
+    def columns(data: Any) -> Columns:
+        """The columns of a table, or of examples given in Python, that a record is made of."""
         ...
 
     @staticmethod

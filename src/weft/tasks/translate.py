@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.data import FEW_WORDS, BadLines, Examples, Limit, Pair, Room, read_pairs
+from weft.data import FEW_WORDS, BadLines, Columns, Examples, Limit, Pair, Room, read_pairs
 from weft.data.shape import SHORT_WORDS
 from weft.decoding import DecodeConfig
 from weft.metrics import LossTally, TranslationTally, wilson
@@ -208,6 +208,10 @@ class Translate:
     @staticmethod
     def read(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
         return read_pairs(path, source=data.source, target=data.target, layout=data.layout, bad=bad)
+
+    @staticmethod
+    def columns(data: PairData) -> Columns:
+        return Columns(Pair, data.source, data.target)
 
     @staticmethod
     def roles(text: PairText) -> dict[str, TextConfig]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.decoding import Constraint
-from weft.errors import ConfigError
+from weft.errors import ConfigError, counted
 from weft.text import SOS, UNK, Tokenizer
 
 Words = str | Sequence[str] | Sequence[Sequence[str]]
@@ -51,7 +51,8 @@ def read_wordings(
     """The wording of each of `count` texts; None where nothing is asked."""
     prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
     if len(prefixes) != count:
-        raise ConfigError(f"{len(prefixes)} are given for {count} texts", where="prefix", cure="one for each text")
+        what = f"{len(prefixes)} are given for {counted(count, 'text')}"
+        raise ConfigError(what, where="prefix", cure="one for each text")
     if not forbid and not require and not any(prefixes) and not forbid_unknown:
         return None
     columns = zip(_per_text("forbid", forbid, count), _per_text("require", require, count), prefixes, strict=True)
@@ -66,7 +67,9 @@ def _per_text(name: str, words: Words, count: int) -> list[tuple[str, ...]]:
     if shared:
         raise ConfigError("has words beside lists of words", where=name, cure="give words, or one list for each text")
     if len(words) != count:
-        raise ConfigError(f"{len(words)} lists are given for {count} texts", where=name, cure="one for each text")
+        raise ConfigError(
+            f"{counted(len(words), 'list')} for {counted(count, 'text')}", where=name, cure="one for each text"
+        )
     return [_checked(name, own) for own in words]
 
 

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from weft.errors import ConfigError
+from weft.errors import ConfigError, counted
+from weft.nn.recurrent import slow_cells
 
 ENOUGH_UPDATES = 500
 """With fewer updates in all, compiling costs more time than it saves."""
@@ -36,7 +37,17 @@ class Compilation(NamedTuple):
 def compile_model(
     model: nn.Module, setting: Literal["auto"] | bool, *, device: torch.device, updates: int
 ) -> Compilation:
-    """Compile the blocks of the model if the setting says so or, left to `auto`, if it pays."""
+    """Compile the blocks of the model if the setting says so or, left to `auto`, if it pays.
+
+    The notes also name recurrent cells that run without kernels of their own.
+    """
+    found = _compile_blocks(model, setting, device=device, updates=updates)
+    return found._replace(notes=(*found.notes, *slow_cells(model, device.type)))
+
+
+def _compile_blocks(
+    model: nn.Module, setting: Literal["auto"] | bool, *, device: torch.device, updates: int
+) -> Compilation:
     parts = list(_outermost(model))
     if setting is True and not parts:
         raise ConfigError(
@@ -47,7 +58,8 @@ def compile_model(
     if not parts or setting is False or (setting == "auto" and device.type != "cuda"):
         return Compilation()
     if setting == "auto" and updates < ENOUGH_UPDATES:
-        note = f"the blocks run uncompiled: {updates} updates would not pay for it (train.compile = true does it)"
+        few = counted(updates, "update")
+        note = f"the blocks run uncompiled: {few} would not pay for it (train.compile = true does it)"
         return Compilation(notes=(note,))
     if reason := _obstacle(device):
         return Compilation(notes=(f"the blocks run uncompiled, more slowly: {reason}",))

@@ -13,8 +13,8 @@ import torch
 from weft.errors import ConfigError
 
 
-def choose_device(name: str) -> torch.device:
-    """`auto` is CUDA where there is one and the processor elsewhere."""
+def choose_device(name: str, *, where: str = "train.device") -> torch.device:
+    """`auto` is CUDA where there is one and the processor elsewhere; an error names `where` it was chosen."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -22,7 +22,9 @@ def choose_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'"{name}" cannot be used: {reason}', where="train.device", cure="try cpu or auto") from None
+        unknown = reason.startswith(("Expected one of", "Invalid device string"))
+        what = f'"{name}" ' + ("is not a device" if unknown else f"cannot be used: {reason}")
+        raise ConfigError(what, where=where, cure="try cpu, cuda or auto" if unknown else "try cpu or auto") from None
     return device
 
 

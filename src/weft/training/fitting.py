@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from weft.errors import Fault
+from weft.errors import Fault, counted
 from weft.tasks import Batch
 from weft.training.gradients import Gradients, size_of
 
@@ -93,11 +93,11 @@ def _attempt(way: Gradients, batch: Batch, factor: float) -> Tensor | None:
 
 def describe(batch: Batch) -> str:
     """How large a batch is, and what it is made of where that is known."""
-    size = f"{size_of(batch):,} tokens"
+    size = counted(size_of(batch), "token")
     if batch.origin is None:
         return f"a batch of {size}"
     rows = len(batch.origin.rows)
-    return f"a batch of {rows:,} example{'s' if rows > 1 else ''} and {size} ({batch.origin})"
+    return f"a batch of {counted(rows, 'example')} and {size} ({batch.origin})"
 
 
 def try_largest(gradients: Fitting, batch: Batch, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -116,8 +116,8 @@ def try_largest(gradients: Fitting, batch: Batch, model: nn.Module, optimizer: t
         for buffer, before in zip(model.buffers(), buffers, strict=True):
             buffer.copy_(before)
     peak = f"; {torch.cuda.max_memory_reserved(device) / 2**30:.2f} GiB at the peak" if device.type == "cuda" else ""
-    rows = f"{len(batch.origin.rows):,} examples, " if batch.origin else ""
-    gradients.notes.append(f"tried the largest batch first: {rows}{size_of(batch):,} tokens{peak}")
+    rows = f"{counted(len(batch.origin.rows), 'example')}, " if batch.origin else ""
+    gradients.notes.append(f"tried the largest batch first: {rows}{counted(size_of(batch), 'token')}{peak}")
 
 
 def _space_for_moments(optimizer: torch.optim.Optimizer) -> list[Tensor]:

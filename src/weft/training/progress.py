@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from weft.errors import counted
 from weft.training.events import Ended, Event, Measuring, Started, Validated
 from weft.training.step import Awaited, Step
 
@@ -78,8 +79,8 @@ class Watch:
         for note in event.notes:
             self.console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
         self.console.print(
-            f"[bold]{event.task}[/]  {event.examples:,} training examples  {event.valid:,} validation  "
-            f"{event.parameters:,} parameters  {event.device}",
+            f"[bold]{event.task}[/]  {counted(event.examples, 'training example')}  {event.valid:,} validation  "
+            f"{counted(event.parameters, 'parameter')}  {event.device}",
             soft_wrap=True,
         )
         if self.console.is_terminal:

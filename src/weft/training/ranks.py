@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
-from weft.errors import ConfigError, Fault
+from weft.errors import ConfigError, Fault, counted
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
@@ -55,7 +55,7 @@ class Ranks:
         """The part of a group of batches that is this rank's."""
         if len(group) % self.size:
             raise ConfigError(
-                f"an update of {len(group)} batches cannot be shared by {self.size} processes",
+                f"an update of {counted(len(group), 'batch', 'batches')} cannot be shared by {self.size} processes",
                 where="train.accumulate",
                 cure=f"use a multiple of {self.size}",
             )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from weft.errors import ConfigError
@@ -34,6 +34,10 @@ class Leaky(Cell):
         super().__init__(input_size, hidden_size)
         self.leak, self.map, self.squash = leak, map, squash
         self.from_input = nn.Linear(input_size, hidden_size)
+
+    def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.leak * h + self.from_input(x)
+        return h, h
 
 
 def test_a_table_builds_the_cell_with_its_options() -> None:

@@ -17,6 +17,7 @@ from weft.nn.recurrent.mut1 import MUT1
 from weft.nn.recurrent.mut2 import MUT2
 from weft.nn.recurrent.mut3 import MUT3
 from weft.nn.recurrent.options import check_options
+from weft.nn.recurrent.own import build_own
 from weft.nn.recurrent.peephole_lstm import PeepholeLSTM
 from weft.nn.recurrent.projected_lstm import ProjectedLSTM
 
@@ -58,6 +59,8 @@ class ChosenCell:
     options: Mapping[str, Any]
 
     def __call__(self, input_size: int, hidden_size: int) -> Cell:
+        if self.cell is not CELLS.get(self.kind):
+            return build_own(self.cell, input_size, hidden_size, dict(self.options))
         return self.cell(input_size, hidden_size, **self.options)
 
     def tree(self) -> dict[str, Any]:

@@ -86,6 +86,13 @@ class Layer(nn.Module):
         choice = self.choose(device)
         return engine.explain(cell, choice.backend, choice.reason, directions=len(self.cells))
 
+    def fallback(self, device: str) -> str:
+        """How the cells run where it is without kernels, and why; else an empty string."""
+        choice = self.choose(device)
+        if choice.backend not in ("reference", "plain"):
+            return ""
+        return f"{type(self._cells()[0]).__name__} runs more slowly, {engine.BACKENDS[choice.backend]}: {choice.reason}"
+
     def _cells(self) -> list[Cell]:
         return [cell for cell in self.cells if isinstance(cell, Cell)]
 
@@ -143,6 +150,12 @@ class Layer(nn.Module):
             return (ahead + back) / 2
         both = torch.cat((ahead, back), dim=-1)
         return both if self.project is None else self.project(both)
+
+
+def slow_cells(model: nn.Module, device: str) -> tuple[str, ...]:
+    """A sentence for each cell of a model that runs without kernels on a kind of device, with the reason."""
+    found = dict.fromkeys(layer.fallback(device) for layer in model.modules() if isinstance(layer, Layer))
+    return tuple(sentence for sentence in found if sentence)
 
 
 class LearnedState(nn.Module):

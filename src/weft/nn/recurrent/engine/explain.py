@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.errors import counted
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
@@ -33,7 +34,9 @@ def _describe(plan: Plan, backend: str) -> list[str]:
     after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
     if plan.kernels is None or backend == "plain":
         return [before, *after]
-    backward = f"backward: {plan.kernels.adjoint.last} product stage(s) a step; weight gradients once, after the loop"
+    backward = (
+        f"backward: {counted(plan.kernels.adjoint.last, 'product stage')} a step; weight gradients once, after the loop"
+    )
     return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels)]
 
 
@@ -45,7 +48,7 @@ def _stages(kernels: Kernels) -> list[str]:
             continue
         parts = [f"product {' and '.join(products)}"] if products else []
         operations = len(_operations(stores))
-        parts += [f"{operations} pointwise operations in one kernel"] if operations else []
+        parts += [f"{counted(operations, 'pointwise operation')} in one kernel"] if operations else []
         lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'copies'}")
     return lines
 

@@ -1,0 +1,110 @@
+"""Printing answers: a file in its own format, or line by line to a person who types."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from weft.data import InputFile, Record
+    from weft.run import Run
+    from weft.tasks import Prediction
+
+CHUNKS: Final = {"cpu": 512, "cuda": 8192}
+"""Inputs that are answered together: a GPU answers many in the time of a few."""
+
+PROMPT: Final = "> "
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A run, the options of its `predict`, and the form in which answers are printed."""
+
+    run: Run
+    options: dict[str, Any]
+    json: bool = False
+    stream: bool = False
+    probabilities: bool = False
+
+    def answer(self, records: list[Record]) -> list[Prediction]:
+        return self.run.predict(records, **self.options)
+
+    def show(self, answer: Prediction | None) -> str:
+        """One line."""
+        if self.json:
+            import json
+
+            return json.dumps(None if answer is None else answer.record(), ensure_ascii=False)
+        return "" if answer is None else answer.line(probabilities=self.probabilities)
+
+    def print_stream(self, record: Record | None) -> None:
+        """One line, in pieces as they come."""
+        pieces: Iterator[str] = iter(()) if record is None else self.run.stream(record, **self.options)
+        for piece in pieces:
+            print(piece.replace("\n", " "), end="", flush=True)
+        print(flush=True)
+
+
+def answer_file(answering: Answering, inputs: InputFile) -> None:
+    """Print every row with its answer, some rows at a time; with --json only the answers."""
+    from weft.cli.output import note
+    from weft.data import chunks
+    from weft.run.answers import ask
+    from weft.tasks import Generation
+
+    run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
+    together = CHUNKS.get(next(run.model.parameters()).device.type, CHUNKS["cpu"])
+    out, lacking = sys.stdout, 0
+    if not answering.json:
+        out.write(inputs.begin())
+    for items in chunks(inputs, 1 if answering.stream else together):
+        records = [ask(run, item) for item in items]
+        if answering.stream:
+            answering.print_stream(records[0])
+            continue
+        answers = answering.answer([record for record in records if record])
+        lacking += sum(isinstance(answer, Generation) and answer.lacks for answer in answers)
+        found = iter(answers)
+        for item, record in zip(items, records, strict=True):
+            answer = next(found) if record else None
+            line = answering.show(answer)
+            cells = {} if answer is None else answer.cells(name, probabilities=answering.probabilities)
+            out.write(f"{line}\n" if answering.json else inputs.write(item, line, cells))
+        out.flush()
+    if not answering.json:
+        out.write(inputs.end())
+        out.flush()
+    if lacking:
+        note(f"{lacking:,} without all required words, for lack of room: --max-length; --json tells which")
+
+
+def talk(answering: Answering) -> None:
+    """Answer what a person types, line by line, until Ctrl-D; a text that cannot be answered ends nothing."""
+    from rich.markup import escape
+
+    from weft.cli.output import errors, note
+    from weft.errors import WeftError
+
+    with suppress(ImportError):  # where it is missing, lines can be typed and not edited
+        import readline  # noqa: F401
+
+    note("[green]ready[/]  type a text and press Enter; Ctrl-D ends")
+    task = answering.run.task
+    while True:
+        try:
+            line = input(PROMPT)
+        except EOFError:
+            print()
+            return
+        if not line.strip():
+            continue
+        try:
+            if answering.stream:
+                answering.print_stream(task.record(line))
+            else:
+                print(*map(answering.show, answering.answer([task.record(line)])), sep="\n")
+        except WeftError as error:
+            errors.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)

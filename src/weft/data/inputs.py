@@ -1,0 +1,261 @@
+"""Files of inputs in every format that training reads, and the same files with answers added.
+
+An `InputFile` yields what is to be answered, row by row, and writes each row again with its answer: other cells, header
+and order stay. A format is chosen by name, else by the suffix of the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+from weft.data.badlines import BadLines
+from weft.data.columns import Column
+from weft.data.records import Labelled, Pair, Tagged, Text
+from weft.data.sentences import SentenceFile, open_sentences
+from weft.data.sources import STDIN, raw_lines, suffix
+from weft.data.tables import Format, Layout, Row, Table, read_table
+from weft.data.texts import read_inputs
+from weft.data.values import Columns
+from weft.errors import ConfigError, did_you_mean
+
+PLAIN: Final = "text"
+"""The format of one input per line."""
+
+TABLES: Final[dict[str, Format]] = {"tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "json": "json"}
+SENTENCES: Final = ("conllu", "columns")
+
+SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+
+SETTINGS: Final[dict[type, tuple[str, ...]]] = {
+    Labelled: ("text", "label"),
+    Pair: ("source", "target"),
+    Text: ("text",),
+}
+"""The settings that name columns, the input's first."""
+
+
+class Input(NamedTuple):
+    """One row: where it stands, what is to be answered (None where there is nothing), and the row itself."""
+
+    place: str
+    source: str | list[str] | None
+    row: Any
+
+
+class InputFile(Protocol):
+    """One pass over a file. `cells` are the columns of an answer, empty for a row without one."""
+
+    plain: ClassVar[bool]
+    """Whether an answer is a line by itself."""
+
+    def __iter__(self) -> Iterator[Input]: ...
+
+    def begin(self) -> str:
+        """What stands before the first row."""
+        ...
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        """The row with its answer, which is `line` in plain text."""
+        ...
+
+    def end(self) -> str:
+        """What stands after the last row."""
+        ...
+
+
+def formats_of(columns: Columns) -> tuple[str, ...]:
+    """The formats in which a task can be asked."""
+    return (PLAIN, *SENTENCES) if columns.record is Tagged else (PLAIN, *TABLES)
+
+
+def find_format(name: str, columns: Columns) -> str:
+    """The format of a file by its suffix; standard input, and any other file, has plain lines.
+
+    For taggers and language models a suffix means what it means in training.
+    """
+    if name == STDIN or columns.record is Text:
+        return PLAIN
+    if columns.record is Tagged:
+        return {".conllu": "conllu", ".tsv": "columns"}.get(suffix(name), PLAIN)
+    return SUFFIXES.get(suffix(name), PLAIN)
+
+
+def open_inputs(
+    name: str,
+    columns: Columns,
+    *,
+    format: str | None = None,
+    column: Column | None = None,
+    layout: Layout,
+    names: Sequence[str],
+    tag: str | int | None = None,
+) -> InputFile:
+    """Open a file to be answered; `names` are the columns of an answer, `column` is read instead of the run's own.
+
+    `tag` is the column of CoNLL-U that answers are written to.
+    """
+    known = formats_of(columns)
+    if format is not None and format not in known:
+        raise ConfigError(f'"{format}" is not a format here', where="--format", cure=did_you_mean(format, known))
+    chosen = format or find_format(name, columns)
+    if column is not None and chosen not in TABLES:
+        cure = (
+            f"leave it out, or give --format: {', '.join(TABLES)}" if columns.record is not Tagged else "leave it out"
+        )
+        raise ConfigError(f"{chosen} has no columns to choose from", where=f"--column {column}", cure=cure)
+    if chosen in SENTENCES:
+        return SentenceInputs(open_sentences(name, conllu=chosen == "conllu", field=tag))
+    if chosen == PLAIN:
+        return LineInputs(name)
+    wanted = dict(zip(SETTINGS[columns.record], (columns.input, columns.answer), strict=False))
+    first = SETTINGS[columns.record][0]
+    wanted[first] = columns.input if column is None else column
+    settings: dict[str, Column] = {key: value for key, value in wanted.items() if value is not None}
+    override = "--column={column}"
+    kind = layout._replace(format=TABLES[chosen])
+    table = read_table(name, settings, needed=(first,), layout=kind, override=override, bad=BadLines())
+    return ObjectInputs(table, first, names) if table.delimiter is None else CellInputs(table, first, names)
+
+
+@dataclass
+class LineInputs:
+    """Plain text: one line in, one line out; a blank line stays blank."""
+
+    name: str
+    plain: ClassVar = True
+
+    def __iter__(self) -> Iterator[Input]:
+        for number, line in enumerate(read_inputs(self.name), start=1):
+            yield Input(f"{self.name}:{number}", line if line.strip() else None, line)
+
+    def begin(self) -> str:
+        return ""
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        return f"{line}\n"
+
+    def end(self) -> str:
+        return ""
+
+
+@dataclass
+class CellInputs:
+    """A TSV or CSV: the answer's cells stand at the end of each row, under names of their own."""
+
+    table: Table
+    setting: str
+    names: Sequence[str]
+    plain: ClassVar = False
+
+    def __iter__(self) -> Iterator[Input]:
+        return _each_row(self.table, self.setting)
+
+    def begin(self) -> str:
+        if self.table.columns is None:
+            return ""
+        return self._join([*self.table.columns, *free_names(self.names, self.table.columns).values()])
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        return self._join([*item.row.cells, *(_spell(cells.get(name, "")) for name in self.names)])
+
+    def end(self) -> str:
+        return ""
+
+    def _join(self, cells: Sequence[str]) -> str:
+        delimiter = self.table.delimiter or "\t"
+        if len(delimiter) > 1 or (delimiter == "\t" and self.table.format == "tsv"):  # never quoted
+            return delimiter.join(cells) + "\n"
+        line = io.StringIO()
+        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(cells)
+        return line.getvalue()
+
+
+@dataclass
+class ObjectInputs:
+    """JSON objects, one per line or in one array: the answer's cells are further keys of each."""
+
+    table: Table
+    setting: str
+    names: Sequence[str]
+    plain: ClassVar = False
+    taken: set[str] = field(default_factory=set, init=False)
+    """Keys of the objects so far."""
+    written: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.array = self.table.format == "json" and _is_array(self.table.name)
+
+    def __iter__(self) -> Iterator[Input]:
+        return _each_row(self.table, self.setting)
+
+    def begin(self) -> str:
+        return "[\n" if self.array else ""
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        self.taken.update(item.row.cells)
+        answer = {new: cells.get(name) for name, new in free_names(self.names, self.taken).items()}
+        text = json.dumps({**item.row.cells, **answer}, ensure_ascii=False)
+        before = ",\n" if self.array and self.written else ""
+        self.written += 1
+        return f"{before}{text}" + ("" if self.array else "\n")
+
+    def end(self) -> str:
+        return ("\n" if self.written else "") + "]\n" if self.array else ""
+
+
+@dataclass
+class SentenceInputs:
+    """A word per line: CoNLL-U gets the tags in their column, other files in a new last one."""
+
+    file: SentenceFile
+    plain: ClassVar = False
+
+    def __iter__(self) -> Iterator[Input]:
+        for sentence in self.file:
+            yield Input(sentence.place, sentence.words or None, sentence)
+
+    def begin(self) -> str:
+        return ""
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        tags, shares = cells.get("tags", ()), cells.get("probabilities")
+        return self.file.write(item.row, tags, None if shares is None else [_spell(share) for share in shares])
+
+    def end(self) -> str:
+        return ""
+
+
+def free_names(names: Sequence[str], taken: Any) -> dict[str, str]:
+    """Names for new columns: where a file has one already, it is predicted_NAME."""
+    used = {str(name).strip().casefold() for name in taken}
+    found: dict[str, str] = {}
+    for name in names:
+        new = name
+        while new.casefold() in used:
+            new = f"predicted_{new}"
+        used.add(new.casefold())
+        found[name] = new
+    return found
+
+
+def _each_row(table: Table, setting: str) -> Iterator[Input]:
+    row: Row
+    for row in table:
+        yield Input(row.place, table.text(setting, row) or None, row)
+
+
+def _is_array(name: str) -> bool:
+    """Whether a JSON file is one array, as standard input then has to be."""
+    return name == STDIN or next((raw for _, raw in raw_lines(name) if raw.strip()), b"").lstrip().startswith(b"[")
+
+
+def _spell(value: Any) -> str:
+    """A cell in one line: numbers with four digits, a text without the characters that would end it."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return " ".join(str(value).replace("\t", " ").splitlines())

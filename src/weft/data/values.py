@@ -1,0 +1,223 @@
+"""One example given in Python as a record: a tuple, a dict, a named tuple or a text, checked value by value."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from weft.data.columns import Column
+from weft.data.records import Labelled, Pair, Record, Tagged, Text
+from weft.errors import DataError, counted
+
+LabelNames: TypeAlias = Mapping[str, Sequence[str]]
+"""The names of labels that a data set stores as numbers, by column."""
+
+ALIASES: Final = {"words": "tokens", "tags": "upos"}
+"""Other names that data sets give to the columns of tagged words."""
+
+UNNAMED: Final = ("text", "label", "source", "target")
+"""Columns that a tuple can have: the names that settings have by default."""
+
+TAGGED: Final = 'give [("The", "DET"), …], or {"words": […], "tags": […]}'
+
+
+class Columns(NamedTuple):
+    """The columns that an example of a task is made of: its input, and its answer, if it has one."""
+
+    record: type[Record]
+    input: Column
+    answer: Column | None = None
+    joined: bool = False
+    """The texts are parts of one running text."""
+
+    @property
+    def predicted(self) -> str:
+        """The column that answers get in a table."""
+        return {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
+
+    def example(self) -> str:
+        """How a record may be written."""
+        if self.answer is None:
+            return "a text"
+        names = (show_column(self.input), show_column(self.answer))
+        return f"a tuple ({', '.join(names)}) or a dict {{{', '.join(f'{json.dumps(name)}: …' for name in names)}}}"
+
+
+def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> Record:
+    """A record with its answer."""
+    if isinstance(row, columns.record):
+        return row
+    if columns.record is Tagged:
+        return _read_tagged(row, columns, place, labels)
+    if columns.answer is None:
+        value = _pick(row, columns.input, 0, columns, place) if _is_record(row) else row
+        return Text(_text(value, columns.input, place, strip=not columns.joined), place)
+    text = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
+    answer = _pick(row, columns.answer, 1, columns, place)
+    if columns.record is Pair:
+        return Pair(text, _text(answer, columns.answer, place), place)
+    label = _label(_named(answer, columns.answer, labels), columns.answer, place)
+    for value, column in ((text, columns.input), (label, columns.answer)):
+        if not value:
+            what = f"the {show_column(column)} is empty"
+            raise DataError(what, where=place, cure="fill it in, or leave the record out")
+    return Labelled(text, label, place)
+
+
+def read_input(row: Any, columns: Columns, place: str) -> str | list[str]:
+    """What a prediction is made for: a text, or for a tagger also the words of a sentence. An answer is left aside."""
+    value = row
+    if columns.record is Tagged:
+        value = _pick(row, columns.input, 0, columns, place) if _names_of(row) else row
+        if not isinstance(value, str):
+            words = _items(value, "words", place)
+            return _words([word[0] if _is_pair(word) else word for word in words], place)
+    elif _is_record(row):
+        given = columns.answer is not None and (_names_of(row) or len(row) == 2)
+        value = _pick(row, columns.input, 0, columns if given else columns._replace(answer=None), place)
+    return _text(value, columns.input, place, strip=False)
+
+
+def show_value(value: Any) -> str:
+    """A value for a message, shortened, with its type."""
+    shown = repr(value)
+    return "None" if value is None else f"{shown[:40]}{'…' * (len(shown) > 40)} ({type(value).__name__})"
+
+
+def show_column(column: Column) -> str:
+    return str(column) if isinstance(column, str | int) else " and ".join(map(str, column))
+
+
+def _read_tagged(row: Any, columns: Columns, place: str, labels: LabelNames) -> Tagged:
+    assert columns.answer is not None
+    if _names_of(row):
+        words, tags = (_pick(row, column, 0, columns, place) for column in (columns.input, columns.answer))
+        tags = [_named(tag, columns.answer, labels) for tag in _items(tags, "tags", place)]
+    else:
+        words, tags = _unzip(row, place)
+    found = _words(_items(words, "words", place), place)
+    labelled = [_label(tag, "tag", place) for tag in _items(tags, "tags", place)]
+    if not found or len(found) != len(labelled) or not all(labelled):
+        count = sum(map(bool, labelled))
+        what = f"{counted(len(found), 'word')} and {counted(count, 'tag')}"
+        raise DataError(what, where=place, cure="give one tag for each word, and at least one word")
+    return Tagged(tuple(found), tuple(labelled), place)
+
+
+def _unzip(row: Any, place: str) -> tuple[Any, Any]:
+    """Words and tags, from a list of pairs of them, or from a tuple of two lists."""
+    if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, list) for part in row):
+        return row
+    pairs = _items(row, "pairs of word and tag", place)
+    for number, pair in enumerate(pairs):
+        if not _is_pair(pair):
+            what = f"word {number} is {show_value(pair)}, not a pair of word and tag"
+            raise DataError(what, where=place, cure=TAGGED)
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def _pick(row: Any, column: Column, position: int, columns: Columns, place: str) -> Any:
+    """The value of a column; of several, their texts joined by blanks. Without names the order is input, answer."""
+    if not isinstance(column, str | int):
+        parts = [_text(_pick(row, one, position, columns, place), one, place) for one in column]
+        return " ".join(part for part in parts if part)
+    if names := _names_of(row):
+        return _look_up(row, names, column, columns, place)
+    if not _is_record(row):
+        raise DataError(f"{show_value(row)} is not a record", where=place, cure=f"give {columns.example()}")
+    found = counted(len(row), "value")
+    if isinstance(column, int):
+        if not 0 <= column < len(row):
+            raise DataError(f"no column {column} in {found}", where=place, cure="columns are counted from 0")
+        return row[column]
+    if column not in UNNAMED:
+        cure = "give dicts or a frame, or set the number of the column"
+        raise DataError(f'a record without names has no "{column}"', where=place, cure=cure)
+    width = 1 if columns.answer is None else 2
+    if len(row) != width:
+        what = f"{found} where {width} {'is' if width == 1 else 'are'} expected"
+        raise DataError(what, where=place, cure=f"give {columns.example()}")
+    return row[position]
+
+
+def _look_up(row: Any, names: Sequence[str], column: str | int, columns: Columns, place: str) -> Any:
+    """A value by its name, by its number, or below others by a dotted path."""
+    values = row if isinstance(row, Mapping) else row._asdict()
+    if isinstance(column, int) and 0 <= column < len(names):
+        return values[names[column]]
+    for name in (column, ALIASES.get(str(column))):
+        if name in values:
+            return values[name]
+    value: Any = values
+    for part in str(column).split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            if columns.answer is None and columns.record is Text and len(names) == 1:
+                return values[names[0]]
+            setting = "field" if column == "tags" else column
+            choose = f"; choose one with data.{setting}" if setting in (*UNNAMED, "field") else ""
+            shown = ", ".join(map(str, names[:20])) or "nothing"
+            raise DataError(f'no "{column}" in the record', where=place, cure=f"it has {shown}{choose}")
+        value = value[part]
+    return value
+
+
+def _text(value: Any, column: Column, place: str, *, strip: bool = True) -> str:
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return text.strip() if strip else text
+    what = f"the {show_column(column)} is {show_value(value)}, not a text"
+    cure = "leave it out, or give an empty text" if _is_missing(value) else "convert it with str()"
+    raise DataError(what, where=place, cure=cure)
+
+
+def _label(value: Any, column: Column, place: str) -> str:
+    """A label as text; numbers, true and false as JSON spells them."""
+    value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    if _is_missing(value) or not isinstance(value, str | int | float):
+        cure = "leave such records out" if _is_missing(value) else "a label is a text or a number"
+        raise DataError(f"the {show_column(column)} is {show_value(value)}", where=place, cure=cure)
+    return str.__str__(value).strip() if isinstance(value, str) else json.dumps(value)
+
+
+def _named(value: Any, column: Column, labels: LabelNames) -> Any:
+    """The name of a label that a data set stores by its number; below 0 it has none."""
+    names = labels.get(column, ()) if isinstance(column, str) else ()
+    if not names or not isinstance(value, int):
+        return value
+    return names[value] if 0 <= value < len(names) else None
+
+
+def _words(values: Iterable[Any], place: str) -> list[str]:
+    words = [_text(value, "word", place) for value in values]
+    if not all(words):
+        raise DataError(f"word {words.index('')} is empty", where=place, cure="leave it out")
+    return words
+
+
+def _items(value: Any, what: str, place: str) -> list[Any]:
+    """A list, or another sequence such as an array."""
+    if _is_missing(value) or isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise DataError(f"{show_value(value)} is no list of {what}", where=place, cure=TAGGED)
+    return list(value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)
+
+
+def _is_record(row: Any) -> bool:
+    """Whether a row has several values."""
+    return bool(_names_of(row)) or (isinstance(row, Sequence) and not isinstance(row, str | bytes))
+
+
+def _names_of(row: Any) -> Sequence[str]:
+    """The names of a row's values, if they have names."""
+    return list(row) if isinstance(row, Mapping) else getattr(row, "_fields", ())
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and what pandas has in their place."""
+    nan = isinstance(value, float) and math.isnan(value)
+    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")
