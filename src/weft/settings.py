@@ -27,8 +27,8 @@ class Unread(NamedTuple):
     """Values besides the default that say the same as leaving it out."""
 
 
-class UnreadError(ConfigError):
-    """A value for a setting that nothing reads; `where` is its path below the table that was read."""
+class TableError(ConfigError):
+    """A setting that does not go with others of its table; `where` is its path below the table."""
 
 
 class Settings(BaseModel):
@@ -42,7 +42,7 @@ class Settings(BaseModel):
         """The settings that nothing reads beside the others: only their defaults are accepted."""
         return iter(())
 
-    def idle(self) -> Iterator[UnreadError]:
+    def idle(self) -> Iterator[TableError]:
         """An error for each setting that nothing reads and that has another value than its default."""
         for name, why, cure, harmless in self.unread():
             *above, last = name.split(".")
@@ -51,14 +51,14 @@ class Settings(BaseModel):
                 table = getattr(table, part)
             value = getattr(table, last)
             if value != table.default_of(last) and value not in harmless:
-                yield UnreadError(why, where=f"{name} = {show(value)}", cure=cure)
+                yield TableError(why, where=f"{name} = {show(value)}", cure=cure)
 
-    def all_idle(self) -> Iterator[UnreadError]:
+    def all_idle(self) -> Iterator[TableError]:
         """The same of this table and of those below it."""
         yield from self.idle()
         for name, value in self:
             for error in value.all_idle() if isinstance(value, Settings) else ():
-                yield UnreadError(error.what, where=f"{name}.{error.where}", cure=error.cure)
+                yield TableError(error.what, where=f"{name}.{error.where}", cure=error.cure)
 
     def default_of(self, name: str) -> Any:
         """The default of a setting, which may depend on those before it."""
@@ -137,7 +137,7 @@ def _place(error: ValueError, path: Sequence[str]) -> ConfigError:
     """What a validator raised. A part knows its own setting and what is below it; the path above it is added here."""
     if not isinstance(error, ConfigError):
         return ConfigError(str(error), where=".".join(path))
-    above = path if isinstance(error, UnreadError) else path[:-1]
+    above = path if isinstance(error, TableError) else path[:-1]
     placed = ConfigError(error.what, where=".".join([*above, error.where or path[-1]]), cure=error.cure)
     placed.__cause__ = error
     return placed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,8 @@ from weft.config.schema import TYPICAL, fields_of, schema, table_in
 from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import WeftError
-from weft.nn import options_of
+from weft.export.weights import read_weights
+from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
 from weft.nn.transformer import EncoderStack
@@ -160,7 +162,10 @@ SKIPPED: list[int] = []
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is compiled or kept on disk, and the number of threads is put back."""
+    """Nothing is compiled or kept on disk, all dropout begins from one seed, and the number of threads is put back."""
+    for module in (torch.nn.functional, dropout):
+        name = "dropout" if module is not dropout else "drop"
+        monkeypatch.setattr(module, name, seeded(getattr(module, name)))
     monkeypatch.setattr(Layer, "choose", lambda self, device: engine.Choice("reference", "", -1))
     monkeypatch.setattr("weft.decoding.compiled.native.steady", lambda: None)
     monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
@@ -171,6 +176,16 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+def seeded(drop: Any) -> Any:
+    """Dropout that does not depend on how much was dropped before."""
+
+    def dropped(*parts: Any, **rest: Any) -> Any:
+        torch.manual_seed(2)
+        return drop(*parts, **rest)
+
+    return dropped
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +239,10 @@ def see_data(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 
 
 def see_model(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
-    _, task, model, batch, _ = build(tree)
+    config, task, model, batch, _ = build(tree)
+    with suppress(WeftError, AttributeError):  # what an export can hold
+        weights = read_weights(model, config.model)
+        yield weights.decoder.positions.shape, weights.encoder and weights.encoder.positions.shape
     yield [(name, tuple(value.shape), value.sum().item()) for name, value in model.state_dict().items()]
     for mode in (True, False):
         torch.manual_seed(1)

@@ -15,7 +15,7 @@ from weft.config.tree import Tree, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
-from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread, UnreadError, explain
+from weft.settings import KEEP_UNREAD, OneOf, Settings, TableError, Unread, explain
 from weft.tasks import DataConfig, Facts
 from weft.tasks.generation import Generating
 from weft.tasks.task import written
@@ -54,13 +54,13 @@ class Config(Settings):
     def _positions_suffice(self, info: ValidationInfo) -> Self:
         if (info.context or {}).get("keep_unread"):
             return self
-        most: int = self.data.max_length
+        most: int = dict(self.data)["max_length"]
         tokens = most + TASKS[self.task].sections.marks
         for path, table in networks(self.model):
             longest = getattr(table, "longest", None)
             if longest is not None and tokens > longest:
                 marks = " and a start or end token" * (tokens > most)
-                raise UnreadError(
+                raise TableError(
                     f"{most} tokens{marks} are more than {path}.max_positions = {longest}",
                     where=f"data.max_length = {most}",
                     cure=f'lower it, raise the other to {tokens}, or use positions = "sinusoid" or "rotary"',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import torch
 from pydantic import Field, field_validator
@@ -13,6 +13,7 @@ from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoder, TransformerEncoderConfig
 from weft.nn import POOLINGS, Packing, Pooling
+from weft.nn.positions import BOUNDED
 from weft.settings import Settings, known
 
 
@@ -36,6 +37,8 @@ class RecurrentClassifierConfig(PooledSettings, RecurrentEncoderConfig):
 
 class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
     """A transformer encoder whose states are pooled into one vector."""
+
+    counted: ClassVar = BOUNDED  # no export has it
 
 
 CLASSIFIERS: Final[dict[str, type[Settings]]] = {

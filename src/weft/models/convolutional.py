@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.models.embedding import Embedding, EmbeddingSetting, TieSetting, untied
+from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
 from weft.models.memory import Decoded, Encoder
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
@@ -35,7 +35,7 @@ class ConvolutionalConfig(Settings):
     """Steps that a convolution looks at; with the layers it bounds how far back the model sees."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and after each layer."""
-    tie: TieSetting
+    tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
     def unread(self) -> Iterator[Unread]:

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
-from pydantic import field_validator
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from weft.models.bridge import Bridge, BridgeKind
-from weft.models.embedding import Embedding, TieSetting, untied
+from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.models.recurrent import RecurrentConfig
 from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
@@ -34,7 +34,7 @@ class RecurrentDecoderConfig(RecurrentConfig):
     """The score of the attention."""
     bridge: BridgeKind = "learned"
     """How the decoder's first state comes from the encoder's last."""
-    tie: TieSetting
+    tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
     @field_validator("attention")

@@ -19,12 +19,9 @@ from weft.text import PAD, UNK
 EmbeddingSetting = Annotated[int, Field(gt=0)] | Literal["onehot"]
 
 
-def _has_table(before: Mapping[str, Any]) -> bool:
+def has_table(before: Mapping[str, Any]) -> bool:
+    """The default of `tie`, given the settings before it: true where there is a table of embeddings to tie to."""
     return before.get("embedding") != "onehot"
-
-
-TieSetting = Annotated[bool, Field(default_factory=_has_table)]
-"""`tie` of a table with an `embedding`: by default true where there is a table of embeddings to tie to."""
 
 
 def untied(embedding: EmbeddingSetting | None) -> Iterator[Unread]:

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt, ValidationInfo, model_validator
 from torch import Tensor, nn
 
-from weft.models.embedding import Embedding, EmbeddingSetting, TieSetting, untied
+from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
 from weft.settings import Settings, Unread
@@ -62,19 +62,20 @@ class RecurrentConfig(Settings):
         return self
 
     def unread(self) -> Iterator[Unread]:
-        if self.layers == 1 and not self._skips():
-            why = "adds nothing: the only layer has another size than its input"
-            yield Unread(
-                "skip", why if self.skip == "residual" else "joins nothing: there is one layer", "raise layers"
-            )
+        if self.layers == 1 and not self.adds_input():
+            size = ", and its input has another size" if self.skip == "residual" else ""
+            yield Unread("skip", f"joins nothing: there is one layer{size}", "raise layers, or remove it")
 
-    def _skips(self) -> bool:
-        """Whether the input of the only layer is added to its output, as far as that is known before the data is."""
+    def adds_input(self) -> bool:
+        """Whether the input of the first layer is added to its output, or may be for all that the settings say."""
         inputs, hidden = self.input_size, self.hidden if isinstance(self.hidden, int) else self.hidden[0]
         if self.skip != "residual" or inputs is None:
             return self.skip == "residual"
-        with torch.device("meta"):
-            return inputs == self.merged_size(self.cell(inputs, hidden).output_size)
+        try:
+            with torch.device("meta"):
+                return inputs == self.merged_size(self.cell(inputs, hidden).output_size)
+        except Exception:  # a cell of a person's own, which needs numbers to begin with
+            return True
 
     @property
     def input_size(self) -> int | None:
@@ -115,6 +116,13 @@ class RecurrentEncoderConfig(RecurrentConfig):
         if not self.bidirectional:
             yield Unread("merge", "does nothing in one direction", "set bidirectional = true, or remove it")
 
+    def unread_outputs(self) -> Iterator[Unread]:
+        """The settings that change the outputs of the top layer and not its last state."""
+        if self.layers == 1:
+            yield Unread("merge", "changes outputs that the decoder does not read", "remove it")
+        if self.skip == "residual" and self.layers <= 2 and not (self.layers == 2 and self.adds_input()):
+            yield Unread("skip", "changes outputs that the decoder does not read", "remove it")
+
     def merged_size(self, size: int) -> int:
         return 2 * size if self.bidirectional and self.merge == "concat" else size
 
@@ -126,7 +134,7 @@ class RecurrentEncoderConfig(RecurrentConfig):
 class RecurrentLanguageConfig(RecurrentConfig):
     """Recurrent layers over the tokens so far."""
 
-    tie: TieSetting
+    tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
     def unread(self) -> Iterator[Unread]:

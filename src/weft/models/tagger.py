@@ -6,7 +6,7 @@ h_1..h_T = encoder([ e(w_t) ; s_t ]),   z_t = W h_t + b
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
@@ -17,6 +17,7 @@ from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoderConfig
 from weft.nn import RNN, TimeDropout
+from weft.nn.positions import BOUNDED
 from weft.settings import Settings
 
 
@@ -47,6 +48,8 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     """A transformer encoder with a score for each label at each word."""
+
+    counted: ClassVar = BOUNDED  # no export has it
 
 
 TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}

@@ -9,14 +9,14 @@ position at a time. B batch, S source, T target, N packed positions or hypothese
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field, PositiveInt, field_validator, model_validator
 from torch import Tensor, nn
 
 from weft.errors import DataError
-from weft.models.embedding import Embedding, EmbeddingSetting, TieSetting, Vectors, untied
+from weft.models.embedding import Embedding, EmbeddingSetting, Vectors, has_table, untied
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
@@ -31,6 +31,9 @@ from weft.settings import Settings, Unread, known
 
 class TransformerConfig(Settings):
     """A stack of transformer blocks over embedded tokens."""
+
+    counted: ClassVar = (*BOUNDED, "sinusoid")
+    """Positions of which there are so many: in the model, or in the table that an export writes."""
 
     kind: Literal["transformer"] = "transformer"
     embedding: EmbeddingSetting | None = None
@@ -50,7 +53,7 @@ class TransformerConfig(Settings):
     positions: str = "sinusoid"
     """How a place is told: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
     max_positions: PositiveInt = 1024
-    """Places that onehot, learned and joint positions know; the others know any."""
+    """Places that onehot, learned and joint positions know, and sinusoids in an exported model; others know any."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and on what each part of a block adds."""
     attention_dropout: float = Field(0.0, ge=0.0, lt=1.0)
@@ -77,9 +80,13 @@ class TransformerConfig(Settings):
         return self
 
     def unread(self) -> Iterator[Unread]:
-        if self.longest is None:
-            why = f'bounds nothing: positions = "{self.positions}" know any place'
-            yield Unread("max_positions", why, f"remove it, or choose from {', '.join(BOUNDED)}")
+        if self.positions not in self.counted:
+            yield self.unbounded()
+
+    def unbounded(self) -> Unread:
+        """`max_positions`, where it bounds nothing."""
+        why = f'bounds nothing: positions = "{self.positions}" know any place'
+        return Unread("max_positions", why, f"remove it, or choose from {', '.join(BOUNDED)}")
 
     @property
     def longest(self) -> int | None:
@@ -109,7 +116,7 @@ class TransformerEncoderConfig(TransformerConfig):
 class TransformerDecoderConfig(TransformerConfig):
     """A transformer that writes from left to right, looking at a memory where there is one."""
 
-    tie: TieSetting
+    tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
     def unread(self) -> Iterator[Unread]:

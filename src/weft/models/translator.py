@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -14,13 +15,14 @@ from weft.models.memory import DecoderSettings, EncoderSettings, Memory
 from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.stepper import Writer
 from weft.models.transformer import (
+    TransformerConfig,
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
 from weft.nn import Packing
-from weft.settings import OneOf, Settings
+from weft.settings import OneOf, Settings, Unread
 
 ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
 """What `[model.encoder]` may be, by its `kind`."""
@@ -34,6 +36,17 @@ class TranslatorConfig(Settings):
 
     encoder: Annotated[EncoderSettings, OneOf(ENCODERS)] = Field(default_factory=RecurrentSourceConfig)
     decoder: Annotated[DecoderSettings, OneOf(DECODERS)] = Field(default_factory=RecurrentDecoderConfig)
+
+    def unread(self) -> Iterator[Unread]:
+        last = isinstance(self.decoder, RecurrentDecoderConfig) and self.decoder.context in ("first", "every")
+        if last and isinstance(self.encoder, RecurrentSourceConfig):
+            for found in self.encoder.unread_outputs():
+                yield found._replace(name=f"encoder.{found.name}")
+        sides = {"encoder": self.encoder, "decoder": self.decoder}
+        blocks = {name: side for name, side in sides.items() if isinstance(side, TransformerConfig)}
+        for name, side in blocks.items() if len(blocks) == 1 else ():  # no export has one beside another kind
+            if side.longest is None:
+                yield side.unbounded()._replace(name=f"{name}.max_positions")
 
     def build(self, source: int, target: int, *, shared: bool) -> Translator:
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
