@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weft.errors import ConfigError
 from weft.tasks.streaming import Pieces
 from weft.tasks.wording import Wording, read_wordings
-from weft.text import MASK, SOS, UNK, TextConfig, Tokenizer
+from weft.text import MASK, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 
 TEXTS = ["the cat (a cat) sleeps, the dog runs!", "Das Mädchen läuft – nach Hause.", "cats concatenate"] * 3
 KINDS = ["char", "word", "bpe", "unigram"]
@@ -35,14 +35,14 @@ def test_pieces_of_any_tokens_make_their_text(kind: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
-@given(text=st.text(max_size=20))
+@given(text=st.lists(st.text(max_size=5) | st.sampled_from([*SPECIALS, "<eo", "s>"]), max_size=6).map("".join))
 @settings(deadline=None, max_examples=60)
 def test_a_character_comes_whole(kind: str, text: str) -> None:
     own = tokenizer(kind)
     pieces = Pieces(own)
     ids = own.encode(text)
     found = [pieces.add([token]) for token in ids] + [pieces.finish()]
-    assert "".join(found) == own.decode(ids)
+    assert "".join(found) == own.decode(ids) == text
     if "\N{REPLACEMENT CHARACTER}" not in text:
         assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in found)
 
