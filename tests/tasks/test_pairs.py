@@ -6,7 +6,9 @@ import pytest
 
 from weft.config import fill, validate
 from weft.data import Shape
-from weft.tasks import Facts
+from weft.models import TranslatorConfig
+from weft.tasks import Codec, Facts, Translate, encode
+from weft.tasks.translate import PairData
 from weft.text import TextConfig, Tokenizer
 
 SENTENCE = Shape(characters=34, words=6, total=6000, distinct=1000, alphabet=80)
@@ -98,3 +100,20 @@ def test_epochs_follow_the_batch_that_a_person_wrote():
         for size in (256, 1024)
     )
     assert small < large
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "times"), [("word", "word", 6), ("bpe", "char", 5), ("bpe", "bpe", 2), ("char", "word", 2)]
+)
+def test_an_answer_may_be_as_much_longer_than_its_source_as_the_tokens_allow(source, target, times):
+    """A command of a few words may stand for many actions, and a subword for several letters."""
+    kinds = {"source": source, "target": target}
+    sizes = {"embedding": 4, "hidden": 4}
+    codec = Codec({side: Tokenizer.learn(["a b c d"], TextConfig(kind=kind)) for side, kind in kinds.items()})
+    task, model = (
+        Translate(codec, PairData(train="x")),
+        Translate.build(TranslatorConfig(encoder=sizes, decoder=sizes), codec),
+    )
+    batch = task.collate(encode(task, [task.record("a b c d")]), [0])
+    [limit] = task.question(model, batch, records=[]).limits
+    assert limit >= times * int(batch.source_lengths[0]) + 20
