@@ -115,7 +115,7 @@ def test_a_tagger_reads_spelling_and_context(tmp_path, model):
         quiet=True,
     )
     assert run.report["valid"]["accuracy"] > 0.98
-    assert run.predict(["the ghghaing"])[0].tags == ("O", "NOUN")
+    assert run.predict(["the zzzing"])[0].tags == ("O", "NOUN")
 
 
 @pytest.mark.parametrize("model", [SIZES, TRANSFORMER, CONV], ids=["rnn", "transformer", "conv"])

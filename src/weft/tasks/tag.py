@@ -135,7 +135,7 @@ class Tag:
         }
         epochs = 150_000 / facts.examples
         return {
-            "text": {**word_defaults(facts.characters), "lowercase": True},
+            "text": {**word_defaults(facts.characters), "min_count": 1, "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
                 "epochs": passes(tree, facts.characters / 6, 1024, epochs=epochs, between=(12, 30), updates=300),
