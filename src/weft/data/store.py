@@ -20,7 +20,7 @@ from typing import Any
 
 from weft.disk import sync, write_whole
 
-FORMAT = 2
+FORMAT = 3
 """Rises when what is in an entry, or how it is made, changes: what older versions kept is then never found."""
 
 MOST = 20 * 10**9
