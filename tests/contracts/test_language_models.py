@@ -13,7 +13,7 @@ from weft.models import ConvolutionalConfig, RecurrentLanguageConfig, Transforme
 from weft.nn import Packing, select_rows
 
 VOCABULARY = 17
-TRANSFORMER = {"width": 8, "heads": 2, "layers": 2, "dropout": 0.0, "max_positions": 20}
+TRANSFORMER = {"width": 8, "heads": 2, "layers": 2, "dropout": 0.0}
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ UNEVEN = [{"kind": "elman", "feedback": True}, {"kind": "projected_lstm", "proje
 """Cells whose outputs are not their states, or whose states are of several sizes."""
 
 
-TRANSFORMER = {"width": 8, "heads": 2, "layers": 2, "feedforward": 12, "dropout": 0.0, "max_positions": 20}
+TRANSFORMER = {"width": 8, "heads": 2, "layers": 2, "feedforward": 12, "dropout": 0.0}
 
 
 def transformers():

@@ -29,8 +29,8 @@ from weft.text import PAD
 
 VOCABULARY = 40
 SMALL: dict[str, Any] = {"embedding": 16, "hidden": 24, "dropout": 0.0}
-BLOCKS: dict[str, Any] = {"width": 24, "heads": 2, "layers": 2, "dropout": 0.0, "max_positions": 128}
-WIDE: dict[str, Any] = {"width": 64, "heads": 4, "layers": 3, "feedforward": 96, "dropout": 0.0, "max_positions": 128}
+BLOCKS: dict[str, Any] = {"width": 24, "heads": 2, "layers": 2, "dropout": 0.0}
+WIDE: dict[str, Any] = {"width": 64, "heads": 4, "layers": 3, "feedforward": 96, "dropout": 0.0}
 """As the C likes it: sizes in whole panels."""
 POSITIONS = ("onehot", "learned", "joint", "sinusoid", "sinusoid_concat", "rotary", "none")
 CELLS = ("lstm", "gru", "elman", "projected_lstm")

@@ -22,7 +22,7 @@ from weft.nn.native import decode
 from weft.text import PAD
 
 VOCABULARY, COUNT = 700, 7
-BLOCKS: dict[str, Any] = {"width": 64, "heads": 4, "layers": 2, "feedforward": 96, "dropout": 0.0, "max_positions": 40}
+BLOCKS: dict[str, Any] = {"width": 64, "heads": 4, "layers": 2, "feedforward": 96, "dropout": 0.0}
 VARIANTS: list[dict[str, Any]] = [
     {"norm": "post", "positions": "sinusoid"},
     {"norm": "pre", "positions": "learned", "tie": False},

@@ -22,7 +22,7 @@ Build = Callable[..., Run]
 
 def build(task: str, data: str, folder: Path, **sections: Tree) -> Run:
     """A run as if it had been trained on that file."""
-    config = validate({"task": task, "data": {"train": data}, **sections})
+    config = validate({"task": task, "data": {"train": data}, **sections}, keep_unread=True)
     kind = TASKS[task]
     codec = kind.learn(list(kind.read(data, config.data, BadLines())), config.text)
     torch.manual_seed(0)

@@ -158,7 +158,7 @@ def test_a_missing_file_is_noticed(weft, run):
 
 def test_a_text_longer_than_the_model_can_read_is_named(weft, texts):
     learned = ["kind=transformer", "width=8", "heads=2", "layers=1", "positions=learned", "max_positions=12"]
-    settings = [f"model.{setting}" for setting in learned] + ["text.kind=word", "train.steps=2"]
+    settings = [f"model.{setting}" for setting in learned] + ["text.kind=word", "train.steps=2", "data.max_length=12"]
     assert weft("train", "lm", texts, *settings, "--out", "run", "-q").code == 0
     long = "the cat " * 8
     Path("in.txt").write_text(f"the cat\n\n{long}\nthe dog\n", encoding="utf-8")

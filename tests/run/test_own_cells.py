@@ -100,7 +100,14 @@ def test_a_run_with_an_own_cell_trains_loads_and_answers(run: weft.Run) -> None:
     assert cell.leak == 0.5
     again = weft.load(run.folder, cells={"mine": Leaky})
     assert again.config == run.config
-    assert again.predict(["the red"], beam=1) == run.predict(["the red"], beam=1), "options of decode, too"
+    assert again.predict(["the red"]) == run.predict(["the red"])
+
+
+def test_options_of_decode_need_no_cell_again(texts: str, tmp_path: Path) -> None:
+    model = {"cell": "mine", "embedding": 8, "hidden": 8}
+    config = {"task": "lm", "data": {"train": texts}, "model": model, "train": {"steps": 1}}
+    run = weft.train(config, out=tmp_path / "run", quiet=True, cells={"mine": Leaky})
+    assert run.decode({"beam": 3}).beam == 3
 
 
 def test_the_folder_names_the_cell_and_its_options_and_nothing_more(run: weft.Run) -> None:

@@ -38,7 +38,7 @@ class RecurrentClassifierConfig(PooledSettings, RecurrentEncoderConfig):
 class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
     """A transformer encoder whose states are pooled into one vector."""
 
-    counted: ClassVar = BOUNDED  # no export has it
+    counted: ClassVar[tuple[str, ...]] = BOUNDED  # no export has it
 
 
 CLASSIFIERS: Final[dict[str, type[Settings]]] = {

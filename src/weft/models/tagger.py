@@ -49,7 +49,7 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     """A transformer encoder with a score for each label at each word."""
 
-    counted: ClassVar = BOUNDED  # no export has it
+    counted: ClassVar[tuple[str, ...]] = BOUNDED  # no export has it
 
 
 TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}

@@ -32,7 +32,7 @@ from weft.settings import Settings, Unread, known
 class TransformerConfig(Settings):
     """A stack of transformer blocks over embedded tokens."""
 
-    counted: ClassVar = (*BOUNDED, "sinusoid")
+    counted: ClassVar[tuple[str, ...]] = (*BOUNDED, "sinusoid")
     """Positions of which there are so many: in the model, or in the table that an export writes."""
 
     kind: Literal["transformer"] = "transformer"
