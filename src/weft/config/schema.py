@@ -125,7 +125,10 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
         defaults["train"].pop("epochs", None)
     if tree.get("text", {}).get("kind", defaults["text"]["kind"]) != defaults["text"]["kind"]:
         del defaults["text"]  # it was meant for another kind of token
-    for error in validate(merge(defaults, tree), cells=cells, keep_unread=True).all_idle():
+    draft = validate(merge(defaults, tree), cells=cells, keep_unread=True)
+    for error in draft.all_idle(defaults):
+        raise error
+    for error in draft.all_idle():
         path = str(error.where).partition(" = ")[0].split(".")
         if written(tree, *path) is None:
             defaults = without(defaults, path)
