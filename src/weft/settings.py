@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, model_validator
@@ -42,22 +43,23 @@ class Settings(BaseModel):
         """The settings that nothing reads beside the others: only their defaults are accepted."""
         return iter(())
 
-    def idle(self) -> Iterator[TableError]:
-        """An error for each setting that nothing reads and that has another value than its default."""
+    def idle(self, usual: Mapping[str, Any] = MappingProxyType({})) -> Iterator[TableError]:
+        """An error for each setting that nothing reads and whose value is neither the usual one nor, where `usual` has
+        none, the default."""
         for name, why, cure, harmless in self.unread():
             *above, last = name.split(".")
-            table: Any = self
+            table, known = self, usual
             for part in above:
-                table = getattr(table, part)
+                table, known = getattr(table, part), known.get(part, {})
             value = getattr(table, last)
-            if value != table.default_of(last) and value not in harmless:
+            if value != known.get(last, table.default_of(last)) and value not in harmless:
                 yield TableError(why, where=f"{name} = {show(value)}", cure=cure)
 
-    def all_idle(self) -> Iterator[TableError]:
+    def all_idle(self, usual: Mapping[str, Any] = MappingProxyType({})) -> Iterator[TableError]:
         """The same of this table and of those below it."""
-        yield from self.idle()
+        yield from self.idle(usual)
         for name, value in self:
-            for error in value.all_idle() if isinstance(value, Settings) else ():
+            for error in value.all_idle(usual.get(name, {})) if isinstance(value, Settings) else ():
                 yield TableError(error.what, where=f"{name}.{error.where}", cure=error.cure)
 
     def default_of(self, name: str) -> Any:

@@ -55,6 +55,8 @@ def test_a_task_has_default_sizes_and_settings_change_them(weft):
         assert total(task) > 1_000_000
     assert total("lm", "--words", "9000") - total("lm") == 1000 * 257
     assert total("classify", "--labels", "3") - total("classify") == 513
+    outcome = weft("inspect", "parameters", "lm", "--labels", "3")
+    assert (outcome.code, outcome.err) == (2, "error --labels: lm has no labels (leave it out)\n")
     assert total("lm", "model.kind=transformer", "model.layers=4") - total("lm", "model.kind=transformer") == 788_736
 
 
@@ -66,6 +68,7 @@ def test_a_run_is_counted_as_it_is(weft, labelled):
     outcome = weft("inspect", "parameters", "run", "model.hidden=9")
     assert outcome.code == 2
     assert "model.hidden=9: a trained model has its settings" in outcome.err
+    assert "--words: a trained model has its sizes" in weft("inspect", "parameters", "run", "--words", "9").err
 
 
 def test_mistakes_are_one_line(weft):

@@ -78,6 +78,7 @@ PARALLEL = ["a.de", "a.en"]
         ("translate", {"decode.seed": 3}, r"decode\.seed = 3: only acts on sampling"),
         ("translate", {"decode.sample": True, "decode.beam": 8}, r"decode\.beam = 8: only acts on search"),
         ("lm", {"decode.beam": 8}, r"decode\.beam = 8: only acts on search"),
+        ("lm", {"decode.beam": 4}, r"decode\.beam = 4: only acts on search, not on sampling"),
         ("classify", {"decode.beam": 1}, r"decode: no such setting: classify writes no text \(remove it\)"),
         ("tag", {"decode": {}}, r"decode: no such setting: tag writes no text"),
     ],

@@ -62,6 +62,13 @@ def test_options_for_chance_need_sampling_whatever_their_value(weft, pairs, tmp_
     assert run.evaluate(pairs, beam=2).metrics
 
 
+def test_the_configuration_in_a_run_folder_trains_the_same_model_again(labelled, tmp_path):
+    run = train("classify", labelled, tmp_path / "one")
+    again = weft.train(run.folder / "config.json", out=tmp_path / "two", quiet=True)
+    assert again.config == run.config
+    assert again.predict(["the cat"]) == run.predict(["the cat"])
+
+
 def test_a_run_of_an_earlier_version_loads_with_what_it_was_trained_with(labelled, pairs, tmp_path):
     run = train("classify", labelled, tmp_path / "old")
     answers = run.predict(["the cat"])

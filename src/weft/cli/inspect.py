@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look into a model.", no_args_is_help=True)
 
 
+WORDS, LABELS = 8000, 2
+"""Sizes of a model that was not trained, where nothing is said of them."""
+
+
 @app.callback()
 def group() -> None:
     """Look into a model."""
@@ -29,8 +33,13 @@ def parameters(
         list[str] | None,
         typer.Argument(help="With a config file or a task: settings.", metavar="[key=value…]"),
     ] = None,
-    words: Annotated[int, typer.Option(help="Without a run: entries of the vocabulary, on each side.", min=1)] = 8000,
-    labels: Annotated[int, typer.Option(help="Without a run: labels of a classifier or tagger.", min=1)] = 2,
+    words: Annotated[
+        int | None,
+        typer.Option(help="Without a run: entries of the vocabulary, on each side.", min=1, show_default="8000"),
+    ] = None,
+    labels: Annotated[
+        int | None, typer.Option(help="Without a run: labels of a classifier or tagger.", min=1, show_default="2")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="All parts as JSON.")] = False,
     imports: Imports = None,
 ) -> None:
@@ -55,7 +64,9 @@ def parameters(
         show(found)
 
 
-def find_model(what: str, settings: list[str], *, words: int, labels: int, imports: list[str] | None) -> nn.Module:
+def find_model(
+    what: str, settings: list[str], *, words: int | None, labels: int | None, imports: list[str] | None
+) -> nn.Module:
     """The model of a run; else one that is built for the purpose."""
     from weft.catalog import TASKS
     from weft.cli.train import OVERRIDE, read
@@ -69,12 +80,17 @@ def find_model(what: str, settings: list[str], *, words: int, labels: int, impor
         if settings:
             cure = "leave them out, or name a config file or a task"
             raise ConfigError("a trained model has its settings", where=settings[0], cure=cure)
+        if given := next((name for name, size in (("--words", words), ("--labels", labels)) if size), None):
+            raise ConfigError("a trained model has its sizes", where=given, cure="leave it out")
         return load(what, device="cpu", cells=cells).model
     if strange := next((word for word in settings if not OVERRIDE.match(word)), None):
         raise ConfigError("is not a setting", where=strange, cure="write key=value; no data is read")
     # A task alone names no data, and none is needed.
     tree = read(what, [*(["data.train="] if what in TASKS else []), *settings], cells)
-    return sketch(validate(tree, cells=cells, keep_unread=True), words=words, labels=labels)
+    config = validate(tree, cells=cells, keep_unread=True)
+    if labels and config.task not in ("classify", "tag"):
+        raise ConfigError(f"{config.task} has no labels", where="--labels", cure="leave it out")
+    return sketch(config, words=words or WORDS, labels=labels or LABELS)
 
 
 def show(found: Part) -> None:

@@ -128,7 +128,10 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
     defaults["text"] = _fit_text(defaults["text"], tree.get("text", {}), word_defaults(facts.characters))
     if facts.device == "cuda":
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
-    for error in validate(merge(defaults, tree), cells=cells, keep_unread=True).all_idle():
+    draft = validate(merge(defaults, tree), cells=cells, keep_unread=True)
+    for error in draft.all_idle(defaults):
+        raise error
+    for error in draft.all_idle():
         path = str(error.where).partition(" = ")[0].split(".")
         if written(tree, *path) is None:
             defaults = without(defaults, path)

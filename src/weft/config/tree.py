@@ -12,6 +12,9 @@ from weft.errors import ConfigError
 
 Tree = dict[str, Any]
 
+HEAD = ("model_type", "format_version", "weft_version")
+"""What stands in the `config.json` of a run before the settings."""
+
 
 def read_tree(path: str | Path) -> Tree:
     """The tables of a TOML file, or of a `config.json` that weft wrote."""
@@ -29,7 +32,7 @@ def read_tree(path: str | Path) -> Tree:
         raise ConfigError(f"is not valid {path.suffix[1:].upper() or 'TOML'}: {error}", where=str(path)) from None
     if not isinstance(tree, dict):
         raise ConfigError("is not a table of settings", where=str(path))
-    return tree
+    return {key: value for key, value in tree.items() if path.suffix != ".json" or key not in HEAD}
 
 
 def parse_overrides(words: Iterable[str]) -> Tree:

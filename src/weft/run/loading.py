@@ -11,6 +11,7 @@ from torch import nn
 
 from weft.catalog import TASKS
 from weft.config import Config, validate
+from weft.config.tree import HEAD
 from weft.errors import ConfigError, RunError
 from weft.nn import CellClass, UnknownCell
 from weft.run.folder import read_json, verify
@@ -44,8 +45,7 @@ def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -
     tree = read_json(folder / CONFIG)
     if not isinstance(tree, dict):
         raise RunError("is not a table of settings", where=str(folder / CONFIG))
-    for key in ("model_type", "format_version", "weft_version"):
-        tree.pop(key, None)
+    tree = {key: value for key, value in tree.items() if key not in HEAD}
     try:
         return validate(tree, cells=cells, keep_unread=True)
     except ConfigError as error:
