@@ -45,7 +45,7 @@ def test_a_default_size_is_not_applied_to_another_kind_of_token():
     assert unigram.size == type(unigram)().size
 
 
-@pytest.mark.parametrize("task", ["lm", "classify", "tag", "translate"])
+@pytest.mark.parametrize("task", ["lm", "classify", "translate"])
 def test_words_seen_twice_are_kept_by_default(task):
     tree = {"task": task, "data": {"train": "a.txt"}, "text": {"kind": "word"}}
     text = fill(tree, Facts(10_000, 600_000)).text
@@ -59,7 +59,7 @@ def test_words_on_one_side_have_the_vocabulary_of_words():
     sides = {"source": {"kind": "word"}, "target": {"kind": "char"}}
     text = fill({**SMALLEST, "text": sides}, Facts(10_000, 600_000)).text
     assert (text.side(text.source).size, text.side(text.source).min_count) == (100_000, 2)
-    assert text.side(text.target).size == 1000
+    assert text.side(text.target).min_count == 1
     written = fill({**SMALLEST, "text": {**sides, "size": 300}}, Facts(10_000, 600_000)).text
     assert written.side(written.source).size == 300, "what a person wrote for both sides"
 

@@ -79,8 +79,7 @@ def settings(task: str, folder: Path, policy: str) -> dict[str, Any]:
         "train.steps": 3,
         "train.batch_tokens": 200,
         "train.device": "cpu",
-        "decode.max_length": 5,
-        "decode.min_length": 1,
+        **({"decode.max_length": 5, "decode.min_length": 1} if task in ("lm", "translate") else {}),
         **SMALL[task],
     }
 

@@ -201,7 +201,10 @@ def test_loading_and_answering_need_no_compiler_of_torch(files, tmp_path):
 
 def test_early_stopping_keeps_the_best(files, tmp_path):
     run = train(
-        "classify", files, tmp_path / "run", **{"train.steps": 200, "train.evaluate_every": 1, "train.patience": 3}
+        "classify",
+        files,
+        tmp_path / "run",
+        **{"train.steps": 200, "train.evaluate_every": 1, "train.patience": 3, "train.rate": 1.0},
     )
     report = run.report
     assert report["steps"] < 200

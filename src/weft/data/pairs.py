@@ -10,7 +10,7 @@ from weft.data.columns import Column
 from weft.data.records import Pair
 from weft.data.sources import STDIN, Paths, decode, each_path, raw_lines
 from weft.data.tables import LAYOUT, Layout, read_table
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 Sides: TypeAlias = tuple[str, str, str]
 """Source, target and their place; a side may be empty."""
@@ -63,6 +63,6 @@ def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Sides]:
 
 
 def _uneven(*files: tuple[str, int]) -> DataError:
-    counts = " but ".join(f"{name} has {count:,} lines" for name, count in files)
+    counts = " but ".join(f"{name} has {counted(count, 'line')}" for name, count in files)
     where = f"{files[0][0]}:{min(count for _, count in files) + 1}"
     return DataError(f"parallel files of uneven length: {counts}", where=where, cure="line n must belong to line n")

@@ -61,7 +61,7 @@ class LossTally:
 
 def describe_vocabulary(details: Mapping[str, Any]) -> str | None:
     """`LossTally.details` in a few words, such as "vocabulary 33,278 words, 2.51% of tokens unknown"; None without."""
-    if "vocabulary" not in details:
+    if "vocabulary" not in details or "perplexity" not in details.get("shown", ("perplexity",)):
         return None
     size, unit, share = details["vocabulary"], details["perplexity_unit"], details["unknown_share"]
     return f"vocabulary {size:,} {unit}s, {100 * share:.2f}% of tokens unknown"
