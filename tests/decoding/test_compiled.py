@@ -18,6 +18,7 @@ from weft.decoding.lanes import shape_of
 from weft.decoding.request import Request, prepare
 from weft.models.embedding import Output, Vectors
 from weft.nn.native import decode
+from weft.text import EOS
 
 SIZE = 24
 COUNT = 4
@@ -79,7 +80,7 @@ def assert_alike(found: Board, expected: Board, rows: tuple[Tensor, Tensor], liv
 @pytest.mark.usefixtures("threads")
 def test_steps_are_those_of_torch(config: dict[str, Any], vocabulary: int) -> None:
     output = Output(SIZE, vocabulary)
-    output.scores.bias[2] = 2.5  # some end early
+    output.scores.bias[EOS] = 2.5  # some end early
     request = ask(config, output, [(), (5,), (), (4, 6)])
     boards = [begin(request) for _ in range(2)]
     step = CompiledBeam(boards[0], request, output)

@@ -19,7 +19,7 @@ from weft.models import (
     build_language_model,
 )
 from weft.nn.native import decode
-from weft.text import PAD
+from weft.text import EOS, PAD
 
 VOCABULARY, COUNT = 700, 7
 BLOCKS: dict[str, Any] = {"width": 64, "heads": 4, "layers": 2, "feedforward": 96, "dropout": 0.0}
@@ -48,7 +48,7 @@ def loud(model: Any) -> Any:
             torch.nn.init.constant_(parameter, 0.05)  # larger, and no norm holds what rounding becomes
         elif parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3)
-    model.output.scores.bias.data[2] = 4.0  # texts end
+    model.output.scores.bias.data[EOS] = 2.5  # texts end
     return model.eval()
 
 

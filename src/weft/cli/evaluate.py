@@ -17,7 +17,11 @@ WIDEST = 20
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     data: Annotated[
-        list[str], typer.Argument(help="A file of examples like those it was trained on; two for parallel text.")
+        list[str],
+        typer.Argument(
+            help="A file of examples like those it was trained on; two for parallel text. Where its columns "
+            "are others: data.text=review data.label=sentiment."
+        ),
     ],
     json: Annotated[bool, typer.Option("--json", help="All numbers and tables as JSON.")] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
@@ -31,17 +35,23 @@ def evaluate(
     Examples: weft evaluate runs/demo test.tsv
 
     weft evaluate runs/de-en test.de test.en --beam 8 --json
+
+    weft evaluate runs/reviews other.csv data.text=body data.label=stars
     """
     from weft.cli.output import explain, print_json, print_table, say
+    from weft.config import parse_overrides
     from weft.metrics import shown
     from weft.run import load
     from weft.training.progress import metric_name, show_score
 
     options = {"beam": beam, "length_penalty": length_penalty}
     model = load(run, device=device, cells=read_imports(imports))
+    files = [word for word in data if not word.startswith("data.") or "=" not in word]
+    settings = parse_overrides(word for word in data if word not in files)
     found = model.evaluate(
-        data[0] if len(data) == 1 else data,
+        files[0] if len(files) == 1 else files,
         skip_bad_lines=skip_bad_lines,
+        columns=settings.get("data"),
         **{name: value for name, value in options.items() if value is not None},
     )
     if json:

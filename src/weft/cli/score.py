@@ -49,6 +49,7 @@ def score(
     from weft.text import SPECIALS, UNK
 
     model, tally, texts = load(run, device=device, cells=read_imports(imports)), LossTally(), 0
+    model.score([])  # a task that scores no texts is refused before anything is read
     tokenizer = model.task.codec.side("target")
     for found in read_scores(model, data or ["-"], skip_bad_lines=skip_bad_lines):
         texts += 1

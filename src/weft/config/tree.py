@@ -19,6 +19,9 @@ HEAD = ("model_type", "format_version", "weft_version")
 def read_tree(path: str | Path) -> Tree:
     """The tables of a TOML file, or of a `config.json` that weft wrote."""
     path = Path(path)
+    if path.suffix not in (".toml", ".json") and path.is_file():
+        cure = f"give a task first, as in: weft train classify {path}; a configuration ends in .toml"
+        raise ConfigError("is no configuration", where=str(path), cure=cure)
     try:
         text = path.read_text(encoding="utf-8-sig")
         tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

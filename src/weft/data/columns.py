@@ -206,7 +206,10 @@ class Finder:
         line = self.rows[0][0]
         near = next((one for one in DELIMITERS if one in line), None)
         cure = f'the line is "{_cut(line)}"; choose what separates its columns: '
-        return cure + (f"data.delimiter={shlex.quote(near) if near else '…'}")
+        cure += f"data.delimiter={shlex.quote(near) if near else '…'}"
+        if "target" in self.wanted.columns:
+            cure += """; of two parallel files give both: data.train='["SOURCE","TARGET"]'"""
+        return cure
 
     def _missing(self, setting: str, header: list[str] | None, width: int) -> DataError:
         missing = next(part for part in self.wanted.parts(setting) if self._position(part, header, width) is None)
@@ -220,5 +223,6 @@ class Finder:
 
     def error(self, what: str, header: list[str] | None, more: str = "") -> DataError:
         """What is wrong, with the columns found and the choice that is probably right."""
-        rows = self.rows if header is None else self.rows[1:]
+        width, rows = self.width(header), self.rows if header is None else self.rows[1:]
+        rows = [row for row in rows if len(row) == width] or rows
         return DataError(what, where=self.place, cure=self.wanted.advise(header, rows) + more)

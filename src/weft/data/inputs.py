@@ -29,6 +29,8 @@ PLAIN: Final = "text"
 TABLES: Final[dict[str, Format]] = {"tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "json": "json"}
 SENTENCES: Final = ("conllu", "columns")
 
+COLUMN_SUFFIXES: Final = (".tsv", ".conll", ".iob", ".iob2", ".bio")
+"""Of files with a word and its tags on each line."""
 SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 SETTINGS: Final[dict[type, tuple[str, ...]]] = {
@@ -81,7 +83,7 @@ def find_format(name: str, columns: Columns) -> str:
     if name == STDIN or columns.record is Text:
         return PLAIN
     if columns.record is Tagged:
-        return {".conllu": "conllu", ".tsv": "columns"}.get(suffix(name), PLAIN)
+        return "conllu" if suffix(name) == ".conllu" else "columns" if suffix(name) in COLUMN_SUFFIXES else PLAIN
     return SUFFIXES.get(suffix(name), PLAIN)
 
 

@@ -132,9 +132,6 @@ def _pick(row: Any, column: Column, position: int, columns: Columns, place: str)
         if not 0 <= column < len(row):
             raise DataError(f"no column {column} in {found}", where=place, cure="columns are counted from 0")
         return row[column]
-    if column not in UNNAMED:
-        cure = "give dicts or a frame, or set the number of the column"
-        raise DataError(f'a record without names has no "{column}"', where=place, cure=cure)
     width = 1 if columns.answer is None else 2
     if len(row) != width:
         what = f"{found} where {width} {'is' if width == 1 else 'are'} expected"

@@ -13,6 +13,7 @@ import numpy as np
 from weft.catalog import TASKS
 from weft.config import Config, fill, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.data.sources import each_path
 from weft.errors import DataError, counted
 from weft.nn import CellClass
 from weft.run.given import EMPTY, Given, read_records
@@ -130,7 +131,7 @@ def _account(bad: BadLines, path: str | list[str]) -> Iterator[str]:
     if bad.count:
         yield f"{path}: skipped {bad}"
     if bad.empty:
-        yield f"left out {counted(bad.empty, 'pair')} of {path} with an empty side"
+        yield f"left out {counted(bad.empty, 'pair')} of {' and '.join(each_path(path))} with an empty side"
 
 
 def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:

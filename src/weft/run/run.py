@@ -16,7 +16,7 @@ from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.folder import read_json
 from weft.run.given import each_input, find_source, read_records
 from weft.run.save import REPORT
-from weft.tasks import Prediction, Task, Translate, encode
+from weft.tasks import DataConfig, Prediction, Task, Translate, encode
 from weft.tasks.generation import Comparing, Generating, Scored, Scoring
 from weft.tasks.wording import Words, read_wordings
 
@@ -107,22 +107,32 @@ class Run:
         records = [self._given(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
-    def evaluate(self, data: Any, *, skip_bad_lines: bool = False, **options: Any) -> Evaluation:
+    def evaluate(
+        self, data: Any, *, skip_bad_lines: bool = False, columns: Mapping[str, Any] | None = None, **options: Any
+    ) -> Evaluation:
         """Scores on a file of examples in the format the model was trained on, or on examples given in Python; options
-        are those of `[decode]`."""
+        are those of `[decode]`. `columns` are settings of `[data]` that differ here, as in {"text": "body"}."""
         if options and not isinstance(self.task, Comparing):
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
         decode = self.decode(options)
         bad = BadLines(skip=skip_bad_lines)
         source = find_source(data, "data")
-        records = read_records(self.task, source, self.config.data, bad)
+        records = read_records(self.task, source, self._layout(columns or {}), bad)
         running = self.config.train.truncate is not None
         examples = encode(self.task, records, self.task.limit(training=False), running=running)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)
         return found
+
+    def _layout(self, columns: Mapping[str, Any]) -> DataConfig:
+        """The run's `[data]` with some settings changed."""
+        if not columns:
+            return self.config.data
+        tree = self.config.tree()
+        tree |= {"model": self.config.model, "data": tree["data"] | columns}
+        return validate(tree, keep_unread=True).data
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
         """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it.

@@ -21,6 +21,7 @@ from weft.run.save import save_report, save_run
 from weft.run.setup import set_up
 from weft.run.standing import Standing
 from weft.tasks import Tree
+from weft.tasks.generation import Comparing
 from weft.training import (
     Average,
     Best,
@@ -88,7 +89,7 @@ def train_events(
     resumed = resumed or Resumed()
     setup = set_up(prepared, ranks=ranks)
     model, learning, total = setup.model, setup.learning, setup.total
-    notes = (*prepared.notes, *resumed.notes, *check_total(total, resumed))
+    notes = (*prepared.notes, *describe_search(prepared), *resumed.notes, *check_total(total, resumed))
     best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience, last=setup.last)
     job = Job(
         prepared=prepared,
@@ -127,6 +128,13 @@ def train_events(
         elif not best.weights:  # nothing was validated yet, and what was learned should be of use
             yield from validate(job)
     yield Ended(learning.number, reason, interrupt.signal)
+
+
+def describe_search(prepared: Prepared) -> Iterator[str]:
+    """A note where the scores of validations and of the report come from different searches."""
+    beam = prepared.config.decode.beam
+    if isinstance(prepared.task, Comparing) and beam > 1:
+        yield f"validations search greedily, the report at the end with decode.beam = {beam}"
 
 
 def learn(job: Job, interrupt: Interrupt) -> Generator[Event, None, str]:
