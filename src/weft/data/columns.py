@@ -135,6 +135,8 @@ class Finder:
             for setting in wanted.needed
             if not wanted.is_default(setting) and any(isinstance(part, str) for part in wanted.parts(setting))
         ]
+        if len(wanted.columns) > 1 and set(wanted.columns) <= present:  # whatever columns are chosen by number
+            return first
         # Some of the names without the others, or names of one's own, are an error that lists the columns.
         if by_name or wanted.names & present or (len(first) > 1 and wanted.optional_names & present):
             return first
@@ -164,7 +166,10 @@ class Finder:
                 found[setting] = tuple(position for position in positions if position is not None)
             elif setting in self.wanted.needed:
                 raise self._missing(setting, header, width)
-        return found if header is not None else found | self._in_order(found, width)
+        found = found if header is not None else found | self._in_order(found, width)
+        if len(found) > 1 and len(set(found.values())) == 1:
+            raise self.error(f"{' and '.join(found)} are the same column", header)
+        return found
 
     def _position(self, part: str | int, header: list[str] | None, width: int) -> int | None:
         if isinstance(part, int):

@@ -59,6 +59,9 @@ def _in_array(numbered: Iterator[tuple[int, str]], name: str, bad: BadLines) -> 
         while place < len(begins) and begins[place][0] <= position:
             current, place = begins[place][1], place + 1
         if text[position : position + 1] == "]":
+            if (rest := _skip(text, position + 1)) < len(text):
+                where = f"{name}:{max(number for begin, number in begins if begin <= rest)}"
+                raise DataError("text after the end of the array", where=where, cure="write one array, or one per line")
             return
         try:
             value, position = decoder.raw_decode(text, position)

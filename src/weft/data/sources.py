@@ -41,7 +41,10 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 def each_path(path: Paths) -> list[str]:
     """One path or several, spelled as they were given."""
-    return [os.fspath(path)] if isinstance(path, str | os.PathLike) else [os.fspath(one) for one in path]
+    found = [os.fspath(path)] if isinstance(path, str | os.PathLike) else [os.fspath(one) for one in path]
+    if "" in found:
+        raise DataError("the path is empty", cure="name a file")
+    return found
 
 
 def suffix(name: str) -> str:

@@ -163,9 +163,13 @@ def _look_up(row: Any, names: Sequence[str], column: str | int, columns: Columns
 def _text(value: Any, column: Column, place: str, *, strip: bool = True) -> str:
     if isinstance(value, str):
         text = str.__str__(value)
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            what = f"the {show_column(column)} has half of a surrogate pair"
+            raise DataError(what, where=place, cure="it is no character: decode the text as UTF-8")
         return text.strip() if strip else text
     what = f"the {show_column(column)} is {show_value(value)}, not a text"
     cure = "leave it out, or give an empty text" if _is_missing(value) else "convert it with str()"
+    cure = "decode it, as in text.decode()" if isinstance(value, bytes) else cure
     raise DataError(what, where=place, cure=cure)
 
 
@@ -175,7 +179,7 @@ def _label(value: Any, column: Column, place: str) -> str:
     if _is_missing(value) or not isinstance(value, str | int | float):
         cure = "leave such records out" if _is_missing(value) else "a label is a text or a number"
         raise DataError(f"the {show_column(column)} is {show_value(value)}", where=place, cure=cure)
-    return str.__str__(value).strip() if isinstance(value, str) else json.dumps(value)
+    return _text(value, column, place) if isinstance(value, str) else json.dumps(value)
 
 
 def _named(value: Any, column: Column, labels: LabelNames) -> Any:

@@ -37,7 +37,7 @@ class Reliability:
 
     def add(self, logits: Tensor, labels: Tensor) -> None:
         """logits (N, C) and labels (N); a label of -1 is never right."""
-        shares, predicted = (logits.detach().double() * self.scale).softmax(-1).max(-1)
+        shares, predicted = (logits.detach().double() * self.scale).softmax(-1).nan_to_num().max(-1)
         bins = (shares * BINS).long().clamp(max=BINS - 1).cpu().numpy()
         np.add.at(self._count, bins, 1)
         np.add.at(self._right, bins, (predicted == labels).cpu().numpy())

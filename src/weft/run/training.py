@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from weft.errors import ConfigError, did_you_mean
+from weft.errors import ConfigError, Fault, did_you_mean
 from weft.evaluate import Evaluation, calibrate, evaluate
 from weft.metrics import shown
 from weft.run.checkpoint import Checkpoints
@@ -177,6 +177,9 @@ def validate(job: Job) -> Iterator[Event]:
     standing, number = job.standing, job.standing.learning.number
     yield Measuring("validating")
     scores, details = job.measure()
+    if not math.isfinite(scores.get("loss", 0.0)):
+        cure = f"lower train.rate, now {job.prepared.config.train.rate:g}, or set train.clip"
+        raise Fault(f"the validation loss is {scores['loss']:g} after update {number:,}", cure=cure)
     best = standing.best
     better = best.offer(pick(scores, job.metric), number, standing.model, loss=scores.get("loss", math.nan))
     standing.learning.observe(progress=best.since == 0)

@@ -147,12 +147,18 @@ def metric_name(name: str) -> str:
 
 
 def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
-    """A metric, with half of its interval where that is wide: "80.00% ± 16.8 (95% interval, 20 examples)"."""
+    """A metric with its interval where that is wide: "80.00% ± 16.8 (95% interval, 20 examples)".
+
+    Near 0% or 100%, where the interval has no middle there, its bounds: "100.00% (95% interval 20.7–100.0, 1 example)".
+    """
     shown = show_metric(name, value)
     low, high = details.get("intervals", {}).get(name, (value, value))
     if (half := (high - low) / 2) < NARROW:
         return shown
-    return f"{shown} ± {100 * half:.1f} (95% interval, {details['count']:,} {details['count_of']})"
+    of = counted(details["count"], details["count_of"].removesuffix("s"))
+    if not half <= value <= 1 - half:
+        return f"{shown} (95% interval {100 * low:.1f}–{100 * high:.1f}, {of})"
+    return f"{shown} ± {100 * half:.1f} (95% interval, {of})"
 
 
 def show_metric(name: str, value: Any) -> str:
