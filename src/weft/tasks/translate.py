@@ -200,7 +200,9 @@ class Translate:
                 ),
                 "batch_tokens": batch,
                 "rate": rate if set(kinds.values()) == {"rnn"} else min(rate, 1e-3),
-                "label_smoothing": 0.1,
+                # Smoothing gives every symbol a share; a word that must be right as a whole is then less likely than it
+                # should be, and a beam finds others.
+                "label_smoothing": 0.0 if words else 0.1,
                 # The loss of words is lowest early, their exact matches are most when the rate has come down.
                 **({"patience": 20} if words else {}),
             },
