@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from weft.data.badlines import BadLines
-from weft.data.sources import lines
+from weft.data.sources import has_surrogate, lines
 from weft.errors import DataError
 
 Object: TypeAlias = dict[str, Any]
@@ -121,7 +121,6 @@ def spell(value: Any, name: str, place: str) -> str:
     if not isinstance(value, str | bool | int | float):
         raise DataError(f'"{name}" is {json.dumps(value)[:40]}, not a text', where=place, cure='write it as "…"')
     text = value if isinstance(value, str) else json.dumps(value)
-    # JSON can spell half of a surrogate pair, which is no character and breaks every encoder further on.
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if has_surrogate(text):
         raise DataError(f'"{name}" has half of a surrogate pair', where=place, cure="write the character as UTF-8")
     return text.strip()

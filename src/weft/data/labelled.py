@@ -10,7 +10,7 @@ from pathlib import Path
 from weft.data.badlines import BadLines, at_least_one
 from weft.data.columns import Column
 from weft.data.records import Labelled
-from weft.data.sources import Paths, each_path, lines
+from weft.data.sources import Paths, each_path, has_surrogate, lines
 from weft.data.tables import LAYOUT, Layout, read_table
 from weft.errors import DataError
 
@@ -44,7 +44,7 @@ def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadL
 def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:
     """The classes of a folder by name: `LABEL.txt` with a text per line, or `LABEL/*.txt` with a text per file."""
     files = {file: _label(file) for file in _texts_in(folder)}
-    if odd := next((one.name for one in Path(folder).iterdir() if not _is_utf8(one.name)), None):
+    if odd := next((one.name for one in Path(folder).iterdir() if has_surrogate(one.name)), None):
         raise DataError(f"the name {os.fsencode(odd)!r} is not UTF-8", where=folder, cure="rename it")
     folders = [one for one in sorted(Path(folder).iterdir()) if one.is_dir() and one.name[0] != "." and _texts_in(one)]
     parts = sorted((one for one in folders if one.name.lower() in PARTS), key=lambda one: PARTS.index(one.name.lower()))
@@ -66,10 +66,6 @@ def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:
         raise DataError(f'two files for the label "{double}"', where=folder, cure=cure)
     for file, label in files.items():
         yield from at_least_one(_read_class(str(file), label, bad), str(file), bad)
-
-
-def _is_utf8(name: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _texts_in(folder: str | Path) -> list[Path]:

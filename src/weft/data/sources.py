@@ -47,6 +47,11 @@ def each_path(path: Paths) -> list[str]:
     return found
 
 
+def has_surrogate(text: str) -> bool:
+    """Whether a text has half of a surrogate pair, which is no character and which no encoder takes."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def suffix(name: str) -> str:
     """The suffix that tells the format, in lower case: `.csv` for `a.csv`, `A.CSV` and `a.csv.gz`."""
     path = Path(name.lower())

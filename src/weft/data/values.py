@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from weft.data.columns import Column
 from weft.data.records import Labelled, Pair, Record, Tagged, Text
+from weft.data.sources import has_surrogate
 from weft.errors import DataError, counted
 
 LabelNames: TypeAlias = Mapping[str, Sequence[str]]
@@ -163,7 +164,7 @@ def _look_up(row: Any, names: Sequence[str], column: str | int, columns: Columns
 def _text(value: Any, column: Column, place: str, *, strip: bool = True) -> str:
     if isinstance(value, str):
         text = str.__str__(value)
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        if has_surrogate(text):
             what = f"the {show_column(column)} has half of a surrogate pair"
             raise DataError(what, where=place, cure="it is no character: decode the text as UTF-8")
         return text.strip() if strip else text
