@@ -1,10 +1,44 @@
-"""Files that are there as a whole or not at all, and stay there when the machine goes down."""
+"""Files that are there as a whole or not at all, stay there when the machine goes down, and are what they seem."""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, Final
+
+# A link is not followed, and a named pipe that nobody writes to does not block. Windows has neither flag.
+_PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+@contextmanager
+def open_regular(path: Path, *, most: int | None = None) -> Iterator[BinaryIO]:
+    """A file to read that is no link, pipe, device or folder and has at most so many bytes; else an OSError says why.
+
+    The checks are made on the file that was opened: another one under the same name cannot take its place.
+    """
+    try:
+        opened = os.open(path, _PLAINLY)
+    except OSError as error:
+        if path.is_symlink():
+            raise OSError(error.errno, "is a link, which is never followed", str(path)) from None
+        raise
+    with open(opened, "rb") as file:  # noqa: PTH123
+        info = os.fstat(opened)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(None, "is no regular file", str(path))
+        if most is not None and info.st_size > most:
+            raise OSError(None, f"has {info.st_size:,} bytes, and {most:,} is the limit", str(path))
+        yield file
+
+
+def read_regular(path: Path, *, most: int) -> bytes:
+    """The content of such a file; of one that grows meanwhile, no more than the limit."""
+    with open_regular(path, most=most) as file:
+        return file.read(most)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -29,7 +29,7 @@ from weft.nn.recurrent.layer import Layer
 from weft.nn.transformer import EncoderStack
 from weft.run.card import card
 from weft.run.checkpoint import Checkpoints
-from weft.run.folder import read_json
+from weft.run.files import read_json
 from weft.run.preparation import prepare
 from weft.run.save import REPORT
 from weft.run.setup import set_up

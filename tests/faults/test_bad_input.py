@@ -224,7 +224,7 @@ def test_a_save_that_dies_leaves_no_run_that_looks_whole(weft, texts, tmp_path):
 
 def test_a_full_disk_is_a_fault_and_keeps_what_was_there(weft, run, monkeypatch):
     from weft.errors import Fault
-    from weft.run.folder import write_text
+    from weft.run.files import write_text
 
     def full(*_):
         raise OSError(28, os.strerror(28))

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 import weft
 from weft.run.checkpoint import Checkpoints
-from weft.run.folder import verify
+from weft.run.manifest import verify
 
 RANDOM_MOMENTS, WRITING_MOMENTS = 12, 8
 GIVE_UP = 60.0

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 import weft as package
 from weft.errors import ConfigError, RunError
 from weft.run import preparation
-from weft.run.folder import locked
+from weft.run.claiming import locked
 from weft.run.preparation import prepare
 from weft.run.resuming import keep_defaults, resume_run
 from weft.training import Journal, Step

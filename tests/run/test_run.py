@@ -156,7 +156,7 @@ def test_bad_lines_in_evaluation_are_counted_on_request(files, tmp_path):
 
 
 def test_a_folder_that_mixes_two_runs_is_refused(files, tmp_path):
-    from weft.run.folder import write_manifest
+    from weft.run.manifest import write_manifest
 
     train("lm", files, tmp_path / "one")
     wide = train("lm", files, tmp_path / "two", **{"model.hidden": 9})
@@ -168,7 +168,8 @@ def test_a_folder_that_mixes_two_runs_is_refused(files, tmp_path):
 
 
 def test_sizes_are_checked_before_memory_is_taken(files, tmp_path):
-    from weft.run.folder import write_json, write_manifest
+    from weft.run.files import write_json
+    from weft.run.manifest import write_manifest
 
     run = train("lm", files, tmp_path / "run")
     config = json.loads((run.folder / "config.json").read_text())

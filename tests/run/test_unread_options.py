@@ -8,7 +8,8 @@ import pytest
 
 import weft
 from weft.errors import ConfigError
-from weft.run.folder import MANIFEST, read_json, write_json, write_manifest
+from weft.run.files import read_json, write_json
+from weft.run.manifest import MANIFEST, write_manifest
 
 SMALL = {"embedding": 8, "hidden": 8}
 TWO = {"encoder": SMALL, "decoder": SMALL}

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "weft"
 ORDER = [
     "version",
     "errors",
+    "limits",
     "extras",
     "spinning",
     "cache",

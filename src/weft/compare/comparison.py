@@ -14,7 +14,7 @@ from weft.config.tree import flatten
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.nn import CellClass
 from weft.run import load, load_config
-from weft.run.folder import read_json
+from weft.run.files import read_json
 from weft.run.save import REPORT
 
 SHARE: Final = 0.001

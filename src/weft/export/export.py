@@ -20,7 +20,8 @@ from weft.export.twins import CTranslate2Twin, HuggingFaceTwin
 from weft.export.weights import Weights, read_weights
 from weft.models import LanguageModel, Translator
 from weft.run import Run, load
-from weft.run.folder import claimed, writing
+from weft.run.claiming import claimed
+from weft.run.files import writing
 from weft.text import EOS, SOS
 
 ENTRIES: Final = 50

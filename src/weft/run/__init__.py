@@ -8,8 +8,8 @@ from typing import Any
 
 from weft.config import read_config
 from weft.nn import CellClass
+from weft.run.claiming import JOURNAL, claimed
 from weft.run.curves import draw_curves
-from weft.run.folder import JOURNAL, claimed
 from weft.run.given import EMPTY, Given, take_given
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config

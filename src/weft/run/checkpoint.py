@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from weft.disk import sync
 from weft.errors import RunError
-from weft.run.folder import CHECKPOINTS, verify, write_manifest, writing
+from weft.run.claiming import CHECKPOINTS
+from weft.run.files import writing
+from weft.run.manifest import verify, write_manifest
 
 KEPT = 2
 """Checkpoints that stay while training goes on."""

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from weft.run.folder import read_json
+from weft.run.files import read_json
 from weft.tasks import Tree
 
 PLAIN, TENSORS = "state.json", "state.safetensors"

@@ -19,7 +19,8 @@ import numpy as np
 from weft.catalog import TASKS
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
-from weft.run.folder import JOURNAL, read_json, write_file
+from weft.run.claiming import JOURNAL
+from weft.run.files import read_json, write_file
 from weft.run.save import CONFIG
 from weft.training.progress import metric_name
 

@@ -14,7 +14,8 @@ from weft.config import Config, validate
 from weft.config.tree import HEAD
 from weft.errors import ConfigError, RunError
 from weft.nn import CellClass, UnknownCell
-from weft.run.folder import read_json, verify
+from weft.run.files import read_json
+from weft.run.manifest import verify
 from weft.run.outline import outlines
 from weft.run.run import Run
 from weft.run.save import CONFIG, LABELS, WEIGHTS, tokenizer_file

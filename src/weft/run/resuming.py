@@ -18,8 +18,9 @@ from weft.errors import ConfigError, RunError
 from weft.nn import CellClass
 from weft.run.checkpoint import Checkpoints
 from weft.run.checkpoint_state import read_plain, read_state
-from weft.run.folder import JOURNAL, drop_manifest
+from weft.run.claiming import JOURNAL
 from weft.run.loading import load_config
+from weft.run.manifest import drop_manifest
 from weft.run.preparation import Prepared
 from weft.run.report import versions
 from weft.run.save import REPORT

@@ -13,7 +13,7 @@ from weft.data import BadLines, Pair, Record, Text, read_input
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
-from weft.run.folder import read_json
+from weft.run.files import read_json
 from weft.run.given import each_input, find_source, read_records
 from weft.run.save import REPORT
 from weft.tasks import DataConfig, Prediction, Task, Translate, encode

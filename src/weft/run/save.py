@@ -10,7 +10,8 @@ from torch import nn
 
 from weft.config import Config
 from weft.run.card import card
-from weft.run.folder import FORMAT_VERSION, drop_manifest, write_file, write_json, write_manifest, write_text
+from weft.run.files import write_file, write_json, write_text
+from weft.run.manifest import FORMAT_VERSION, drop_manifest, write_manifest
 from weft.tasks import Codec
 from weft.version import __version__
 
