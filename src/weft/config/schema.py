@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError, ValidationInfo, create_model, model
 from pydantic.fields import FieldInfo
 
 from weft.catalog import TASKS
-from weft.config.tree import Tree, flatten, merge, nest, read_tree, without
+from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
-from weft.settings import KEEP_UNREAD, OneOf, Settings, TableError, Unread, explain
+from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain
 from weft.tasks import DataConfig, Facts
 from weft.tasks.generation import Generating
 from weft.tasks.task import written
@@ -33,7 +33,7 @@ class Config(Settings):
     """lm, classify, tag or translate."""
     name: str | None = None
     """A name for the run, shown in its model card."""
-    seed: int = Field(0, ge=0)
+    seed: Seed = 0
     """Where every source of chance starts."""
     data: DataConfig
     text: TextConfig
@@ -158,6 +158,7 @@ def validate(
     `cells` are a person's own, by the names that the tree may use for them; they serve this reading only. Settings that
     nothing reads are wrong, unless `keep_unread` keeps them: a run that was trained with them is what it is.
     """
+    check_values(tree)
     task = tree.get("task")
     if task is None:
         raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from weft import limits
+from weft.data.sources import has_surrogate
 from weft.errors import ConfigError
+from weft.settings import show
 
 Tree = dict[str, Any]
 
 HEAD = ("model_type", "format_version", "weft_version")
 """What stands in the `config.json` of a run before the settings."""
+
+LARGEST: Final = 10**limits.DIGITS
+TOO_DEEP: Final = f"more than {limits.NESTING} tables and lists in each other"
+TOO_LONG: Final = f"a number of more than {limits.DIGITS} digits"
 
 
 def read_tree(path: str | Path) -> Tree:
@@ -33,6 +41,9 @@ def read_tree(path: str | Path) -> Tree:
         raise ConfigError("is not text in UTF-8", where=str(path), cure="a config is a TOML file") from None
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ConfigError(f"is not valid {path.suffix[1:].upper() or 'TOML'}: {error}", where=str(path)) from None
+    except (RecursionError, ValueError) as error:  # Python reads no number of thousands of digits
+        what = TOO_DEEP if isinstance(error, RecursionError) else TOO_LONG
+        raise ConfigError(f"has {what}", where=str(path), cure="no setting needs that") from None
     if not isinstance(tree, dict):
         raise ConfigError("is not a table of settings", where=str(path))
     return {key: value for key, value in tree.items() if path.suffix != ".json" or key not in HEAD}
@@ -56,10 +67,41 @@ def parse_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except (RecursionError, ValueError) as error:
+        what = TOO_DEEP if isinstance(error, RecursionError) else TOO_LONG
+        raise ConfigError(what, where=show(text), cure="no setting needs that") from None
+
+
+def check_values(tree: Mapping[str, Any]) -> None:
+    """Refuse what no setting can be and no file of a run can hold: numbers that are not finite or have too many digits,
+    text that is not Unicode, such as a file name of other bytes, and tables nested without end."""
+    _check_value(tree, "", depth=0)
+
+
+def _check_value(value: Any, where: str, *, depth: int) -> None:
+    if depth > limits.NESTING:
+        raise ConfigError(TOO_DEEP, where=where.partition(".")[0], cure="no setting needs that")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_value(str(key), where, depth=depth)
+            _check_value(inner, f"{where}.{key}" if where else str(key), depth=depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_value(inner, where, depth=depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError("should be a finite number", where=f"{where} = {show(value)}")
+    elif isinstance(value, int) and not -LARGEST < value < LARGEST:
+        raise ConfigError(TOO_LONG, where=where, cure="lower it")
+    elif isinstance(value, str) and has_surrogate(value):
+        cure = "rename the file" if where.startswith("data.") else "write it in UTF-8"
+        what = "is not UTF-8, and a run could not be saved with it"
+        raise ConfigError(what, where=f"{where} = {show(value)}", cure=cure)
 
 
 def nest(path: str, value: Any) -> Tree:
     """`a.b` and 1 -> {"a": {"b": 1}}."""
+    if path.count(".") > limits.NESTING:
+        raise ConfigError(TOO_DEEP, where=show(path), cure="no setting needs that")
     for key in reversed(path.split(".")):
         value = {key: value}
     return value  # type: ignore[no-any-return]

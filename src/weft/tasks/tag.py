@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft import limits
 from weft.data import BadLines, Columns, Examples, Limit, Room, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
-from weft.settings import OneOf, Unread
+from weft.settings import Length, OneOf, Unread
 from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
@@ -34,9 +35,9 @@ class TaggedData(DataConfig):
 
     field: str = "upos"
     """The CoNLL-U column that holds the tag."""
-    column: int | None = Field(None, ge=1)
+    column: int | None = Field(None, ge=1, le=limits.COLUMN)
     """The tag's column in other files, counted from zero; the last one unless given."""
-    max_length: int = Field(200, ge=1)
+    max_length: Length = 200
     """Most words of a training sentence."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
     """What happens to a longer training sentence."""
