@@ -90,6 +90,7 @@ class Classify:
     name = "classify"
     summary = "labelled texts to a classifier"
     metric = "accuracy"
+    metrics: tuple[str, ...] = ("accuracy", "f1", "loss")
     sections = Sections(LabelledData, TextConfig, Annotated[ClassifierSettings, MODEL])
 
     def __init__(self, codec: Codec, data: LabelledData) -> None:

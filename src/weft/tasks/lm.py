@@ -84,6 +84,7 @@ class LanguageModelling:
     name = "lm"
     summary = "plain text to a language model that scores and continues text"
     metric = "perplexity"
+    metrics: tuple[str, ...] = ("loss", "perplexity", "bits_per_character")
     sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
 
     def __init__(self, codec: Codec, data: TextData) -> None:

@@ -117,6 +117,7 @@ class Tag:
     name = "tag"
     summary = "tagged words (parts of speech, names) to a tagger"
     metric = "accuracy"
+    metrics: tuple[str, ...] = ("span_f1", "accuracy", "f1", "loss")
     sections = Sections(TaggedData, TaggedText, Annotated[TaggerSettings, MODEL], marks=0)
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
@@ -126,6 +127,8 @@ class Tag:
         self.spans = looks_like_spans(codec.labels)
         if self.spans:
             self.metric = "span_f1"
+        else:
+            self.metrics = tuple(name for name in type(self).metrics if name != "span_f1")
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:

@@ -159,6 +159,7 @@ class Translate:
     name = "translate"
     summary = "sentence pairs to a translator (or any other sequence to sequence)"
     metric = "bleu"
+    metrics: tuple[str, ...] = ("bleu", "chrf", "exact", "wer", "cer", "loss", "perplexity")
     sections = Sections(PairData, PairText, TranslatorConfig)
 
     def __init__(self, codec: Codec, data: PairData) -> None:
