@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from weft.run.files import read_json
+from weft.run.tensors import write_tensors
 from weft.tasks import Tree
 
 PLAIN, TENSORS = "state.json", "state.safetensors"
@@ -35,11 +36,23 @@ class Stateful(Protocol):
         ...
 
 
-def write_state(folder: Path, state: Tree) -> None:
+def copy_state(value: Any) -> Any:
+    """The same tree with every tensor copied to memory that nothing else changes."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+    if isinstance(value, Mapping):
+        return {key: copy_state(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(copy_state, value))
+    return value
+
+
+def write_state(folder: Path, state: Tree) -> dict[str, str]:
+    """Write a tree whose tensors are in CPU memory; the SHA-256 of the large file, by its name."""
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_pack(state, "", tensors), ensure_ascii=False, indent=2)
     (folder / PLAIN).write_text(text + "\n", encoding="utf-8")
-    save_file(tensors, folder / TENSORS)
+    return {TENSORS: write_tensors(folder / TENSORS, tensors)}
 
 
 def read_state(folder: Path) -> Tree:
@@ -55,8 +68,7 @@ def read_plain(folder: Path) -> Tree:
 
 def _pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
-        # A file has each memory once, so no two tensors in it may share theirs.
-        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        tensors[path] = value
         return {TENSOR: path}
     if isinstance(value, Mapping):
         return {str(key): _pack(item, f"{path}/{key}" if path else str(key), tensors) for key, item in value.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weft.errors import RunError
@@ -12,10 +13,10 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
 
-def write_manifest(folder: Path, names: list[str]) -> None:
-    """The hash of each of these files. It is written last, so a folder that has one is complete."""
-    hashes = {name: _hash(folder / name) for name in names}
-    write_json(folder / MANIFEST, {"format_version": FORMAT_VERSION, "sha256": hashes})
+def write_manifest(folder: Path, hashes: Mapping[str, str | Sequence[str]]) -> None:
+    """The hash of each file, or two while one takes the place of another. A folder that has a manifest is complete."""
+    listed = {name: found if isinstance(found, str) else list(found) for name, found in hashes.items()}
+    write_json(folder / MANIFEST, {"format_version": FORMAT_VERSION, "sha256": listed})
 
 
 def drop_manifest(folder: Path) -> None:
@@ -39,10 +40,11 @@ def verify(folder: Path) -> None:
         path = folder / name
         if Path(name).name != name or path.is_symlink() or not path.is_file():
             raise RunError(f"lacks {name}", where=str(folder), cure="copy the whole folder again")
-        if _hash(path) != expected:
+        if hash_file(path) not in ([expected] if isinstance(expected, str) else expected):
             raise RunError("is damaged: its hash is not that of the manifest", where=str(path), cure="copy it again")
 
 
-def _hash(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
