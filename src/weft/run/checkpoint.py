@@ -16,7 +16,7 @@ from weft.disk import sync
 from weft.errors import RunError
 from weft.run.claiming import CHECKPOINTS
 from weft.run.files import writing
-from weft.run.manifest import verify, write_manifest
+from weft.run.manifest import hash_file, verify, write_manifest
 
 KEPT = 2
 """Checkpoints that stay while training goes on."""
@@ -46,7 +46,7 @@ class Checkpoints:
                 temporary.mkdir(parents=True)
                 fill(temporary)
                 files = sorted(temporary.iterdir())
-                write_manifest(temporary, [file.name for file in files])
+                write_manifest(temporary, {file.name: hash_file(file) for file in files})
                 for file in (*files, temporary):
                     sync(file)
                 if path.exists():  # damaged, or training would not have gone back to before it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ from safetensors.torch import save_model
 from torch import nn
 
 from weft.config import Config
+from weft.errors import RunError
 from weft.run.card import card
-from weft.run.files import write_file, write_json, write_text
-from weft.run.manifest import FORMAT_VERSION, drop_manifest, write_manifest
+from weft.run.files import read_table, write_file, write_json, write_text
+from weft.run.manifest import FORMAT_VERSION, drop_manifest, hash_file, write_manifest
 from weft.tasks import Codec
 from weft.version import __version__
 
@@ -35,10 +37,24 @@ def save_run(folder: Path, config: Config, codec: Codec, model: nn.Module) -> No
     if codec.labels:
         names.append(LABELS)
         write_json(folder / LABELS, list(codec.labels))
-    write_manifest(folder, names)
+    write_manifest(folder, {name: hash_file(folder / name) for name in names})
 
 
 def save_report(folder: Path, config: Config, report: dict[str, Any]) -> None:
     """The report comes last: a folder with one holds a finished run."""
     write_text(folder / CARD, card(config, report))
     write_json(folder / REPORT, report)
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report of a run; empty where its training has not ended. A score too large to hold was written as null."""
+    if not (folder / REPORT).exists():
+        return {}
+    report = read_table(folder / REPORT)
+    for part in ("valid", "test"):
+        scores = report.get(part, {})
+        if not isinstance(scores, dict) or not all(isinstance(score, int | float | None) for score in scores.values()):
+            raise RunError(f'has no scores in "{part}"', where=str(folder / REPORT), cure="copy it again")
+        if part in report:
+            report[part] = {name: math.inf if score is None else score for name, score in scores.items()}
+    return report

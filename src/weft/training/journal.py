@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from weft.documents import to_json
 from weft.errors import Fault
 from weft.training.events import Validated
 from weft.training.recorder import Recorder
@@ -52,7 +52,7 @@ class Journal(Recorder):
         with self._writing():
             if self.file is None:
                 self.file = self.path.open("a", encoding="utf-8", newline="\n")
-            self.file.write(json.dumps(values) + "\n")
+            self.file.write(to_json(values) + "\n")
             self.file.flush()
 
     @contextmanager
