@@ -18,6 +18,9 @@ CONFIG_FILE: Final = MEGABYTE
 TOKENIZER_FILE: Final = 64 * MEGABYTE
 """Bytes of a tokenizer's file; most vocabularies of a million pieces take less."""
 
+KEPT_FILE: Final = 1 << 30
+"""Bytes of a JSON file in the cache of tokens, which may hold all the texts that were set aside for validation."""
+
 JOURNAL_FILE: Final = 256 * MEGABYTE
 """Bytes of the metrics.jsonl of a run."""
 

@@ -86,4 +86,4 @@ def read_table(path: Path) -> dict[str, Any]:
 
 def shorten(name: str) -> str:
     """A name that a file chose, fit for a message."""
-    return name if name.isprintable() and len(name) <= NAME else f"{ascii(name):.{NAME}}…"
+    return name if name.isprintable() and len(name) <= NAME else f"{name!a:.{NAME}}…"
