@@ -66,7 +66,7 @@ def read_curve(folder: Path) -> Curve:
     valid: list[tuple[int, dict[str, float]]] = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
-            event = json.loads(line)
+            event: dict[str, Any] = dict(json.loads(line).items())
             if "valid" in event:
                 valid.append((int(event["step"]), {name: _number(value) for name, value in event["valid"].items()}))
             elif "loss" in event:

@@ -180,7 +180,7 @@ def verify(folder: Path) -> None:
 def _hashes(name: str, found: Any, path: Path) -> tuple[str, ...]:
     hashes = found if isinstance(found, list) else [found]
     plain = Path(name).name == name and name.isprintable() and "\\" not in name and ":" not in name
-    if not plain or name == MANIFEST or not 1 <= len(hashes) <= 2:
+    if not plain or name in ("", "..", MANIFEST) or not 1 <= len(hashes) <= 2:
         raise RunError(f"is damaged at {shorten(name)}", where=str(path), cure="copy it again")
     if not all(isinstance(each, str) and _HASH.fullmatch(each) for each in hashes):
         raise RunError(f"is damaged: {shorten(name)} has no SHA-256", where=str(path), cure="copy it again")
