@@ -19,6 +19,7 @@ ORDER = [
     "spinning",
     "cache",
     "disk",
+    "documents",
     "settings",
     "text",
     "data",

@@ -35,9 +35,9 @@ class Answering:
     def show(self, answer: Prediction | None) -> str:
         """One line."""
         if self.json:
-            import json
+            from weft.documents import to_json
 
-            return json.dumps(None if answer is None else answer.record(), ensure_ascii=False)
+            return to_json(None if answer is None else answer.record())
         return "" if answer is None else answer.line(probabilities=self.probabilities)
 
     def print_stream(self, record: Record | None) -> None:

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.catalog import TASKS
+from weft.disk import read_regular
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
+from weft.limits import JOURNAL_FILE
 from weft.run.claiming import JOURNAL
-from weft.run.files import read_json, write_file
+from weft.run.files import read_table, write_file
 from weft.run.save import CONFIG
 from weft.training.progress import metric_name
 
@@ -54,21 +56,29 @@ def read_curve(folder: Path) -> Curve:
     """The journal of a run; a last line that was cut off is left out."""
     path = folder / JOURNAL
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, most=JOURNAL_FILE).decode("utf-8")
     except OSError as error:
-        raise RunError(f"cannot be read: {error.strerror}", where=str(path), cure="is it a run of weft?") from None
+        what = f"cannot be read: {error.strerror or error}"
+        raise RunError(what, where=str(path), cure="is it a run of weft?") from None
+    except UnicodeDecodeError:
+        raise RunError("is not text in UTF-8", where=str(path)) from None
     train: list[tuple[int, float]] = []
     valid: list[tuple[int, dict[str, float]]] = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
-            event = json.loads(line)
-        except ValueError:
+            event: dict[str, Any] = dict(json.loads(line).items())
+            if "valid" in event:
+                valid.append((int(event["step"]), {name: _number(value) for name, value in event["valid"].items()}))
+            elif "loss" in event:
+                train.append((int(event["step"]), _number(event["loss"])))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RunError("is not a line of a journal", where=f"{path}:{number}") from None
-        if "valid" in event:
-            valid.append((event["step"], event["valid"]))
-        elif "loss" in event:
-            train.append((event["step"], event["loss"]))
     return Curve(_thin(train), valid)
+
+
+def _number(value: float | None) -> float:
+    """A score as it was measured: JSON has no word for one that is not finite, and null stands in its place."""
+    return math.nan if value is None else float(value)
 
 
 def _thin(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -98,10 +108,13 @@ def own_metric(folder: Path, curve: Curve) -> str:
     """The metric that picked the best model, as far as the folder tells."""
     if not curve.metrics:
         raise RunError("was never validated, so there is nothing to draw", where=str(folder), cure="train it longer")
-    tree = read_json(folder / CONFIG)
-    wanted = tree.get("train", {}).get("metric")
+    tree = read_table(folder / CONFIG)
+    try:
+        wanted, own = tree.get("train", {}).get("metric"), TASKS[tree["task"]].metric
+    except (KeyError, TypeError, AttributeError):
+        raise RunError("is not the configuration of a run", where=str(folder / CONFIG)) from None
     # A tagger measures spans where its tags mark them, which only the data could tell.
-    names = [wanted] if wanted else ["span_f1", TASKS[tree["task"]].metric]
+    names = [wanted] if wanted else ["span_f1", own]
     return next((name for name in names if name in curve.metrics), curve.metrics[0])
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from safetensors import SafetensorError
 
-from weft.disk import sync
+from weft.disk import read_regular, sync
+from weft.documents import parse_json, to_json
 from weft.errors import Fault, RunError
+from weft.limits import SMALL_FILE
+
+NAME: Final = 100
+"""Characters of a foreign name in a message."""
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -64,13 +68,39 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+    return (to_json(value, indent=2) + "\n").encode()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What keeps a file from being read is told in one line; that there is none is left to the caller."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RunError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
 def read_json(path: Path) -> Any:
+    """The value of a JSON file that no manifest lists, such as a report; numbers in it may be NaN and Infinity."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with reading(path):
+            return parse_json(read_regular(path, most=SMALL_FILE), constants=True)
     except FileNotFoundError:
         raise RunError(f"has no {path.name}", where=str(path.parent), cure="is it a run that weft wrote?") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise RunError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The same of a file whose value is a table, such as report.json."""
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise RunError("is not a table", where=str(path))
+    return found
+
+
+def shorten(name: str) -> str:
+    """A name that a file chose, fit for a message."""
+    return name if name.isprintable() and len(name) <= NAME else f"{name!a:.{NAME}}…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from weft.disk import read_regular, sync
 from weft.errors import RunError
 from weft.limits import TOKENIZER_FILE
 from weft.run.card import card
-from weft.run.files import json_bytes, read_json, staged, write_bytes, write_json, write_text
-from weft.run.manifest import FORMAT_VERSION, MANIFEST, drop_manifest, hash_file, write_manifest
+from weft.run.files import json_bytes, read_table, staged, write_bytes, write_json, write_text
+from weft.run.manifest import FORMAT_VERSION, drop_manifest, hash_file, open_run, write_manifest
 from weft.run.tensors import tied_names, write_weights
 from weft.tasks import Codec
 from weft.version import __version__
@@ -69,18 +70,17 @@ def save_run(folder: Path, files: PlainFiles, weights: Mapping[str, Tensor]) -> 
 def old_weights(folder: Path, files: PlainFiles) -> str | None:
     """The SHA-256 of the weights in a folder whose other files are these; None if there is no such run."""
     try:
-        manifest = read_json(folder / MANIFEST)
-        listed = dict(manifest["sha256"])
-        before = listed.pop(WEIGHTS)
-        if listed != files.hashes:
+        listed = dict(open_run(folder).hashes)
+        before = listed.pop(WEIGHTS, ())
+        if listed != {name: (found,) for name, found in files.hashes.items()}:
             return None
         for name, content in files.content.items():
             if read_regular(folder / name, most=max(TOKENIZER_FILE, len(content))) != content:
                 return None
-        if isinstance(before, str):
-            return before
+        if len(before) == 1:
+            return before[0]
         found = hash_file(folder / WEIGHTS)  # of two, after a kill in the middle
-    except (RunError, OSError, KeyError, TypeError, ValueError):
+    except (RunError, OSError):
         return None
     return found if found in before else None
 
@@ -89,3 +89,17 @@ def save_report(folder: Path, config: Config, report: dict[str, Any]) -> None:
     """The report comes last: a folder with one holds a finished run."""
     write_text(folder / CARD, card(config, report))
     write_json(folder / REPORT, report)
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report of a run; empty where its training has not ended. A score too large to hold was written as null."""
+    if not (folder / REPORT).exists():
+        return {}
+    report = read_table(folder / REPORT)
+    for part in ("valid", "test"):
+        scores = report.get(part, {})
+        if not isinstance(scores, dict) or not all(isinstance(score, int | float | None) for score in scores.values()):
+            raise RunError(f'has no scores in "{part}"', where=str(folder / REPORT), cure="copy it again")
+        if part in report:
+            report[part] = {name: math.inf if score is None else score for name, score in scores.items()}
+    return report

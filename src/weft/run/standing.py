@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, load_model
 from torch import Tensor, nn
 
 from weft.errors import RunError
 from weft.run.checkpoint_state import copy_state, read_state, write_state
+from weft.run.files import shorten
 from weft.run.learning import Learning
+from weft.run.manifest import RunFiles, read_run
 from weft.run.tensors import tied_names, write_tensors, write_weights
+from weft.run.weights import load_weights, open_tensors
 from weft.tasks import Tree
 from weft.training import Average, Best
 from weft.training.best import copy_weights
@@ -81,23 +83,31 @@ class Standing:
         )
 
     def read(self, folder: Path) -> None:
-        """Go on from a checkpoint."""
+        state = read_state(folder)
+        read_run(folder, lambda files: self._read_weights(files, state))
         try:
-            self._restore(folder, read_state(folder))
+            self.average.kept.extend((entry["step"], self._fitting(entry["weights"])) for entry in state["average"])
+            self.tokens, self.earlier, self.began = state["tokens"], state["seconds"], time.monotonic()
+            self.learning.restore(state["learning"])
         except torch.OutOfMemoryError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            cure = "remove the folder of this checkpoint, or train again with another --out"
-            raise RunError(f"does not fit this training: {reason}", where=str(folder), cure=cure) from error
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            what = f"is of another training, or damaged: {type(error).__name__}: {shorten(str(error))}"
+            raise RunError(what, where=str(folder), cure="train again in another folder") from error
 
-    def _restore(self, folder: Path, state: Tree) -> None:
-        load_model(self.model, str(folder / LAST))
+    def _read_weights(self, files: RunFiles, state: Tree) -> None:
+        """The latest weights into the model, and the best ones beside it."""
+        load_weights(files, LAST, self.model)
         self.best.resume(state["best"])
-        if (folder / BEST).exists():
-            self.best.weights = {name: tensor.clone() for name, tensor in load_file(folder / BEST).items()}
+        if files.has(BEST):
+            with open_tensors(files, BEST, like=self.model, each=True) as stored:
+                self.best.weights = dict(stored.finite())
         elif self.best.step:
             self.best.keep(self.model)
-        self.average.kept.extend((entry["step"], entry["weights"]) for entry in state["average"])
-        self.tokens, self.earlier, self.began = state["tokens"], state["seconds"], time.monotonic()
-        self.learning.restore(state["learning"])
+
+    def _fitting(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Weights of an earlier moment, which are those of this model."""
+        for name, tensor in self.model.state_dict().items():
+            if (weights[name].shape, weights[name].dtype) != (tensor.shape, tensor.dtype):
+                raise ValueError(f"an earlier {name} is of another shape or type")
+        return weights

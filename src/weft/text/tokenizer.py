@@ -9,11 +9,13 @@ from pathlib import Path
 
 import tokenizers
 
-from weft.errors import ConfigError, DataError
+from weft.disk import read_regular
+from weft.errors import ConfigError, DataError, RunError
+from weft.limits import TOKENIZER_FILE
 from weft.text.bpe import learn_bpe
 from weft.text.characters import learn_characters
 from weft.text.config import TextConfig, check
-from weft.text.file import read_tokenizer
+from weft.text.file import parse_tokenizer
 from weft.text.pipeline import assemble, letter_bytes, no_panic, normalizer
 from weft.text.unigram import learn_unigram
 from weft.text.unknown import unknown_word
@@ -67,7 +69,19 @@ class Tokenizer:
     @classmethod
     def load(cls, path: str | Path, config: TextConfig) -> Tokenizer:
         """Read what `save` wrote for the same config."""
-        return cls(*read_tokenizer(Path(path), config))
+        where = str(path)
+        try:
+            content = read_regular(Path(path), most=TOKENIZER_FILE)
+        except FileNotFoundError:
+            raise RunError("there is no such file", where=where) from None
+        except OSError as error:
+            raise RunError(f"cannot be read: {error.strerror or error}", where=where) from None
+        return cls.parse(content, config, where=where)
+
+    @classmethod
+    def parse(cls, content: bytes, config: TextConfig, *, where: str) -> Tokenizer:
+        """The same from the content of such a file; `where` names it in errors."""
+        return cls(*parse_tokenizer(content, config, where))
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file that the `tokenizers` library reads as it is."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
@@ -12,6 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from weft.documents import to_json
 from weft.errors import Fault
 from weft.training.events import Validated
 from weft.training.recorder import Recorder
@@ -60,7 +60,7 @@ class Journal(Recorder):
             self.file = self.file or _open(self.path, os.O_CREAT)
             size = os.fstat(self.file.fileno()).st_size
             try:
-                rest = (json.dumps(values) + "\n").encode()
+                rest = (to_json(values) + "\n").encode()
                 while rest:  # the system may take less than it is given
                     rest = rest[self.file.write(rest) :]
             except OSError:
