@@ -32,8 +32,8 @@ from weft.run.checkpoint import Checkpoints
 from weft.run.files import read_json
 from weft.run.preparation import prepare
 from weft.run.save import REPORT
-from weft.run.setup import set_up
 from weft.run.saver import Saver
+from weft.run.setup import set_up
 from weft.run.training import train_events
 from weft.settings import OneOf, Settings
 from weft.tasks import encode

@@ -107,9 +107,9 @@ class Saver:
             return fault
         if isinstance(error, Fault):
             return error
-        fault = Fault(f"cannot be written: {error.strerror or error}", where=str(error.filename or self.folder))
-        fault.__cause__ = error
-        return fault
+        told = Fault(f"cannot be written: {error.strerror or error}", where=str(error.filename or self.folder))
+        told.__cause__ = error
+        return told
 
     def _move(self, write: Write) -> None:
         """Write into a new folder from here on, beside the old one or, where that is impossible, the system's own."""

@@ -73,4 +73,4 @@ def tied_names(model: nn.Module) -> dict[str, str]:
 
 
 def _numbers(tensor: Tensor) -> memoryview:
-    return memoryview(tensor.detach().contiguous().flatten().view(torch.uint8).numpy())
+    return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
