@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.disk import sync
+from weft.documents import NewerFormat
 from weft.errors import RunError
 from weft.run.claiming import CHECKPOINTS
 from weft.run.files import writing
@@ -76,6 +77,8 @@ class Checkpoints:
                 if path.is_symlink():
                     raise RunError("is a link, which is never followed", where=str(path))
                 verify(path)
+            except NewerFormat:
+                raise
             except RunError as error:
                 notes.append(f"checkpoint {step} is left out: {error.where} {error.what}")
                 continue

@@ -47,12 +47,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
         start, end = end, end + tensor.nbytes
         head[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
     text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % ALIGNED)
     found = hashlib.sha256()
     with path.open("wb", buffering=0) as file:
-        for part in (len(text).to_bytes(8, "little"), text, *(_numbers(tensor) for _, tensor in ordered)):
+        for part in (_head(text), *(_numbers(tensor) for _, tensor in ordered)):
             for start in range(0, len(part), CHUNK):
-                chunk = memoryview(part)[start : start + CHUNK]
+                chunk = part[start : start + CHUNK]
                 found.update(chunk)
                 while chunk:  # the system may take less than it is given
                     chunk = chunk[file.write(chunk) :]
@@ -70,6 +69,11 @@ def tied_names(model: nn.Module) -> dict[str, str]:
     for name, tensor in model.state_dict(keep_vars=True).items():
         names.setdefault(id(tensor), []).append(name)
     return {name: first for first, *others in map(sorted, names.values()) for name in others}
+
+
+def _head(text: bytes) -> memoryview:
+    text += b" " * (-len(text) % ALIGNED)
+    return memoryview(len(text).to_bytes(8, "little") + text)
 
 
 def _numbers(tensor: Tensor) -> memoryview:

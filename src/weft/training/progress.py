@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +37,18 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        with self._closed_terminal():
+            self._close()
+
+    @contextmanager
+    def _closed_terminal(self) -> Iterator[None]:
+        """A terminal that was closed is shown nothing more; that must not keep a training from being saved."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self.quiet, self.bar = True, None
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[Callable[[str], None]]:
@@ -61,6 +73,10 @@ class Watch:
     def show(self, event: Event) -> None:
         if self.quiet:
             return
+        with self._closed_terminal():
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
         match event:
             case Started():
                 self._start(event)
