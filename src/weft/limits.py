@@ -15,6 +15,9 @@ SMALL_FILE: Final = 16 * MEGABYTE
 TOKENIZER_FILE: Final = 64 * MEGABYTE
 """Bytes of a tokenizer's file; a vocabulary of a million pieces takes less."""
 
+LIBRARY_FILE: Final = 64 * MEGABYTE
+"""Bytes of a compiled library in the cache."""
+
 NESTING: Final = 64
 """Tables and lists inside each other in JSON and TOML."""
 
