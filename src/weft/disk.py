@@ -7,8 +7,9 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 # A named pipe that nobody writes to does not block, and a link is not followed. Windows has neither flag.
 _PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -16,7 +17,7 @@ _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
-def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -> Iterator[BinaryIO]:
+def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -> Iterator[BufferedReader]:
     """A file to read that is no link, pipe, device or folder and has at most so many bytes; else an OSError says why.
 
     The checks are made on the file that was opened: another one under the same name cannot take its place. With

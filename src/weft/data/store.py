@@ -16,8 +16,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,11 +158,11 @@ def _describe(file: Path) -> list[Any]:
         return [os.fstat(stream.fileno()).st_size, _checksum(stream, file.suffix)]
 
 
-def _checksum(stream: BinaryIO, suffix: str) -> str:
+def _checksum(stream: BufferedReader, suffix: str) -> str:
     if suffix != VALUES:
         return hashlib.file_digest(stream, "sha256").hexdigest()
     found, block = 0, memoryview(bytearray(_BLOCK))
-    while count := stream.readinto(block):  # type: ignore[attr-defined]
+    while count := stream.readinto(block):
         found = zlib.crc32(block[:count], found)
     return f"{found:08x}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from torch import nn
 
@@ -21,6 +22,9 @@ from weft.run.weights import open_tensors
 from weft.tasks import Codec
 from weft.text import Tokenizer
 from weft.training import choose_device
+
+FEW_ENTRIES: Final = 1 << 16
+"""Entries of a tokenizer that are built quickly, however few weights there are."""
 
 
 def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClass] | None = None) -> Run:
@@ -88,9 +92,19 @@ def _read_codec(files: RunFiles, config: Config) -> Codec:
         raise RunError("is not a list of labels", where=str(files.folder / LABELS))
     if len(set(labels)) < len(labels):
         raise RunError("has a label twice", where=str(files.folder / LABELS), cure="copy it again")
+    # Every entry has a number of its own among the weights, of two bytes or more.
+    entries = max(_size(files.folder / WEIGHTS) // 2, FEW_ENTRIES)
     tokenizers: dict[str, Tokenizer] = {}
     for role, text in TASKS[config.task].roles(config.text).items():
         name = tokenizer_file(role)
         content = files.read(name, most=TOKENIZER_FILE)
-        tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name))
+        tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name), most=entries)
     return Codec(tokenizers, tuple(labels))
+
+
+def _size(path: Path) -> int:
+    """Of a file as the folder lists it; nothing is opened yet, and one that is missing will be missed then."""
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0

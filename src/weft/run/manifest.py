@@ -14,8 +14,9 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from weft import limits
 from weft.disk import open_regular, read_regular
@@ -102,7 +103,7 @@ class RunFiles:
             raise RunError(f"cannot be read: {error}", where=str(self.folder / name)) from None
 
     @contextmanager
-    def opened(self, name: str, *, most: int = limits.TENSORS_FILE) -> Iterator[BinaryIO]:
+    def opened(self, name: str, *, most: int = limits.TENSORS_FILE) -> Iterator[BufferedReader]:
         """A file to read that has been hashed from its first byte to its last."""
         with self._open(name, most) as file:
             with reading(self.folder / name):
@@ -118,7 +119,7 @@ class RunFiles:
                 pass
 
     @contextmanager
-    def _open(self, name: str, most: int) -> Iterator[BinaryIO]:
+    def _open(self, name: str, most: int) -> Iterator[BufferedReader]:
         path, opened = self.folder / name, ExitStack()
         lacking = RunError(f"lacks {name}", where=str(self.folder), cure="copy the whole folder again")
         if not self.has(name):
@@ -150,7 +151,7 @@ def open_run(folder: Path) -> RunFiles:
     path = folder / MANIFEST
     try:
         with reading(path):
-            manifest = parse_json(read_regular(path, most=limits.SMALL_FILE))
+            manifest = parse_json(read_regular(path, most=limits.CONFIG_FILE))
     except FileNotFoundError:
         cure = "training ended before its first validation, or this is no run; train again"
         raise RunError(f"has no {MANIFEST}", where=str(folder), cure=cure) from None

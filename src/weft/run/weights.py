@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,9 @@ TYPES: Final[Mapping[str, torch.dtype]] = {
 
 ABOUT: Final = "__metadata__"
 LENGTH: Final = 8
+LETTER, ENTRY = 6, 400
+"""Bytes of the head at most for a letter of a tensor's name and for the rest of what it says of one."""
+
 MIXED: Final = "the folder mixes files of two runs"
 
 
@@ -58,18 +62,21 @@ class Place(NamedTuple):
 class Stored:
     """The tensors of an open file."""
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    def __init__(self, file: BufferedReader, path: Path, *, head: int = limits.TENSORS_HEAD) -> None:
         self.file, self.path = file, path
         with reading(path):
             size = file.seek(0, 2)
             file.seek(0)
             length = int.from_bytes(file.read(LENGTH), "little")
             self.begin = LENGTH + length
-            if size < LENGTH or not length <= min(size - LENGTH, limits.TENSORS_HEAD):
+            if size < LENGTH or length > size - LENGTH:
                 raise self.damaged("it has no head")
-            head = file.read(length)
+            if length > head:
+                what = f"has a head of {length:,} bytes, and {head:,} is the limit"
+                raise RunError(what, where=str(path), cure=MIXED)
+            content = file.read(length)
         try:
-            self.places = _places(parse_json(head), size - self.begin)
+            self.places = _places(parse_json(content), size - self.begin)
         except ValueError as error:
             raise self.damaged(str(error)) from None
 
@@ -82,7 +89,7 @@ class Stored:
         numbers = torch.empty(place.end - place.start, dtype=torch.uint8)
         with reading(self.path):
             self.file.seek(self.begin + place.start)
-            if self.file.readinto(memoryview(numbers.numpy())) < len(numbers):  # type: ignore[attr-defined]
+            if self.file.readinto(numbers.numpy().data) < len(numbers):
                 raise self.damaged("it has become shorter")
         if place.dtype == torch.bool and len(numbers) and int(numbers.max()) > 1:
             raise self.damaged(f"{shorten(name)} has truth values other than 0 and 1")
@@ -128,11 +135,13 @@ class Stored:
 @contextmanager
 def open_tensors(files: RunFiles, name: str, *, like: nn.Module | None = None, each: bool = False) -> Iterator[Stored]:
     """The tensors of a file; with `like`, those of such a model, of which nothing but the sizes is read."""
-    most = limits.TENSORS_FILE
+    most, head = limits.TENSORS_FILE, limits.TENSORS_HEAD
     if like is not None:
-        most = LENGTH + limits.TENSORS_HEAD + sum(tensor.nbytes for tensor in like.state_dict().values())
+        wanted = like.state_dict()
+        head = min(head, sum((LETTER * len(one) + ENTRY for one in wanted), start=ENTRY))
+        most = LENGTH + head + sum(tensor.nbytes for tensor in wanted.values())
     with files.opened(name, most=most) as file:
-        stored = Stored(file, files.folder / name)
+        stored = Stored(file, files.folder / name, head=head)
         if like is not None:
             stored.check(like, each=each)
         yield stored

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from os.path import commonprefix
 from typing import Any
 
 import tokenizers
@@ -40,8 +42,13 @@ RULES = 1 << 16
 """Bytes of rules that the library may see; ours have a tenth of it."""
 
 
-def parse_tokenizer(content: bytes, config: TextConfig, where: str) -> tuple[tokenizers.Tokenizer, TextConfig]:
-    """Check a file, and build the tokenizer and the settings that it works with; a `RunError` says what is wrong."""
+def parse_tokenizer(
+    content: bytes, config: TextConfig, where: str, *, most: int = VOCABULARY
+) -> tuple[tokenizers.Tokenizer, TextConfig]:
+    """Check a file, and build the tokenizer and the settings that it works with; a `RunError` says what is wrong.
+
+    It has at most so many entries.
+    """
     try:
         found = parse_json(content)
         if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
@@ -56,11 +63,11 @@ def parse_tokenizer(content: bytes, config: TextConfig, where: str) -> tuple[tok
         config = config.model_copy(update={"unknown": SPECIALS[UNK]})
         found = expected
     try:
-        if wrong := [part for part in expected if found.get(part) != expected[part]]:
-            differ = f"({', '.join(wrong)} differ)"
-            raise ValueError(f"is not a tokenizer of kind {config.kind!r} with these text settings {differ}")
+        if wrong := [part for part in expected if found.get(part) != expected[part]] or found.keys() - expected:
+            differ = f"{', '.join(wrong):.100} differ" if found.keys() == expected.keys() else "it has other parts"
+            raise ValueError(f"is not a tokenizer of kind {config.kind!r} with these text settings ({differ})")
         with no_panic(lambda reason: RunError(f"is damaged: {reason}", where=where)):
-            return assemble(_model(vocab, merges, config.kind), config), config
+            return assemble(_model(vocab, merges, config.kind, min(most, VOCABULARY)), config), config
     except RunError:
         raise
     except ValueError as error:
@@ -69,8 +76,10 @@ def parse_tokenizer(content: bytes, config: TextConfig, where: str) -> tuple[tok
         raise RunError(f"is damaged: {error!s:.100}", where=where) from None
 
 
-def _model(vocab: Any, merges: Any, kind: str) -> models.Model:
+def _model(vocab: Any, merges: Any, kind: str, most: int) -> models.Model:
     """The model of a vocabulary; a ValueError says what is wrong with it."""
+    if isinstance(vocab, list | dict) and len(vocab) > most:
+        raise ValueError(f"has {len(vocab):,} entries, and {most:,} is the limit")
     if kind == "unigram":
         pieces = _pieces(vocab)
         _check_entries([piece for piece, _ in pieces], kind)
@@ -90,8 +99,8 @@ def _model(vocab: Any, merges: Any, kind: str) -> models.Model:
 
 def _in_order(vocab: Any) -> list[str]:
     """The entries of a table by their ids, which are 0, 1, 2 and so on."""
-    if not isinstance(vocab, dict) or len(vocab) > VOCABULARY:
-        raise ValueError(f"has no table of at most {VOCABULARY:,} entries")
+    if not isinstance(vocab, dict):
+        raise ValueError("has no table of entries")
     entries: list[str | None] = [None] * len(vocab)
     for entry, index in vocab.items():
         if type(index) is not int or not 0 <= index < len(entries) or entries[index] is not None:
@@ -101,16 +110,24 @@ def _in_order(vocab: Any) -> list[str]:
 
 
 def _pieces(vocab: Any) -> list[tuple[str, float]]:
-    if not isinstance(vocab, list) or len(vocab) > VOCABULARY:
-        raise ValueError(f"has no list of at most {VOCABULARY:,} pieces")
+    if not isinstance(vocab, list):
+        raise ValueError("has no list of pieces")
     for pair in vocab:
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or type(pair[1]) is not float:
             raise ValueError("has pieces that are not a text and a number")
     if len({piece for piece, _ in vocab}) < len(vocab):
         raise ValueError("has a piece twice")
-    if sum(len(piece) for piece, _ in vocab) > PIECES:
-        raise ValueError(f"has pieces of more than {PIECES:,} letters together")
+    if _beginnings([piece for piece, _ in vocab]) > PIECES:
+        raise ValueError(f"has pieces with more than {PIECES:,} beginnings")
     return [(piece, score) for piece, score in vocab]
+
+
+def _beginnings(pieces: Sequence[str]) -> int:
+    """The different beginnings of pieces, or as many letters as they have where these are few."""
+    letters = sum(map(len, pieces))
+    if letters <= PIECES:
+        return letters
+    return letters - sum(len(commonprefix(pair)) for pair in pairwise(sorted(pieces)))  # noqa: RUF071 (no paths)
 
 
 def _check_entries(entries: Sequence[str], kind: str) -> None:

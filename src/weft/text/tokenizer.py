@@ -11,7 +11,7 @@ import tokenizers
 
 from weft.disk import read_regular
 from weft.errors import ConfigError, DataError, RunError
-from weft.limits import TOKENIZER_FILE
+from weft.limits import TOKENIZER_FILE, VOCABULARY
 from weft.text.bpe import learn_bpe
 from weft.text.characters import learn_characters
 from weft.text.config import TextConfig, check
@@ -23,6 +23,10 @@ from weft.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, entry_of
 from weft.text.words import learn_split_words, learn_words
 
 UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword"}
+
+ENTRY_BYTES, LEAST_ROOM = 128, 4
+"""Bytes of a tokenizer's file at most for an entry of a few letters, with its merge; files that could have a quarter of
+what is accepted are looked at when a vocabulary has been learned."""
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
 LETTER_BYTES = letter_bytes()
@@ -57,14 +61,14 @@ class Tokenizer:
         """
         check(config)
         with no_panic(lambda reason: DataError(f"no vocabulary could be learned: {reason}")):
-            return cls(assemble(_LEARN[config.kind](texts, config), config), config)
+            return cls(assemble(_LEARN[config.kind](texts, config), config), config)._checked()
 
     @classmethod
     def learn_words(cls, sentences: Iterable[Sequence[str]], config: TextConfig) -> Tokenizer:
         """Learn from sentences that are already split into words; `kind` must be "word"."""
         _check_words(config)
         check(config)
-        return cls(assemble(learn_split_words(sentences, config), config), config)
+        return cls(assemble(learn_split_words(sentences, config), config), config)._checked()
 
     @classmethod
     def load(cls, path: str | Path, config: TextConfig) -> Tokenizer:
@@ -79,9 +83,9 @@ class Tokenizer:
         return cls.parse(content, config, where=where)
 
     @classmethod
-    def parse(cls, content: bytes, config: TextConfig, *, where: str) -> Tokenizer:
-        """The same from the content of such a file; `where` names it in errors."""
-        return cls(*parse_tokenizer(content, config, where))
+    def parse(cls, content: bytes, config: TextConfig, *, where: str, most: int = VOCABULARY) -> Tokenizer:
+        """The same from the content of such a file of at most so many entries; `where` names it in errors."""
+        return cls(*parse_tokenizer(content, config, where, most=most))
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file that the `tokenizers` library reads as it is."""
@@ -90,6 +94,19 @@ class Tokenizer:
     def to_json(self) -> str:
         """What `save` writes."""
         return self._inner.to_str(pretty=True)
+
+    def _checked(self) -> Tokenizer:
+        """The same, unless its file would be larger than what `load` accepts: better now than after a training."""
+        letters = sum(map(len, self._ids))
+        if max(letters, ENTRY_BYTES * len(self)) * LEAST_ROOM > TOKENIZER_FILE:
+            content = self._inner.to_str(pretty=True).encode("utf-8")
+            try:
+                if len(content) > TOKENIZER_FILE:
+                    raise RunError(f"its file has {len(content):,} bytes, and {TOKENIZER_FILE:,} is the limit")
+                parse_tokenizer(content, self.config, "the vocabulary")
+            except RunError as error:
+                raise ConfigError(error.what, where=f"text.size = {self.config.size}", cure="lower it") from None
+        return self
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; no start or end token is added."""
