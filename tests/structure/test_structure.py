@@ -15,6 +15,7 @@ ORDER = [
     "version",
     "errors",
     "limits",
+    "memory",
     "extras",
     "spinning",
     "forking",
