@@ -15,6 +15,7 @@ ORDER = [
     "version",
     "errors",
     "limits",
+    "console",
     "extras",
     "spinning",
     "cache",
