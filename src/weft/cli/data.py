@@ -31,7 +31,7 @@ def make(
     """
     from weft.cli.output import note
     from weft.data import phrasebook
-    from weft.errors import ConfigError, Fault, did_you_mean
+    from weft.errors import ConfigError, did_you_mean
 
     if corpus != "phrasebook":
         raise ConfigError(
@@ -39,9 +39,10 @@ def make(
         )
     folder = out or Path("data") / corpus
     try:
-        phrasebook.write(folder, seed=seed)
+        folder.mkdir(parents=True, exist_ok=True)  # before the seconds that the corpus takes
     except OSError as error:
-        raise Fault(f"cannot be written: {error.strerror}", where=str(folder), cure="choose another --out") from None
+        raise ConfigError(f"cannot be made: {error.strerror}", where=str(folder), cure="choose another --out") from None
+    phrasebook.write(folder, seed=seed)
     note("Wrote {}: translate, tag, classify and lm, each with train, valid and test.", folder)
     files = " ".join(str(folder / "translate" / f"{part}.tsv") for part in ("train", "valid", "test"))
     note("Next: [bold]weft train translate {}[/]", files)

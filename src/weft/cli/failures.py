@@ -15,7 +15,7 @@ from weft.cli.imports import place_in_import
 from weft.cli.output import complain, errors, note
 from weft.cli.streams import silence
 from weft.console import visible
-from weft.errors import WeftError, show_path
+from weft.errors import WeftError, shorten, show_path
 
 MISTAKE, FAULT, INTERRUPTED = WeftError.exit_code, 1, 130
 
@@ -49,10 +49,9 @@ LESS: Final = {
     "bench": "smaller sizes take less",
 }
 
-NUL: Final = ("embedded null byte", "embedded null character", "embedded null character in path")
+SMALLER: Final = "close other programs, or take smaller sizes"
 
-SHOWN_NAME: Final = 200
-"""Characters of a name in a message."""
+NUL: Final = ("embedded null byte", "embedded null character", "embedded null character in path")
 
 
 def report(error: BaseException, *, verb: str = "", debug: bool = False) -> int:
@@ -79,17 +78,14 @@ def _explain(error: BaseException, verb: str) -> tuple[str | None, int]:
     if isinstance(error, WeftError):
         return str(error), error.exit_code
     if _is_out_of_memory(error, said):
-        return (
-            f"out of memory{_how_much(said)} ({LESS.get(verb, 'close other programs, or take smaller sizes')})",
-            FAULT,
-        )
+        return f"out of memory{_how_much(said)} ({LESS.get(verb, SMALLER)})", FAULT
     if place := place_in_import(error.__traceback__):
         return f"{place}: {type(error).__name__}: {said} (in the file you imported; --debug shows more)", MISTAKE
     if isinstance(error, RecursionError):
         return "a file or a setting is nested too deeply (--debug shows which)", MISTAKE
     if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
-        what = "has half of a surrogate pair, which no file name and no text in UTF-8 can have"
-        return f"{_short(str(error.object))}: {what} (write the character itself)", MISTAKE
+        around = str(error.object)[max(0, error.start - 100) : error.end + 100]
+        return f'"{around}" is not UTF-8 (rename the file, or write the character itself)', MISTAKE
     if isinstance(error, ValueError) and said in NUL:
         return "the name of a file has a NUL character, which no file can have (--debug shows where)", MISTAKE
     if isinstance(error, OSError) and error.strerror:
@@ -100,7 +96,7 @@ def _explain(error: BaseException, verb: str) -> tuple[str | None, int]:
 def _explain_file(error: OSError) -> tuple[str, int]:
     """FILE: reason (cure); a full disk or a failing device is nobody's mistake."""
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
-    where = f"{_short(show_path(name))}: " if name else "standard output: " if error.errno in NO_ROOM else ""
+    where = f"{shorten(show_path(name))}: " if name else "standard output: " if error.errno in NO_ROOM else ""
     cure = CURES.get(error.errno or 0, "--debug shows where")
     code = FAULT if error.errno in (*NO_ROOM, errno.EIO, errno.EMFILE) or not name else MISTAKE
     return f"{where}{error.strerror} ({cure})", code
@@ -119,11 +115,6 @@ def _how_much(said: str) -> str:
         number = f"{int(found[1]):,}" if found[1].isdigit() else found[1]
         return f": {number}{found[2]} could not be had"
     return f": {said}" if said.startswith("Unable to allocate") else ""
-
-
-def _short(name: str) -> str:
-    """A name for a message; of one too long for any file its beginning."""
-    return name if len(name) <= SHOWN_NAME else f"{name[:SHOWN_NAME]}…"
 
 
 def _own_fault(error: BaseException) -> None:
