@@ -16,6 +16,7 @@ ORDER = [
     "errors",
     "limits",
     "memory",
+    "console",
     "extras",
     "spinning",
     "forking",
