@@ -67,7 +67,15 @@ class Forked:
         command = [sys.executable, "-m", "tests.faults.forked"]
         self._process = subprocess.Popen(command, text=True, env={**os.environ, **added}, cwd=ROOT, **pipes)
 
-    def run(self, function: str, *arguments: Any, cwd: Path, seconds: float = 60.0, gigabytes: float = 0.0) -> Ended:
+    def run(
+        self,
+        function: str,
+        *arguments: Any,
+        cwd: Path,
+        seconds: float = 60.0,
+        gigabytes: float = 0.0,
+        variables: Mapping[str, str] | None = None,
+    ) -> Ended:
         """Call "module:function" with plain values in a fork; if it returns a number, that is the exit code.
 
         After `seconds` by the clock the fork is killed; `gigabytes` limits its address space.
@@ -78,6 +86,7 @@ class Forked:
             "cwd": str(cwd),
             "seconds": seconds,
             "bytes": int(gigabytes * GIBIBYTE),
+            "variables": dict(variables or {}),
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -132,6 +141,7 @@ def _work(order: dict[str, Any], out: IO[bytes], err: IO[bytes]) -> int:
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
     os.chdir(order["cwd"])
+    os.environ.update(order["variables"])
     if order["bytes"]:
         resource.setrlimit(resource.RLIMIT_AS, (order["bytes"], order["bytes"]))
     module, name = order["function"].split(":")
