@@ -101,7 +101,7 @@ class Battery:
         how, words = self._command(row)
         how = "really" if really and how == "plainly" else how
         cache = {"WEFT_CACHE": str(folder / "run")} if _caches(row) else None
-        limits = {"seconds": 60.0, "gigabytes": 6.0}
+        limits = {"seconds": 30.0, "gigabytes": 6.0}
         ended = self.forked.run(f"{COMMANDS}:{how}", words, cwd=folder, variables=cache, **limits)
         trained = folder / WRITING.get(row.command, "nowhere") / "model.safetensors"
         return ended, hashlib.sha256(trained.read_bytes()).hexdigest() if trained.is_file() else ended.out

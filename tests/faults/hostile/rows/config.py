@@ -19,7 +19,12 @@ def _row(name: str, change: Change, expected: Expected, command: str = "predict"
 def _settings(changes: Mapping[str, tuple[Any, ...]], base: str) -> list[Row]:
     """A row for each value; the message must name the setting or the file."""
     return [
-        _row(f"{base} {path} = {_short(value)}", put(CONFIG, path, value), refused("config.json|" + path), base=base)
+        _row(
+            f"{base} {path} = {_short(value)}",
+            put(CONFIG, path, value),
+            refused(f"config.json|model.safetensors|cell|{path}"),
+            base=base,
+        )
         for path, values in changes.items()
         for value in values
     ]
@@ -44,7 +49,7 @@ CONTENTS = {
 CLASSIFY = {
     "task": ("nothing", None, ["classify"], 7, "\x1b[31mlm", "classify\0", "x" * 1_000_000),
     "model": (3, [], None, "rnn"),
-    "model.hidden": ("8", 8.5, True, None, [8], {}, 0, -1, 2**31, 10**12, 10**400, INFINITE, NOT_A_NUMBER),
+    "model.hidden": ("8", 8.5, True, None, ["8"], {}, 0, -1, 2**31, 10**12, 10**400, INFINITE, NOT_A_NUMBER),
     "model.embedding": (10**9, 0),
     "model.layers": (10**6, 10**9, 0),
     "model.dropout": (NOT_A_NUMBER, -1, 2),
@@ -81,7 +86,7 @@ ROWS = [
     _row("more layers than the weights have", put(CONFIG, "model.layers", 3), refused("model.safetensors|config")),
     _row("a size that the weights do not have", put(CONFIG, "model.hidden", 100_000), refused("safetensors|config")),
     _row("another kind of model", put(CONFIG, "model.kind", "transformer"), refused("config.json|model")),
-    _row("another kind of tokens", put(CONFIG, "text.kind", "char"), refused("tokenizer.json|config.json")),
+    _row("another kind of tokens", put(CONFIG, "text.kind", "word"), refused("tokenizer.json|config.json")),
     _row("another task", put(CONFIG, "task", "lm"), refused("config.json|labels.json|model.safetensors")),
     _row("the task twice", inserted(CONFIG, '"task"', '"task": "lm",'), refused("config.json")),
     _row("a table twice", inserted(CONFIG, '"model":', '"model": {},'), refused("config.json")),

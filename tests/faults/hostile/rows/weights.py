@@ -147,7 +147,7 @@ ROWS = [
     _row("a tensor of no place", _said(data_offsets=[])),
     *(_row(f"the type {kind}", _said(dtype=kind)) for kind in ("F99", "F8_E4M3", "", 7, None, "\x1b[31mF32")),
     *(
-        _row(f"numbers of type {kind}", _typed(kind, width), refused("model.safetensors", kind))
+        _row(f"numbers of type {kind}", _typed(kind, width))
         for kind, width in (("F16", 2), ("BF16", 2), ("F64", 8), ("I32", 4), ("I64", 8), ("BOOL", 1), ("F8_E5M2", 1))
     ),
     *(
