@@ -17,29 +17,29 @@ from tests.faults.hostile.row import Row
 from tests.faults.hostile.rows import ROWS
 
 
-def show(results: list[tuple[Row, Result]]) -> list[str]:
-    """The table, and below it what was handled badly."""
+def table(results: list[tuple[Row, Result]]) -> list[str]:
+    """A line for each group."""
     lines = [f"{'group':<18}{'attempts':>10}{'handled':>10}{'peak MB':>10}{'CPU s':>8}"]
-    groups = dict.fromkeys(row.group for row, _ in results)
-    for group in (*groups, "all"):
+    for group in (*dict.fromkeys(row.group for row, _ in results), "all"):
         own = [result for row, result in results if group in (row.group, "all")]
         handled = sum(not result.faults for result in own)
         megabytes = max(result.ended.megabytes for result in own)
         seconds = max(result.ended.cpu_seconds for result in own)
         lines.append(f"{group:<18}{len(own):>10}{handled:>10}{megabytes:>10.0f}{seconds:>8.1f}")
-    for row, result in results:
-        if result.faults:
-            last = result.ended.message[-300:].replace("\n", " / ")
-            lines.append(f"{row.title}: {'; '.join(result.faults)}\n    {last!r}")
     return lines
 
 
 def main(pattern: str, *, really: bool) -> int:
-    rows = [row for row in ROWS if re.search(pattern, row.title)]
+    """Try the rows whose title fits; what is handled badly is printed at once, the table at the end."""
+    results = []
     with tempfile.TemporaryDirectory() as folder, Forked(variables={"WEFT_CACHE": f"{folder}/cache"}) as forked:
         battery = Battery(forked, Path(folder).resolve())
-        results = [(row, battery.attempt(row, really=really)) for row in rows]
-    print("\n".join(show(results)))
+        for row in ROWS:
+            if re.search(pattern, row.title):
+                results.append((row, battery.attempt(row, really=really)))
+                if faults := results[-1][1].faults:
+                    print(f"{row.title}: {'; '.join(faults)}", flush=True)
+    print("\n".join(table(results)))
     return int(any(result.faults for _, result in results))
 
 

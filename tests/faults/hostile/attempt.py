@@ -148,7 +148,8 @@ def _judge(row: Row, ended: Ended) -> list[str]:
         f"{ended.cpu_seconds:.1f} s of CPU": ended.cpu_seconds < MOST_CPU_SECONDS,
         **{f"no word of {word}": bool(re.search(word, said)) for word in row.expected.words},
     }
-    return [fault for fault, fine in checks.items() if not fine]
+    found = [fault for fault, fine in checks.items() if not fine]
+    return [*found, f"said {said[-300:]!r}"] if found else []
 
 
 def _tree(folder: Path) -> dict[str, tuple[int, int, int]]:
