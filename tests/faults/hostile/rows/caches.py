@@ -104,7 +104,7 @@ ROWS = [
     _tokens("lists nested a hundred thousand times", _every(ENTRY, _written(_deep))),
     _tokens("one bit of what is known of the data", _every("tokens/*/training.json", _written(_flip))),
     _tokens("what is known of the data is no JSON", _every("tokens/*/training.json", _written(_garbage, signed=True))),
-    _tokens("a pickle in an array", _every("tokens/*/keys.npy", _written(_objects, signed=True))),
+    _tokens("a pickle in an array", _every("tokens/*/keys*", _written(_objects, signed=True))),
     _tokens("lists that are pipes", _every(ENTRY, fifo)),
     _tokens("lists that are links to /dev/zero", _every(ENTRY, lambda name: link(name, "/dev/zero"))),
     _tokens("tokens that are pipes", _every("tokens/*/*.values", fifo)),
