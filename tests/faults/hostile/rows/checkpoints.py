@@ -99,9 +99,7 @@ ROWS = [
     _row("all gone", lambda folder: shutil.rmtree(folder / "checkpoints"), AS_BEFORE),
     _row("a newer format", put(f"{NEWEST}/manifest.json", "format_version", 2), refused("newer")),
     *(
-        _row(
-            f"{path} = {str(value)[:20]}", put(STATE, path, value), noticed("state.json|checkpoint|--resume|other data")
-        )
+        _row(f"{path} = {str(value)[:20]}", put(STATE, path, value), EITHER)
         for path, values in WRONG.items()
         for value in values
     ),
@@ -118,7 +116,7 @@ ROWS = [
         content(STATE, '{"total": ' + "9" * 1_000_000 + "}"),
         noticed("state|check"),
     ),
-    _row("escape codes in the configuration", put(STATE, "config.task", "\x1b[31mred"), noticed("state|checkpoint")),
+    _row("escape codes in the configuration", put(STATE, "config.task", "\x1b[31mred"), EITHER),
     *(_row(f"a stray folder {name[:12]!r}", _stray(name), EITHER) for name in STRAY),
     _row("a stray folder 99", directory("checkpoints/99"), AS_BEFORE._replace(words=("99",))),
     _row("a stray file 99", lambda folder: (folder / "checkpoints" / "99").touch(), EITHER),
