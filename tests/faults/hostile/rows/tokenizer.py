@@ -115,7 +115,7 @@ ROWS = [
     ),
     _row("an entry with escape codes", _vocabulary(lambda vocab: vocab.update({"\x1b[31m": len(vocab) + 5}))),
     _row("the model twice", rewrite(TOKENIZER, lambda data: data.rstrip()[:-1] + b', "model": {}}')),
-    _row("a byte order mark", rewrite(TOKENIZER, lambda data: b"\xef\xbb\xbf" + data)),
+    _row("a byte order mark", rewrite(TOKENIZER, lambda data: b"\xef\xbb\xbf" + data), EITHER),
     _row("UTF-16", rewrite(TOKENIZER, lambda data: data.decode().encode("utf-16"))),
     _row("cut in half", rewrite(TOKENIZER, lambda data: data[: len(data) // 2])),
     _row("seventy megabytes of blanks", rewrite(TOKENIZER, lambda data: data + b" " * 70_000_000)),
@@ -141,13 +141,13 @@ NO_LABELS = {
     "bytes that are no UTF-8": b'["animal", "\xff"]',
     "a million": json.dumps([f"l{number}" for number in range(1_000_000)]),
     "ten million": "[" + ",".join(['"l"'] * 10_000_000) + "]",
-    "a byte order mark": b'\xef\xbb\xbf["animal", "colour"]',
 }
 ODD_LABELS = {
     "escape codes": '["\\u001b[31manimal", "\\u001b]0;title\\u0007colour"]',
     "a new line": '["ani\\nmal", "col\\nour"]',
     "a NUL": '["ani\\u0000mal", "col\\u0000our"]',
     "a million letters": json.dumps(["x" * 1_000_000, "y"]),
+    "a byte order mark": '\ufeff["animal", "colour"]',
     "an empty text": '["", "colour"]',
     "letters that turn the line around": '["\\u202eanimal", "\\u2066colour"]',
 }
