@@ -36,6 +36,9 @@ DIMENSIONS: Final = 16
 VALUES: Final = 1 << 22
 """Strings, and lists, tables and their items, of a JSON or TOML document; a quarter of them may have a key."""
 
+LIBRARY_FILE: Final = 64 * MEGABYTE
+"""Bytes of a compiled library in the cache."""
+
 NESTING: Final = 64
 """Tables and lists inside each other in JSON and TOML."""
 

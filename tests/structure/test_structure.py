@@ -17,6 +17,7 @@ ORDER = [
     "limits",
     "extras",
     "spinning",
+    "forking",
     "cache",
     "disk",
     "documents",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,6 +22,7 @@ from weft.catalog import TASKS
 from weft.disk import read_regular
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
+from weft.forking import was_forked
 from weft.limits import JOURNAL_FILE
 from weft.run.claiming import JOURNAL
 from weft.run.files import read_table, write_file
@@ -31,7 +34,19 @@ if TYPE_CHECKING:
 
 CURVES = "curves.svg"
 
-FORMATS = (".svg", ".png", ".html")
+FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".svg": ("vegalite_to_svg", {}),
+    ".png": ("vegalite_to_png", {"scale": 2.0}),
+    ".html": ("vegalite_to_html", {"bundle": True}),
+}
+"""The endings of files that can be drawn, each with the function of vl_convert for it."""
+
+CONVERT = """
+import json, sys, vl_convert
+name, options, specification = json.load(sys.stdin)
+found = getattr(vl_convert, name)(specification, **options)
+sys.stdout.buffer.write(found.encode() if isinstance(found, str) else found)
+"""
 
 MOST_POINTS = 400
 """Points of one line; of more, neighbours are averaged, which a screen could not tell apart."""
@@ -187,21 +202,26 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
 def draw(picture: altair.HConcatChart, path: Path) -> Path:
     """Write the picture in the format that the name of the file asks for."""
     check_format(path)
-    import vl_convert
-
-    specification = picture.to_dict()
+    content = _render(path.suffix, picture.to_dict())
 
     def write(temporary: Path) -> None:
-        match path.suffix:
-            case ".svg":
-                temporary.write_text(vl_convert.vegalite_to_svg(specification), encoding="utf-8")
-            case ".png":
-                temporary.write_bytes(vl_convert.vegalite_to_png(specification, scale=2.0))
-            case _:
-                temporary.write_text(vl_convert.vegalite_to_html(specification, bundle=True), encoding="utf-8")
+        temporary.write_bytes(content)
 
     write_file(path, write)
     return path
+
+
+def _render(suffix: str, specification: dict[str, Any]) -> bytes:
+    """The content of a file. The converter has threads of its own, which a forked process does not have."""
+    name, options = FORMATS[suffix]
+    if was_forked():
+        given = json.dumps([name, options, specification])
+        done = subprocess.run([sys.executable, "-c", CONVERT], input=given.encode(), capture_output=True, check=True)
+        return done.stdout
+    import vl_convert
+
+    found: str | bytes = getattr(vl_convert, name)(specification, **options)
+    return found.encode() if isinstance(found, str) else found
 
 
 def check_format(path: Path) -> None:
