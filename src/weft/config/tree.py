@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from weft import limits
 from weft.data.sources import has_surrogate
+from weft.disk import read_regular
+from weft.documents import check_version, parse_json, parse_toml
 from weft.errors import ConfigError
 from weft.settings import show
 
@@ -30,19 +32,24 @@ def read_tree(path: str | Path) -> Tree:
         cure = f"give a task first, as in: weft train classify {path}; a configuration ends in .toml"
         raise ConfigError("is no configuration", where=str(path), cure=cure)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = read_regular(
+            path, most=limits.SMALL_FILE if path.suffix == ".json" else limits.CONFIG_FILE, follow=True
+        )
+        tree = parse_json(content) if path.suffix == ".json" else parse_toml(content.decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError("no such file", where=str(path), cure="`weft new TASK` writes one to start from") from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError:
         raise ConfigError("is not text in UTF-8", where=str(path), cure="a config is a TOML file") from None
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"is not valid {path.suffix[1:].upper() or 'TOML'}: {error}", where=str(path)) from None
     if not isinstance(tree, dict):
         raise ConfigError("is not a table of settings", where=str(path))
-    return {key: value for key, value in tree.items() if path.suffix != ".json" or key not in HEAD}
+    if path.suffix != ".json":
+        return tree
+    check_version(tree.get("format_version", 0), str(path))
+    return {key: value for key, value in tree.items() if key not in HEAD}
 
 
 def parse_overrides(words: Iterable[str]) -> Tree:
@@ -60,9 +67,11 @@ def parse_overrides(words: Iterable[str]) -> Tree:
 
 def parse_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except ValueError as error:
+        raise ConfigError(f"cannot be read: {error}", where=f'"{text:.40}"') from None
 
 
 def check_values(tree: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from weft.run.only import only_training
 from weft.run.preparation import prepare, survey_config
 from weft.run.resuming import Resumed, keep_defaults, resume_run
 from weft.run.run import Run
+from weft.run.saver import Saver
 from weft.run.training import train_events
 from weft.settings import show
 from weft.tasks import Tree
@@ -120,10 +121,12 @@ def _lead(
             run = load(folder, cells=cells)
             return run, Ended(run.report["steps"], f"was finished before ({run.report['ended']})")
         journal = Journal(folder / JOURNAL, length=resumed.journal, seconds=resumed.seconds)
-        with journal, TensorBoard(folder) as board, watch:
-            for event in train_events(prepared, folder, resumed, ranks=ranks):
+        # Whatever ends the training, all that was handed over to the saver is on the disk when the block is left.
+        with journal, TensorBoard(folder) as board, watch, Saver(folder) as saver:
+            for event in train_events(prepared, saver, resumed, ranks=ranks):
                 for listener in (journal.write, board.write, watch.show):
-                    listener(event)
+                    with saver.noting():
+                        listener(event)
         assert isinstance(event, Ended)
         if not event.signal:
             draw_curves(folder)
@@ -141,7 +144,7 @@ def _follow(
         tree = keep_defaults(tree, folder)
         prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, given=given)
         resumed = Resumed(Path(checkpoint), total) if checkpoint else Resumed()
-        for event in train_events(prepared, folder, resumed, ranks=ranks):
+        for event in train_events(prepared, Saver(folder), resumed, ranks=ranks):
             ended = event
         assert isinstance(ended, Ended)
         ranks.hear()
