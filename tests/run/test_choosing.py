@@ -33,6 +33,17 @@ def sentences(tmp_path):
     return str(path)
 
 
+def test_spans_are_no_measure_of_tags_that_mark_none(tmp_path):
+    """Known once the tags are, and told before the first update."""
+    path = tmp_path / "a.conllu"
+    rows = [f"1\ta{number}\t_\t{'NOUN' if number % 2 else 'VERB'}\t_\t_\t_\t_\t_\t_\n\n" for number in range(20)]
+    path.write_text("".join(rows), encoding="utf-8")
+    tree = {"task": "tag", "data": {"train": str(path)}, "model": SMALL, "train": {"metric": "span_f1"}}
+    prepared = prepare(tree)
+    with pytest.raises(ConfigError, match=r'train\.metric = "span_f1": is not measured here \(choose from acc'):
+        set_up(prepared)
+
+
 def train(tmp_path, path, **settings):
     tree = {"task": "translate", "data": {"train": path}, "model": PAIR, "train": {"steps": 2} | settings}
     return weft.train(tree, out=tmp_path / "run", quiet=True)

@@ -59,6 +59,7 @@ def test_a_loaded_run_answers_and_scores_as_the_trained_one(task, files, tmp_pat
         assert torch.equal(again.model.state_dict()[name], weight)
     assert again.predict(INPUTS[task]) == run.predict(INPUTS[task])
     assert again.evaluate(files[task]).metrics == run.evaluate(files[task]).metrics
+    assert set(run.report["valid"]) == set(run.task.metrics), "what a task says it measures"
 
 
 @pytest.mark.parametrize("task", MODELS)

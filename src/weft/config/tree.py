@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ Tree = dict[str, Any]
 HEAD = ("model_type", "format_version", "weft_version")
 """What stands in the `config.json` of a run before the settings."""
 
+FILES: Final = ("data.train", "data.valid", "data.test")
 LARGEST: Final = 10**limits.DIGITS
 TOO_DEEP: Final = f"more than {limits.NESTING} tables and lists in each other"
 
@@ -53,7 +55,7 @@ def read_tree(path: str | Path) -> Tree:
 
 
 def parse_overrides(words: Iterable[str]) -> Tree:
-    """`section.key=value` words as a tree. Values are TOML; what is not TOML is a plain string."""
+    """`section.key=value` words as a tree. Values are TOML; what is not TOML, or names a file, is a plain string."""
     tree: Tree = {}
     for word in words:
         path, equals, value = word.partition("=")
@@ -61,7 +63,8 @@ def parse_overrides(words: Iterable[str]) -> Tree:
             raise ConfigError(
                 "is not a setting", where=f'"{word}"', cure="write section.key=value, as in train.rate=3e-4"
             )
-        tree = merge(tree, nest(path, parse_value(value)))
+        is_file = path in FILES and os.path.lexists(value)  # a file may be called 2024 or [1]
+        tree = merge(tree, nest(path, value if is_file else parse_value(value)))
     return tree
 
 

@@ -22,7 +22,8 @@ from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
 from weft.tasks.labels import Labelling, describe_labels, describe_unseen
 from weft.tasks.task import Choosing, written
-from weft.training import device_type
+from weft.training import choose_device, device_type
+from weft.training.device import precise
 
 VALID_SHARE, VALID_MOST = 0.1, 2000
 """What is set aside of the training data for validation where there is no file for it."""
@@ -213,7 +214,9 @@ def prepare(
     given: Given = EMPTY,
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
-    check_fits(validate(tree, cells=cells, keep_unread=True))  # the data may take hours
+    draft = validate(tree, cells=cells, keep_unread=True)
+    precise(draft.train.precision, choose_device(draft.train.device))  # what cannot be is told before the data is read
+    check_fits(draft)
     config, reader, corpus, survey = look(
         tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell, given=given
     )

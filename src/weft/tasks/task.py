@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from pydantic import field_validator
 from torch import Tensor, nn
 
 from weft.data import BadLines, Columns, Examples, Limit, Record, Room, Shape
@@ -164,6 +165,13 @@ class DataConfig(Settings):
     """Validation examples; without them a part of `train` is set aside."""
     test: str | list[str] | None = None
     """Test examples, looked at once, when training is over."""
+
+    @field_validator("train", "valid", "test")
+    @classmethod
+    def _names_files(cls, paths: str | list[str] | None) -> str | list[str] | None:
+        if isinstance(paths, list) and (not paths or "" in paths):
+            raise ValueError("names no file; give a path")
+        return paths
 
     @property
     def running(self) -> bool:

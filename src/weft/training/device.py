@@ -22,8 +22,10 @@ def choose_device(name: str, *, where: str = "train.device") -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
+        if device.type == "meta":
+            raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].partition(". ")[0]
         unknown = reason.startswith(("Expected one of", "Invalid device string"))
         what = f'"{name}" ' + ("is not a device" if unknown else f"cannot be used: {reason}")
         raise ConfigError(what, where=where, cure="try cpu, cuda or auto" if unknown else "try cpu or auto") from None
