@@ -12,6 +12,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
+from weft.cache import cache_folder
+
 # A busy machine is no mistake.
 settings.register_profile("weft", deadline=None)
 settings.load_profile("weft")
@@ -29,6 +31,8 @@ def _kernel_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
     folder = kept.mkdir("kernels") if kept else tmp_path_factory.mktemp("kernels")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WEFT_CACHE", os.environ.get("WEFT_CACHE", str(folder)))
+        if cache_folder("compiled") is None:  # the checkout lies below a folder that others can write
+            patch.setenv("WEFT_CACHE", str(tmp_path_factory.mktemp("kernels")))
         yield
 
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError
+from weft.forking import compute_alone_after_fork
 from weft.spinning import bound_spinning
 from weft.version import __version__
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "WeftError", "__version__", "load", "nn", "train"]
 
 bound_spinning()
+compute_alone_after_fork()
 
 _HOMES = {"Run": "weft.run", "load": "weft.run", "train": "weft.run"}
 

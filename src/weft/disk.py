@@ -7,23 +7,26 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
-# A link is not followed, and a named pipe that nobody writes to does not block. Windows has neither flag.
-_PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# A named pipe that nobody writes to does not block, and a link is not followed. Windows has neither flag.
+_PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
-def open_regular(path: Path, *, most: int | None = None) -> Iterator[BinaryIO]:
+def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -> Iterator[BufferedReader]:
     """A file to read that is no link, pipe, device or folder and has at most so many bytes; else an OSError says why.
 
-    The checks are made on the file that was opened: another one under the same name cannot take its place.
+    The checks are made on the file that was opened: another one under the same name cannot take its place. With
+    `follow` the path may be a link, for a file that a person names.
     """
     try:
-        opened = os.open(path, _PLAINLY)
+        opened = os.open(path, _PLAINLY if follow else _PLAINLY | _NO_LINK)
     except OSError as error:
-        if path.is_symlink():
+        if path.is_symlink() and not follow:
             raise OSError(error.errno, "is a link, which is never followed", str(path)) from None
         raise
     with open(opened, "rb") as file:  # noqa: PTH123
@@ -35,9 +38,9 @@ def open_regular(path: Path, *, most: int | None = None) -> Iterator[BinaryIO]:
         yield file
 
 
-def read_regular(path: Path, *, most: int) -> bytes:
+def read_regular(path: Path, *, most: int, follow: bool = False) -> bytes:
     """The content of such a file; of one that grows meanwhile, no more than the limit."""
-    with open_regular(path, most=most) as file:
+    with open_regular(path, most=most, follow=follow) as file:
         return file.read(most)
 
 

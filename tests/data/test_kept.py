@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +106,49 @@ def test_a_changed_file_is_noticed_and_a_renamed_one_known(cache: Path, texts: s
     assert "cow" in again.task.codec.tokenizers[""].decode(again.train.columns["tokens"].flat(0, 100_000))
 
 
-@pytest.mark.parametrize("ending", [".values", ".lengths.npy", "training.json", "tokenizer.json", "keys.npy"])
-def test_damaged_files_are_made_anew(ending: str, cache: Path, texts: str) -> None:
+def flip(content: bytes) -> bytes:
+    """The same with another bit in the middle."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+ENDINGS = [".values", ".lengths", "training.json", "tokenizer.json", "keys"]
+
+
+@pytest.mark.parametrize("damage", [flip, lambda content: content[:-1], lambda content: content + content])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_damaged_files_are_made_anew(ending: str, damage: Callable[[bytes], bytes], cache: Path, texts: str) -> None:
     first = content(ready("lm", texts))
     damaged = [path for path in cache.glob("*/*") if path.name.endswith(ending)]
     assert damaged
     for path in damaged:
-        path.write_bytes(path.read_bytes()[:-1])
+        path.write_bytes(damage(path.read_bytes()))
+    again = ready("lm", texts)
+    assert content(again) == first
+    assert again.notes[-1].startswith(NOTE[1] if ending == "keys" else NOTE[0])
+
+
+def forged(entry: Path) -> None:
+    """Have the list of an entry agree with its files as they are now."""
+    (entry / "entry.json").unlink()
+    store = kept.Store(entry.parent)
+    with store.make(f"{entry.name}.forged") as folder:
+        for file in entry.iterdir():
+            file.rename(folder / file.name)
+    entry.rmdir()
+    (entry.parent / f"{entry.name}.forged").rename(entry)
+
+
+NESTED = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "examples.json", "survey.json"])
+@pytest.mark.parametrize("foreign", [b"", b"[]", b"{}", b"null", NESTED, b"\xff" * 16, b'{"columns": ["../tokens"]}'])
+def test_a_forged_entry_is_made_anew(ending: str, foreign: bytes, cache: Path, texts: str) -> None:
+    first = content(ready("lm", texts))
+    for path in [path for path in cache.glob("*/*") if path.name.endswith(ending)]:
+        path.write_bytes(foreign)
+        forged(path.parent)
     assert content(ready("lm", texts)) == first
 
 
@@ -172,10 +209,10 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(
 
 
 def test_a_full_disk_names_the_folder_and_the_cure(cache: Path, texts: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(Fault, match=r"tokens: .*No space left on device \(free some space, .*WEFT_CACHE=off"):
         ready("lm", texts)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,12 +50,17 @@ def test_an_entry_is_found_under_its_key_alone(store: Store) -> None:
         ("small.json", b"smalk"),
         ("small.json", b""),
         (BIG, b"1234567"),
+        (BIG, b"12345679"),
         ("small.json", None),
         (BIG, None),
         ("entry.json", None),
         ("entry.json", b"{"),
         ("entry.json", b"[]"),
         ("entry.json", b'{"small.json": 3}'),
+        ("entry.json", b'{"small.json": [1, 2, 3]}'),
+        ("entry.json", b"{}"),
+        ("entry.json", b"[" * 100_000),
+        ("planted", b"not listed"),
     ],
 )
 def test_a_damaged_entry_is_as_good_as_none_and_can_be_made_anew(store: Store, name: str, damage: bytes | None) -> None:
@@ -64,6 +71,41 @@ def test_a_damaged_entry_is_as_good_as_none_and_can_be_made_anew(store: Store, n
         (entry / name).write_bytes(damage)
     assert store.find("a") is None
     assert (put(store, "a") / BIG).read_bytes() == b"12345678"
+
+
+def linked(entry: Path) -> None:
+    moved = entry.rename(entry.parent / "elsewhere")
+    entry.symlink_to(moved)
+
+
+def linked_inside(entry: Path) -> None:
+    moved = (entry / BIG).rename(entry.parent / "elsewhere")
+    (entry / BIG).symlink_to(moved)
+
+
+def piped(entry: Path) -> None:
+    (entry / BIG).unlink()
+    os.mkfifo(entry / BIG)
+
+
+def no_folder(entry: Path) -> None:
+    shutil.rmtree(entry)
+    entry.write_bytes(b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it has no pipes with names")
+@pytest.mark.parametrize("change", [linked, linked_inside, piped, no_folder])
+def test_an_entry_that_is_not_plain_files_is_made_anew(store: Store, change: Callable[[Path], None]) -> None:
+    change(put(store, "a"))
+    assert store.find("a") is None
+    assert (put(store, "a") / BIG).read_bytes() == b"12345678"
+
+
+def test_an_entry_that_cannot_be_read_is_gone(store: Store) -> None:
+    put(store, "a")
+    assert store.use("a", lambda entry: (entry / "small.json").read_text(encoding="utf-8")) == "small"
+    assert store.use("a", lambda entry: int((entry / "small.json").read_text(encoding="utf-8"))) is None
+    assert store.find("a") is None
 
 
 def test_an_error_while_writing_leaves_nothing(store: Store) -> None:

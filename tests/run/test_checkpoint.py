@@ -15,7 +15,14 @@ from torch import nn
 from weft.errors import Fault, RunError
 from weft.run.checkpoint import Checkpoints
 from weft.run.checkpoint_state import Chance, Moments, read_state, write_state
+from weft.run.manifest import hash_file, write_manifest
 from weft.training import OPTIMIZERS, build_optimizer
+
+
+def save(folder, state):
+    """The files of a checkpoint's state, with their manifest."""
+    write_state(folder, state)
+    write_manifest(folder, {path.name: hash_file(path) for path in folder.glob("state.*")})
 
 
 class Crash(BaseException):
@@ -145,7 +152,7 @@ def test_a_tree_of_values_and_tensors_comes_back(tmp_path):
         "half": torch.tensor([1.5, float("inf")], dtype=torch.bfloat16),
         "turned": torch.arange(6).view(2, 3).t(),
     }
-    write_state(tmp_path, state)
+    save(tmp_path, state)
     found = read_state(tmp_path)
     assert {name: found[name] for name in ("number", "score", "nothing", "flags")} == {
         name: state[name] for name in ("number", "score", "nothing", "flags")
@@ -163,7 +170,7 @@ def test_chance_goes_on_where_it_was(tmp_path):
         return random.random(), float(np.random.standard_normal()), torch.rand(3).tolist()
 
     draw()
-    write_state(tmp_path, Chance().state())
+    save(tmp_path, Chance().state())
     expected = [draw() for _ in range(3)]
     Chance().restore(read_state(tmp_path))
     assert [draw() for _ in range(3)] == expected
@@ -188,7 +195,7 @@ def test_an_optimizer_goes_on_as_if_it_had_not_stopped(kind, tmp_path):
     learn(whole, optimizer, range(6))
     first, optimizer = build()
     learn(first, optimizer, range(4))
-    write_state(tmp_path, Moments(first, optimizer).state())
+    save(tmp_path, Moments(first, optimizer).state())
     again, optimizer = build()
     again.load_state_dict(first.state_dict())
     Moments(again, optimizer).restore(read_state(tmp_path))

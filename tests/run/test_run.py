@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 import weft
 from weft.errors import ConfigError, RunError
+from weft.run.manifest import hash_file, write_manifest
 
 SMALL = {"embedding": 8, "hidden": 8}
 MODELS = {
@@ -41,6 +42,12 @@ def files(labelled, texts, tagged, pairs):
 def train(task, files, out, **overrides):
     config = {"task": task, "data": {"train": files[task]}, "model": MODELS[task], "train": {"steps": 3}}
     return weft.train(config, overrides, out=out, quiet=True)
+
+
+def seal(folder):
+    """Have the manifest of a run list its files as they are now."""
+    names = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sha256"]
+    write_manifest(folder, {name: hash_file(folder / name) for name in names})
 
 
 @pytest.mark.parametrize("task", MODELS)
@@ -156,26 +163,22 @@ def test_bad_lines_in_evaluation_are_counted_on_request(files, tmp_path):
 
 
 def test_a_folder_that_mixes_two_runs_is_refused(files, tmp_path):
-    from weft.run.manifest import write_manifest
-
     train("lm", files, tmp_path / "one")
     wide = train("lm", files, tmp_path / "two", **{"model.hidden": 9})
-    names = ["config.json", "model.safetensors", "tokenizer.json"]
     (wide.folder / "model.safetensors").write_bytes((tmp_path / "one" / "model.safetensors").read_bytes())
-    write_manifest(wide.folder, names)
+    seal(wide.folder)
     with pytest.raises(RunError, match="mixes files of two runs"):
         weft.load(wide.folder)
 
 
 def test_sizes_are_checked_before_memory_is_taken(files, tmp_path):
     from weft.run.files import write_json
-    from weft.run.manifest import write_manifest
 
     run = train("lm", files, tmp_path / "run")
     config = json.loads((run.folder / "config.json").read_text())
-    config["model"]["hidden"] = 10**7
+    config["model"]["hidden"] = 10**5
     write_json(run.folder / "config.json", config)
-    write_manifest(run.folder, ["config.json", "model.safetensors", "tokenizer.json"])
+    seal(run.folder)
     with pytest.raises(RunError, match="mixes files of two runs"):
         weft.load(run.folder)
 
@@ -215,9 +218,10 @@ def test_early_stopping_keeps_the_best(files, tmp_path):
     assert report["valid"]["accuracy"] == max(scores)
 
 
-def test_a_metric_that_is_not_measured_is_refused(files, tmp_path):
+def test_a_metric_that_is_not_measured_is_refused_before_the_data_is_read():
+    tree = {"task": "translate", "data": {"train": "nowhere.tsv"}, "train": {"metric": "blue"}}
     with pytest.raises(ConfigError, match=r'train\.metric = "blue": is not measured here \(did you mean "bleu"\?\)'):
-        train("translate", files, tmp_path / "run", **{"train.metric": "blue"})
+        weft.train(tree, quiet=True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

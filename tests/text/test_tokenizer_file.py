@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tokenizers
 
-from weft.errors import DataError, RunError
+from weft.errors import ConfigError, DataError, RunError
 from weft.text import EOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import no_panic
 
@@ -214,3 +214,36 @@ def test_a_panic_of_the_library_becomes_an_error() -> None:
 def test_other_interrupts_pass() -> None:
     with pytest.raises(KeyboardInterrupt), no_panic(DataError):
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vocabulary_that_could_not_be_loaded_is_not_learned(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Better to hear of it now than after a training."""
+    monkeypatch.setattr("weft.text.tokenizer.TOKENIZER_FILE", 4000)
+    with pytest.raises(ConfigError, match=r"text\.size = 8000: its file has [\d,]+ bytes, and 4,000 is the limit"):
+        Tokenizer.learn([f"word{number}" for number in range(400)], TextConfig.model_validate({"kind": kind}))
+
+
+def test_pieces_with_too_many_beginnings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tokenizer.json"
+    config = save(path, kind="unigram").config
+    pieces = [piece for piece, _ in json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]]
+    beginnings = len({piece[:end] for piece in pieces for end in range(1, len(piece) + 1)})
+    assert beginnings < sum(map(len, pieces))
+    for most in (beginnings, sum(map(len, pieces))):
+        monkeypatch.setattr("weft.text.file.PIECES", most)
+        Tokenizer.load(path, config)
+    monkeypatch.setattr("weft.text.file.PIECES", beginnings - 1)
+    with pytest.raises(RunError, match="has pieces with more than"):
+        Tokenizer.load(path, config)
+
+
+def test_a_file_of_another_version_of_the_library_is_read(tmp_path: Path) -> None:
+    """Parts that one version writes and another leaves out mean the same, as long as the library says so."""
+    path = tmp_path / "tokenizer.json"
+    tokenizer = save(path, kind="bpe")
+    description = json.loads(path.read_text(encoding="utf-8"))
+    for part in ("truncation", "padding", "post_processor"):
+        assert description.pop(part) is None
+    path.write_text(json.dumps(description), encoding="utf-8")
+    assert Tokenizer.load(path, tokenizer.config).encode(TEXT) == tokenizer.encode(TEXT)

@@ -7,6 +7,7 @@ import platform
 import shlex
 import shutil
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fals
         **{f"extra {name}": describe_extra(extra) for name, extra in EXTRAS.items()},
         "waiting threads": describe_spinning(),
         "token cache": token_cache(),
+        "compiled code": code_cache(),
         **devices(),
     }
     if json:
@@ -53,15 +55,34 @@ def describe_extra(extra: Extra) -> str:
 
 def token_cache() -> str:
     """Where the tokens of large files are kept, how many bytes, and how to be rid of them."""
-    from weft.cache import cache_folder
     from weft.data import Store
 
-    folder = cache_folder("tokens")
+    folder, why = cache_or_reason("tokens")
     if folder is None:
-        return "off: WEFT_CACHE says so, or it names no folder that only you can write"
+        return why
     store = Store(folder)
     held = f"{store.size() / 1e9:.2f} GB in {counted(len(store), 'entry', 'entries')}"
     return f"{folder}, {held}; clear it with: rm -r {shlex.quote(str(folder))}"
+
+
+def code_cache() -> str:
+    """Where compiled code is kept."""
+    folder, why = cache_or_reason("compiled")
+    return str(folder) if folder else why
+
+
+def cache_or_reason(name: str) -> tuple[Path | None, str]:
+    """A folder of the cache, or why nothing is kept there."""
+    from weft.cache import cache_path, open_cache
+
+    folder = cache_path(name)
+    if folder is None:
+        return None, "off: WEFT_CACHE says so, or you have no home folder"
+    try:
+        with open_cache(name):
+            return folder, ""
+    except OSError as error:
+        return None, f"off: {error.strerror or error}"
 
 
 def devices() -> dict[str, str]:

@@ -14,8 +14,7 @@ from weft.config.tree import flatten
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.nn import CellClass
 from weft.run import load, load_config
-from weft.run.files import read_json
-from weft.run.save import REPORT
+from weft.run.save import read_report
 
 SHARE: Final = 0.001
 """The least difference between shares of unknown tokens that is worth a note."""
@@ -73,7 +72,7 @@ def compare(
     if len({config.task for config in configs}) > 1:
         tasks = ", ".join(f"{name}: {config.task}" for name, config in zip(names, configs, strict=True))
         raise RunError("runs of different tasks have no score in common", where=tasks)
-    reports = [read_json(folder / REPORT) if (folder / REPORT).exists() else {} for folder in folders]
+    reports = [read_report(folder) for folder in folders]
     differences: list[dict[str, Interval]] = [{} for _ in folders]
     if data is None:
         part = "test" if all("test" in report for report in reports) else "valid"

@@ -18,7 +18,7 @@ from weft.data.records import Labelled, Pair, Record, Tagged, Text, as_values, f
 from weft.data.shape import FEW_WORDS, Shape, ShapeCount
 from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
-from weft.data.store import VALUES, Store, key_of
+from weft.data.store import VALUES, Store, key_of, read_numbers, read_values
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
@@ -74,10 +74,12 @@ __all__ = [
     "read_input",
     "read_inputs",
     "read_labelled",
+    "read_numbers",
     "read_pairs",
     "read_stream",
     "read_table",
     "read_tagged",
     "read_texts",
+    "read_values",
     "stamps",
 ]

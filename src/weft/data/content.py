@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from weft.data.sources import STDIN, Paths, each_path
-from weft.disk import write_whole
+from weft.disk import read_regular, write_whole
+from weft.documents import parse_json
+from weft.limits import SMALL_FILE
 
 SETTLED = 2.0
 """Seconds since the last change after which the next one surely has another time, on every file system."""
@@ -82,7 +84,7 @@ def _note(file: Stamp, memory: Path) -> Path:
 def _identify(file: Stamp, memory: Path) -> str:
     note = _note(file, memory)
     try:
-        known = json.loads(note.read_text(encoding="utf-8"))
+        known = parse_json(read_regular(note, most=SMALL_FILE))
         if known["stamp"] == list(file):
             return str(known["content"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
@@ -21,6 +20,7 @@ from weft.data.sources import STDIN, raw_lines, suffix
 from weft.data.tables import Format, Layout, Row, Table, read_table
 from weft.data.texts import read_inputs
 from weft.data.values import Columns
+from weft.documents import to_json
 from weft.errors import ConfigError, did_you_mean
 
 PLAIN: Final = "text"
@@ -201,7 +201,7 @@ class ObjectInputs:
     def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
         self.taken.update(item.row.cells)
         answer = {new: cells.get(name) for name, new in free_names(self.names, self.taken).items()}
-        text = json.dumps({**item.row.cells, **answer}, ensure_ascii=False)
+        text = to_json({**item.row.cells, **answer})
         before = ",\n" if self.array and self.written else ""
         self.written += 1
         return f"{before}{text}" + ("" if self.array else "\n")

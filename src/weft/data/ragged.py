@@ -72,7 +72,10 @@ class Ragged:
     @classmethod
     def open(cls, path: Path, lengths: NDArray[np.int32], *, memory: int = MEMORY) -> Ragged:
         """The rows of these lengths whose tokens a file holds; up to `memory` tokens they are read at once."""
-        if path.stat().st_size <= memory * _BYTES:
+        size = path.stat().st_size
+        if lengths.min(initial=0) < 0 or int(lengths.sum(dtype=np.int64)) * _BYTES != size:
+            raise ValueError(f"rows of such lengths do not have {size:,} bytes")
+        if size <= memory * _BYTES:
             return cls(np.fromfile(path, dtype=np.int32), lengths)
         return cls(path.open("rb"), lengths)
 

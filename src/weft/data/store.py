@@ -2,7 +2,7 @@
 
 An entry is written under another name, synced and renamed, so that processes that start together, are killed or run
 out of disk never see half of one. A list of its files with sizes and checksums is checked whenever it is opened; an
-entry that does not agree with it is removed and made anew.
+entry that does not agree with it, or cannot be read, is removed and made anew.
 """
 
 from __future__ import annotations
@@ -13,26 +13,41 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from weft.disk import sync, write_whole
+import numpy as np
+from numpy.typing import NDArray
 
-FORMAT = 3
+from weft.disk import open_regular, read_regular, sync, write_whole
+from weft.documents import parse_json, to_json
+from weft.errors import WeftError
+from weft.limits import KEPT_FILE, SMALL_FILE
+
+FORMAT = 4
 """Rises when what is in an entry, or how it is made, changes: what older versions kept is then never found."""
 
 MOST = 20 * 10**9
 """Bytes of all entries together; beyond them the ones that were not used for longest are removed."""
 
 VALUES = ".values"
-"""Files with this ending are too large to be read when an entry is opened; only their size is checked."""
+"""Files with this ending may have gigabytes. Their checksum is the CRC-32, which takes a quarter of a second for each:
+it is against damage, and whoever could forge an entry could forge its list as well."""
+
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, WeftError)
+"""What comes of reading an entry that is not what it should be."""
 
 ABANDONED = 24 * 3600
 """Seconds after which an unfinished entry belongs to nobody."""
 
 _LIST, _UNFINISHED = "entry.json", ".new-"
+_BLOCK = 1 << 20
+
+Read = TypeVar("Read")
 
 
 def key_of(*parts: Any) -> str:
@@ -55,15 +70,24 @@ class Store:
     def find(self, key: str) -> Path | None:
         """The folder of an entry that is complete; it counts as used now."""
         entry = self.folder / key
-        if not entry.is_dir():
-            return None
         outdated = self._fresh is not None and key not in self._fresh
         if outdated or not _agrees(entry):
-            shutil.rmtree(entry, ignore_errors=True)
+            _remove(entry)
             return None
         with suppress(OSError):
             os.utime(entry / _LIST)
         return entry
+
+    def use(self, key: str, read: Callable[[Path], Read]) -> Read | None:
+        """What `read` makes of an entry; None, and the entry is gone, where it cannot be read."""
+        entry = self.find(key)
+        if entry is None:
+            return None
+        try:
+            return read(entry)
+        except UNREADABLE:
+            _remove(entry)
+            return None
 
     @contextmanager
     def make(self, key: str) -> Iterator[Path]:
@@ -76,7 +100,7 @@ class Store:
         try:
             yield fresh
             listed = {file.name: _describe(file) for file in sorted(fresh.iterdir())}
-            write_whole(fresh / _LIST, json.dumps(listed))
+            write_whole(fresh / _LIST, to_json(listed))
             sync(fresh)
             with suppress(OSError):  # it is there already
                 fresh.rename(self.folder / key)
@@ -114,28 +138,59 @@ class Store:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
+def read_values(path: Path) -> Any:
+    """The values of a JSON file in an entry."""
+    return parse_json(read_regular(path, most=KEPT_FILE))
+
+
+def read_numbers(path: Path, dtype: type[np.generic]) -> NDArray[Any]:
+    """The numbers (N,) of a file that holds nothing else, as `tofile` writes them: there is no head to be trusted."""
+    with open_regular(path) as file:
+        numbers: NDArray[Any] = np.fromfile(file, dtype=dtype)
+        if numbers.nbytes != os.fstat(file.fileno()).st_size:
+            raise ValueError("a number has been cut off")
+    return numbers
+
+
 def _describe(file: Path) -> list[Any]:
     sync(file)
-    return [file.stat().st_size, _checksum(file)]
+    with open_regular(file) as stream:
+        return [os.fstat(stream.fileno()).st_size, _checksum(stream, file.suffix)]
 
 
-def _checksum(file: Path) -> str | None:
-    if file.suffix == VALUES:
-        return None
-    with file.open("rb") as stream:
+def _checksum(stream: BufferedReader, suffix: str) -> str:
+    if suffix != VALUES:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+    found, block = 0, memoryview(bytearray(_BLOCK))
+    while count := stream.readinto(block):
+        found = zlib.crc32(block[:count], found)
+    return f"{found:08x}"
 
 
 def _agrees(entry: Path) -> bool:
-    """Every file of the list is there, with its size and checksum."""
+    """Every file of the list is there, with its size and checksum, and no other."""
     try:
-        listed = json.loads((entry / _LIST).read_text(encoding="utf-8"))
-        return all(
-            (entry / name).stat().st_size == size and _checksum(entry / name) == checksum
-            for name, (size, checksum) in listed.items()
-        )
-    except (OSError, ValueError, AttributeError, TypeError):
+        if entry.is_symlink():
+            return False
+        listed = parse_json(read_regular(entry / _LIST, most=SMALL_FILE))
+        if {file.name for file in entry.iterdir()} != {*listed, _LIST}:
+            return False
+        for name, about in listed.items():
+            size, checksum = about
+            with open_regular(entry / name) as stream:
+                if os.fstat(stream.fileno()).st_size != size or _checksum(stream, Path(name).suffix) != checksum:
+                    return False
+    except UNREADABLE:
         return False
+    return True
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            entry.unlink(missing_ok=True)
 
 
 def _size(entry: Path) -> int:

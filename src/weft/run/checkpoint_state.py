@@ -1,11 +1,12 @@
 """What a checkpoint holds besides weights: a tree of plain values and tensors, in a JSON file and a safetensors file.
 
-In the JSON a tensor is `{"$tensor": its name in the other file}` and a tuple is `{"$tuple": [...]}`.
+In the JSON a tensor is `{"$tensor": its name in the other file}`, a tuple is `{"$tuple": [...]}`, and a number that is
+not finite `{"$number": "nan"}`. Both files are read as the manifest of the checkpoint lists them.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +14,18 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from weft.run.files import read_json
+from weft.documents import to_json
+from weft.errors import RunError
+from weft.run.files import shorten
+from weft.run.manifest import RunFiles, read_run
+from weft.run.tensors import write_tensors
+from weft.run.weights import open_tensors
 from weft.tasks import Tree
 
 PLAIN, TENSORS = "state.json", "state.safetensors"
-TENSOR, TUPLE = "$tensor", "$tuple"
+TENSOR, TUPLE, NUMBER = "$tensor", "$tuple", "$number"
 
 
 class Stateful(Protocol):
@@ -35,41 +40,72 @@ class Stateful(Protocol):
         ...
 
 
-def write_state(folder: Path, state: Tree) -> None:
+def copy_state(value: Any) -> Any:
+    """The same tree with every tensor copied to memory that nothing else changes."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+    if isinstance(value, Mapping):
+        return {key: copy_state(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(copy_state, value))
+    return value
+
+
+def write_state(folder: Path, state: Tree) -> dict[str, str]:
+    """Write a tree whose tensors are in CPU memory; the SHA-256 of the large file, by its name."""
     tensors: dict[str, Tensor] = {}
-    text = json.dumps(_pack(state, "", tensors), ensure_ascii=False, indent=2)
+    text = to_json(_pack(state, "", tensors), indent=2)
     (folder / PLAIN).write_text(text + "\n", encoding="utf-8")
-    save_file(tensors, folder / TENSORS)
+    return {TENSORS: write_tensors(folder / TENSORS, tensors)}
 
 
 def read_state(folder: Path) -> Tree:
-    found: Tree = _unpack(read_plain(folder), load_file(folder / TENSORS))
-    return found
+    """All of it. A `RunError` says what is wrong with the files."""
+
+    def read(files: RunFiles) -> Tree:
+        plain = _read_plain(files)
+        with open_tensors(files, TENSORS) as stored:
+            try:
+                found: Tree = _unpack(plain, {name: stored.read(name) for name in stored.places})
+            except (KeyError, TypeError, ValueError) as error:
+                raise RunError(f"is damaged: {shorten(str(error))}", where=str(folder / PLAIN)) from None
+        return found
+
+    return read_run(folder, read)
 
 
 def read_plain(folder: Path) -> Tree:
     """The plain values alone, with the names of tensors where these stand."""
-    found: Tree = read_json(folder / PLAIN)
+    return read_run(folder, _read_plain)
+
+
+def _read_plain(files: RunFiles) -> Tree:
+    found = files.read_json(PLAIN, constants=True)  # which stood there before `$number` did
+    if not isinstance(found, dict):
+        raise RunError("is not a table", where=str(files.folder / PLAIN))
     return found
 
 
 def _pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
-        # A file has each memory once, so no two tensors in it may share theirs.
-        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        tensors[path] = value
         return {TENSOR: path}
     if isinstance(value, Mapping):
         return {str(key): _pack(item, f"{path}/{key}" if path else str(key), tensors) for key, item in value.items()}
     if isinstance(value, list | tuple):
         items = [_pack(item, f"{path}/{number}", tensors) for number, item in enumerate(value)]
         return items if isinstance(value, list) else {TUPLE: items}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {NUMBER: str(value)}
     return value
 
 
 def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(value, dict):
         if TENSOR in value:
-            return tensors[value[TENSOR]].clone()  # the file is mapped, and may be gone before the tensor
+            return tensors[value[TENSOR]]
+        if NUMBER in value:
+            return float(value[NUMBER])
         if TUPLE in value:
             return tuple(_unpack(item, tensors) for item in value[TUPLE])
         return {key: _unpack(item, tensors) for key, item in value.items()}
@@ -117,6 +153,10 @@ class Moments:
         return {name: dict(state[parameter]) for name, parameter in self.parameters.items() if parameter in state}
 
     def restore(self, state: Tree) -> None:
+        for name, values in state.items():
+            shape = self.parameters[name].shape
+            if any(isinstance(value, Tensor) and value.shape not in (shape, (), (1,)) for value in values.values()):
+                raise ValueError(f"what the optimizer keeps of {name} is not of its shape")
         numbers = {name: number for number, name in enumerate(self.parameters)}
         groups = self.optimizer.state_dict()["param_groups"]
         moments = {numbers[name]: values for name, values in state.items()}

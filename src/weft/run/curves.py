@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,10 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.catalog import TASKS
+from weft.disk import read_regular
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
+from weft.forking import was_forked
+from weft.limits import JOURNAL_FILE
 from weft.run.claiming import JOURNAL
-from weft.run.files import read_json, write_file
+from weft.run.files import read_table, write_file
 from weft.run.save import CONFIG
 from weft.training.progress import metric_name
 
@@ -29,7 +34,19 @@ if TYPE_CHECKING:
 
 CURVES = "curves.svg"
 
-FORMATS = (".svg", ".png", ".html")
+FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".svg": ("vegalite_to_svg", {}),
+    ".png": ("vegalite_to_png", {"scale": 2.0}),
+    ".html": ("vegalite_to_html", {"bundle": True}),
+}
+"""The endings of files that can be drawn, each with the function of vl_convert for it."""
+
+CONVERT = """
+import json, sys, vl_convert
+name, options, specification = json.load(sys.stdin)
+found = getattr(vl_convert, name)(specification, **options)
+sys.stdout.buffer.write(found.encode() if isinstance(found, str) else found)
+"""
 
 MOST_POINTS = 400
 """Points of one line; of more, neighbours are averaged, which a screen could not tell apart."""
@@ -54,21 +71,29 @@ def read_curve(folder: Path) -> Curve:
     """The journal of a run; a last line that was cut off is left out."""
     path = folder / JOURNAL
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, most=JOURNAL_FILE).decode("utf-8")
     except OSError as error:
-        raise RunError(f"cannot be read: {error.strerror}", where=str(path), cure="is it a run of weft?") from None
+        what = f"cannot be read: {error.strerror or error}"
+        raise RunError(what, where=str(path), cure="is it a run of weft?") from None
+    except UnicodeDecodeError:
+        raise RunError("is not text in UTF-8", where=str(path)) from None
     train: list[tuple[int, float]] = []
     valid: list[tuple[int, dict[str, float]]] = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
-            event = json.loads(line)
-        except ValueError:
+            event: dict[str, Any] = dict(json.loads(line).items())
+            if "valid" in event:
+                valid.append((int(event["step"]), {name: _number(value) for name, value in event["valid"].items()}))
+            elif "loss" in event:
+                train.append((int(event["step"]), _number(event["loss"])))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RunError("is not a line of a journal", where=f"{path}:{number}") from None
-        if "valid" in event:
-            valid.append((event["step"], event["valid"]))
-        elif "loss" in event:
-            train.append((event["step"], event["loss"]))
     return Curve(_thin(train), valid)
+
+
+def _number(value: float | None) -> float:
+    """A score as it was measured: JSON has no word for one that is not finite, and null stands in its place."""
+    return math.nan if value is None else float(value)
 
 
 def _thin(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -98,10 +123,13 @@ def own_metric(folder: Path, curve: Curve) -> str:
     """The metric that picked the best model, as far as the folder tells."""
     if not curve.metrics:
         raise RunError("was never validated, so there is nothing to draw", where=str(folder), cure="train it longer")
-    tree = read_json(folder / CONFIG)
-    wanted = tree.get("train", {}).get("metric")
+    tree = read_table(folder / CONFIG)
+    try:
+        wanted, own = tree.get("train", {}).get("metric"), TASKS[tree["task"]].metric
+    except (KeyError, TypeError, AttributeError):
+        raise RunError("is not the configuration of a run", where=str(folder / CONFIG)) from None
     # A tagger measures spans where its tags mark them, which only the data could tell.
-    names = [wanted] if wanted else ["span_f1", TASKS[tree["task"]].metric]
+    names = [wanted] if wanted else ["span_f1", own]
     return next((name for name in names if name in curve.metrics), curve.metrics[0])
 
 
@@ -174,21 +202,26 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
 def draw(picture: altair.HConcatChart, path: Path) -> Path:
     """Write the picture in the format that the name of the file asks for."""
     check_format(path)
-    import vl_convert
-
-    specification = picture.to_dict()
+    content = _render(path.suffix, picture.to_dict())
 
     def write(temporary: Path) -> None:
-        match path.suffix:
-            case ".svg":
-                temporary.write_text(vl_convert.vegalite_to_svg(specification), encoding="utf-8")
-            case ".png":
-                temporary.write_bytes(vl_convert.vegalite_to_png(specification, scale=2.0))
-            case _:
-                temporary.write_text(vl_convert.vegalite_to_html(specification, bundle=True), encoding="utf-8")
+        temporary.write_bytes(content)
 
     write_file(path, write)
     return path
+
+
+def _render(suffix: str, specification: dict[str, Any]) -> bytes:
+    """The content of a file. The converter has threads of its own, which a forked process does not have."""
+    name, options = FORMATS[suffix]
+    if was_forked():
+        given = json.dumps([name, options, specification])
+        done = subprocess.run([sys.executable, "-c", CONVERT], input=given.encode(), capture_output=True, check=True)
+        return done.stdout
+    import vl_convert
+
+    found: str | bytes = getattr(vl_convert, name)(specification, **options)
+    return found.encode() if isinstance(found, str) else found
 
 
 def check_format(path: Path) -> None:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from safetensors import SafetensorError
 
-from weft.disk import sync
+from weft.disk import read_regular, sync
+from weft.documents import parse_json, to_json
 from weft.errors import Fault, RunError
+from weft.limits import SMALL_FILE
+
+NAME: Final = 100
+"""Characters of a foreign name in a message."""
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` make the file under a temporary name, bring it to the disk, and only then give it its name."""
+    with staged(path) as temporary:
+        write(temporary)
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """A temporary name beside a file that is to be written; what still has it after the block is removed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with writing(path, cure="the file that was there is untouched"):
-            write(temporary)
-            sync(temporary)
-            temporary.replace(path)
+            yield temporary
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be gone
+            temporary.unlink()
 
 
 @contextmanager
@@ -33,27 +46,61 @@ def writing(path: Path, *, cure: str) -> Iterator[None]:
     try:
         yield
     except Fault as fault:  # of a file among those that are written here
-        raise Fault(fault.what, where=str(path), cure=cure) from None
+        raise Fault(fault.what, where=str(path), cure=cure) from fault.__cause__
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: ")
-        raise Fault(f"cannot be written: {reason}", where=str(path), cure=cure) from None
+        raise Fault(f"cannot be written: {reason}", where=str(path), cure=cure) from error
 
 
 def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_bytes(content)
 
     write_file(path, write)
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    return (to_json(value, indent=2) + "\n").encode()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What keeps a file from being read is told in one line; that there is none is left to the caller."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RunError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
 def read_json(path: Path) -> Any:
+    """The value of a JSON file that no manifest lists, such as a report; numbers in it may be NaN and Infinity."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with reading(path):
+            return parse_json(read_regular(path, most=SMALL_FILE), constants=True)
     except FileNotFoundError:
         raise RunError(f"has no {path.name}", where=str(path.parent), cure="is it a run that weft wrote?") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise RunError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The same of a file whose value is a table, such as report.json."""
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise RunError("is not a table", where=str(path))
+    return found
+
+
+def shorten(name: str) -> str:
+    """A name that a file chose, fit for a message."""
+    return name if name.isprintable() and len(name) <= NAME else f"{name!a:.{NAME}}…"

@@ -8,7 +8,6 @@ read and leave nothing behind.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -31,8 +30,11 @@ from weft.data import (
     identify,
     key_of,
     overlap,
+    read_numbers,
+    read_values,
     stamps,
 )
+from weft.documents import to_json
 from weft.errors import DataError, Fault
 from weft.run.save import tokenizer_file
 from weft.tasks import Codec, DataConfig, Task, Tree
@@ -42,7 +44,7 @@ from weft.text import Tokenizer
 LARGE = 8_000_000
 """Bytes of files whose tokens are kept."""
 
-SURVEY, KEYS, STRATA, OVERLAP, TRAINING = "survey.json", "keys.npy", "strata.npy", "overlap.json", "training.json"
+SURVEY, KEYS, STRATA, OVERLAP, TRAINING = "survey.json", "keys", "strata", "overlap.json", "training.json"
 LENGTH = {"max_length", "overlong"}
 NOT_READING = {"train", "valid", "test", *LENGTH}
 """Settings of `[data]` that do not change how a file is read."""
@@ -92,19 +94,13 @@ class Kept:
     def survey(self, content: str, make: Callable[[], Surveyed]) -> Surveyed:
         """The survey of these files, made only if it is not kept."""
         key = key_of("survey with shapes", content, self.reading)
-        if entry := self.store.find(key):
-            found = read(entry / SURVEY)
-            keys = np.load(entry / KEYS, mmap_mode="r", allow_pickle=False)
-            shapes = tuple(Shape(*shape) for shape in found["shapes"])
-            strata = np.load(entry / STRATA, allow_pickle=False) if (entry / STRATA).exists() else None
-            unknown = found["unknown"] and tuple(found["unknown"])
-            survey = Survey(found["examples"], found["characters"], keys, shapes, unknown, content, strata)
-            return Surveyed(survey, found["notes"])
+        if kept := self.store.use(key, lambda entry: read_survey(entry, content)):
+            return kept
         survey, notes = make()
         with suppress(OSError), self.store.make(key) as folder:
-            np.save(folder / KEYS, survey.keys)
+            survey.keys.tofile(folder / KEYS)
             if survey.strata is not None:
-                np.save(folder / STRATA, survey.strata)
+                survey.strata.tofile(folder / STRATA)
             names = ("examples", "characters", "shapes", "unknown")
             write(folder / SURVEY, {name: getattr(survey, name) for name in names} | {"notes": notes})
         return Surveyed(survey._replace(content=content), notes)
@@ -112,8 +108,9 @@ class Kept:
     def overlap(self, train: Survey, other: Survey) -> int:
         """As in `weft.data.overlap`."""
         key = key_of("overlap", train.content, self.reading, hashlib.sha256(other.keys.tobytes()).hexdigest())
-        if entry := self.store.find(key):
-            return int(read(entry / OVERLAP))
+        kept = self.store.use(key, lambda entry: int(read_values(entry / OVERLAP)))
+        if kept is not None:
+            return kept
         found = overlap(train.keys, other.keys)
         with suppress(OSError), self.store.make(key) as folder:
             write(folder / OVERLAP, found)
@@ -125,8 +122,9 @@ class Kept:
         seed = config.seed if config.data.valid is None else None
         text = config.text.model_dump(mode="json")
         key = key_of("training", content, self.reading, length, seed, text, tokenizers.__version__)
-        entry, said = self.store.find(key), "tokens from an earlier run"
-        if entry is None:
+        found = self.store.use(key, lambda entry: read_training(kind, config, entry))
+        said = "tokens from an earlier run"
+        if found is None:
             said = "tokens are kept for the next run"
             try:
                 with self.store.make(key) as folder:
@@ -137,10 +135,31 @@ class Kept:
                 cure = "free some space, set WEFT_CACHE to another disk, or WEFT_CACHE=off"
                 raise Fault(f"tokens cannot be kept: {error}", where=str(self.store.folder), cure=cure) from None
             entry = self.store.find(key)
-            assert entry is not None, "removed by hand at this very moment"
-        found = read_training(kind, config, entry)
+            if entry is None:
+                cure = "remove it, or set WEFT_CACHE=off"
+                raise Fault("tokens cannot be kept under this name", where=str(self.store.folder / key), cure=cure)
+            found = read_training(kind, config, entry)
         note = f"{said}: {self.store.folder} ({self.store.size() / 1e9:.1f} GB in all)"
         return found._replace(notes=[*found.notes, note])
+
+
+def read_survey(folder: Path, content: str) -> Surveyed:
+    """A survey as it was kept. Something else in the folder is a ValueError, KeyError or TypeError."""
+    found = read_values(folder / SURVEY)
+    examples, characters, unknown = found["examples"], found["characters"], found["unknown"]
+    _check_texts(found["notes"])
+    keys = np.memmap(folder / KEYS, dtype=np.uint64, mode="r")
+    strata = read_numbers(folder / STRATA, np.uint64) if (folder / STRATA).exists() else None
+    if type(characters) is not int or any(len(each) != examples for each in (keys, strata) if each is not None):
+        raise ValueError("a survey of other examples")
+    shapes = tuple(Shape(*map(int, shape)) for shape in found["shapes"])
+    survey = Survey(examples, characters, keys, shapes, unknown and (str(unknown[0]), int(unknown[1])), content, strata)
+    return Surveyed(survey, found["notes"])
+
+
+def _check_texts(*lists: Any) -> None:
+    if not all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in lists):
+        raise TypeError("something else where a list of texts should be")
 
 
 def write_training(task: Task, corpus: Corpus, held: Corpus | None, notes: list[str], folder: Path) -> None:
@@ -156,7 +175,8 @@ def write_training(task: Task, corpus: Corpus, held: Corpus | None, notes: list[
 
 def read_training(kind: type[Task], config: Config, folder: Path) -> Training:
     """What `write_training` wrote."""
-    about = read(folder / TRAINING)
+    about = read_values(folder / TRAINING)
+    _check_texts(about["notes"], about["labels"])
     roles = kind.roles(config.text)
     tokens = {role: Tokenizer.load(folder / tokenizer_file(role), text) for role, text in roles.items()}
     task = kind(Codec(tokens, tuple(about["labels"])), config.data)
@@ -166,9 +186,5 @@ def read_training(kind: type[Task], config: Config, folder: Path) -> Training:
     return Training(task, examples, held, [*about["notes"], *examples.notes])
 
 
-def read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def write(path: Path, values: Any) -> None:
-    path.write_text(json.dumps(values), encoding="utf-8")
+    path.write_text(to_json(values), encoding="utf-8")

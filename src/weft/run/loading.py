@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_model
 from torch import nn
 
 from weft.catalog import TASKS
 from weft.config import Config, validate
 from weft.config.tree import HEAD
-from weft.errors import ConfigError, RunError
+from weft.errors import ConfigError, RunError, WeftError
+from weft.limits import TOKENIZER_FILE
 from weft.nn import CellClass, UnknownCell
-from weft.run.files import read_json
-from weft.run.manifest import verify
+from weft.run.manifest import RunFiles, check_version, read_run
 from weft.run.outline import outlines
 from weft.run.run import Run
 from weft.run.save import CONFIG, LABELS, WEIGHTS, tokenizer_file
+from weft.run.weights import open_tensors
 from weft.tasks import Codec
 from weft.text import Tokenizer
 from weft.training import choose_device
+
+FEW_ENTRIES: Final = 1 << 16
+"""Entries of a tokenizer that are built quickly, however few weights there are."""
 
 
 def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClass] | None = None) -> Run:
@@ -29,23 +32,48 @@ def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClas
 
     The folder only names a cell of your own: give its class again, as in cells={"mine": MyCell}.
     """
-    folder = Path(path)
-    verify(folder)
-    config = load_config(folder, cells=cells)
+    return read_run(Path(path), lambda files: _load(files, device=device, cells=cells))
+
+
+def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None) -> Run:
+    config = _read_config(files, cells)
     kind = TASKS[config.task]
-    codec = load_codec(folder, config)
-    with outlines():  # no memory is taken before the sizes are known to be those of the weights
-        check_shapes(folder / WEIGHTS, kind.build(config.model, codec))
-    model = kind.build(config.model, codec)
-    load_model(model, str(folder / WEIGHTS))
-    return Run(folder, config, kind(codec, config.data), model.to(choose_device(device, where="device")).eval())
+    codec = _read_codec(files, config)
+    files.only([CONFIG, WEIGHTS, LABELS, *map(tokenizer_file, codec.tokenizers)])
+
+    def build() -> nn.Module:
+        return kind.build(config.model, codec)
+
+    with open_tensors(files, WEIGHTS, like=_outline(build, files.folder / CONFIG, own=bool(cells))) as stored:
+        model = build()
+        stored.fill(model)
+    return Run(files.folder, config, kind(codec, config.data), model.to(choose_device(device, where="device")).eval())
+
+
+def _outline(build: Callable[[], nn.Module], path: Path, *, own: bool) -> nn.Module:
+    """The model without memory, which is taken only once its sizes are known to be those of the weights."""
+    try:
+        with outlines():
+            return build()
+    except WeftError as error:
+        raise RunError(str(error), where=str(path)) from None
+    except (RuntimeError, OverflowError) as error:
+        if own:  # a mistake in the code of a person's own cell
+            raise
+        what = f"describes no model that can be built: {str(error).splitlines()[0]:.100}"
+        raise RunError(what, where=str(path)) from None
 
 
 def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """The configuration of a run, without the words about the format that stand before it."""
-    tree = read_json(folder / CONFIG)
+    return read_run(folder, lambda files: _read_config(files, cells))
+
+
+def _read_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> Config:
+    tree, where = files.read_json(CONFIG), str(files.folder / CONFIG)
     if not isinstance(tree, dict):
-        raise RunError("is not a table of settings", where=str(folder / CONFIG))
+        raise RunError("is not a table of settings", where=where)
+    check_version(tree.get("format_version", 0), where)
     tree = {key: value for key, value in tree.items() if key not in HEAD}
     try:
         return validate(tree, cells=cells, keep_unread=True)
@@ -53,29 +81,30 @@ def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -
         if isinstance(error.__cause__, UnknownCell):
             name = error.__cause__.name
             cure = f'give its class: cells={{"{name}": …}}, or --import {name}=FILE.py:CLASS'
-            raise RunError(f'has a cell of its own, "{name}"', where=str(folder), cure=cure) from None
-        raise RunError(str(error), where=str(folder / CONFIG)) from None
+            raise RunError(f'has a cell of its own, "{name}"', where=str(files.folder), cure=cure) from None
+        raise RunError(str(error), where=where) from None
 
 
-def load_codec(folder: Path, config: Config) -> Codec:
+def _read_codec(files: RunFiles, config: Config) -> Codec:
     """Tokenizers and labels of a run."""
-    roles = TASKS[config.task].roles(config.text)
-    labels = read_json(folder / LABELS) if (folder / LABELS).exists() else []
+    labels = files.read_json(LABELS) if files.has(LABELS) else []
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise RunError("is not a list of labels", where=str(folder / LABELS))
-    tokenizers = {role: Tokenizer.load(folder / tokenizer_file(role), text) for role, text in roles.items()}
+        raise RunError("is not a list of labels", where=str(files.folder / LABELS))
+    if len(set(labels)) < len(labels):
+        raise RunError("has a label twice", where=str(files.folder / LABELS), cure="copy it again")
+    # Every entry has a number of its own among the weights, of two bytes or more.
+    entries = max(_size(files.folder / WEIGHTS) // 2, FEW_ENTRIES)
+    tokenizers: dict[str, Tokenizer] = {}
+    for role, text in TASKS[config.task].roles(config.text).items():
+        name = tokenizer_file(role)
+        content = files.read(name, most=TOKENIZER_FILE)
+        tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name), most=entries)
     return Codec(tokenizers, tuple(labels))
 
 
-def check_shapes(path: Path, model: nn.Module) -> None:
-    """The file holds tensors of the model's names and shapes; of tied tensors it holds one."""
-    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+def _size(path: Path) -> int:
+    """Of a file as the folder lists it; nothing is opened yet, and one that is missing will be missed then."""
     try:
-        with safe_open(path, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise RunError(f"cannot be read: {error}", where=str(path)) from None
-    for name, shape in found.items():
-        if wanted.get(name) != shape:
-            what = f"has {name} {shape}, where the configuration asks for {wanted.get(name, 'no such tensor')}"
-            raise RunError(what, where=str(path), cure="the folder mixes files of two runs")
+        return path.lstat().st_size
+    except OSError:
+        return 0

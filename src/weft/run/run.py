@@ -13,9 +13,8 @@ from weft.data import BadLines, Pair, Record, Text, read_input
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
-from weft.run.files import read_json
 from weft.run.given import each_input, find_source, read_records
-from weft.run.save import REPORT
+from weft.run.save import read_report
 from weft.tasks import DataConfig, Prediction, Task, Translate, encode
 from weft.tasks.generation import Comparing, Generating, Scored, Scoring
 from weft.tasks.wording import Words, read_wordings
@@ -36,8 +35,7 @@ class Run:
     @property
     def report(self) -> dict[str, Any]:
         """Scores on validation and test data, size, speed, versions."""
-        found: dict[str, Any] = read_json(self.folder / REPORT) if (self.folder / REPORT).exists() else {}
-        return found
+        return read_report(self.folder)
 
     @overload
     def predict(self, inputs: str | Mapping[str, Any] | Record, **options: Any) -> Prediction: ...

@@ -5,22 +5,33 @@ A chunk is encoded on all cores: the tokenizers have threads of their own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from weft.data import VALUES, Examples, Limit, Pieces, Ragged, RaggedBuilder, Record, chunks
+from weft.data import (
+    VALUES,
+    Examples,
+    Limit,
+    Pieces,
+    Ragged,
+    RaggedBuilder,
+    Record,
+    chunks,
+    read_numbers,
+    read_values,
+)
 from weft.data.batches import compact
 from weft.data.corpus import TOKENS
+from weft.documents import to_json
 from weft.errors import DataError
 from weft.tasks.task import Task
 
 CHUNK = 1000
 """Records that are encoded together."""
 
-EXAMPLES, LENGTHS = "examples.json", ".lengths.npy"
+EXAMPLES, LENGTHS = "examples.json", ".lengths"
 
 
 def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *, running: bool = False) -> Examples:
@@ -34,18 +45,25 @@ def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: 
     """Encode into files of an empty folder, for `read_examples`."""
     builders = _collect(task, records, limit, folder=folder)
     for name, builder in builders.items():
-        np.save(folder / f"{name}{LENGTHS}", builder.finish())
+        builder.finish().tofile(folder / f"{name}{LENGTHS}")
     about = {"columns": list(builders), "notes": limit.notes()}
-    (folder / EXAMPLES).write_text(json.dumps(about), encoding="utf-8")
+    (folder / EXAMPLES).write_text(to_json(about), encoding="utf-8")
 
 
 def read_examples(task: Task, folder: Path) -> Examples:
-    """What `write_examples` wrote; the tokens of a large text stay in their file."""
-    about = json.loads((folder / EXAMPLES).read_text(encoding="utf-8"))
-    columns = {
-        name: Ragged.open(folder / f"{name}{VALUES}", np.load(folder / f"{name}{LENGTHS}", allow_pickle=False))
-        for name in about["columns"]
-    }
+    """What `write_examples` wrote; the tokens of a large text stay in their file.
+
+    Something else in the folder is a ValueError, KeyError or TypeError.
+    """
+    about = read_values(folder / EXAMPLES)
+    columns: dict[str, Ragged] = {}
+    for name in about["columns"]:
+        if not name.isidentifier():
+            raise ValueError("a column has the name of no column")
+        lengths = read_numbers(folder / f"{name}{LENGTHS}", np.int32)
+        columns[name] = Ragged.open(folder / f"{name}{VALUES}", lengths)
+    if len({len(column) for column in columns.values()}) != 1:
+        raise ValueError("the columns differ in length")
     return _examples(task, columns, task.limit(training=True), None, tuple(about["notes"]))
 
 

@@ -1,7 +1,8 @@
 """Reading a tokenizer.json, and refusing one that does not do what the config says.
 
-A file can make the library pad, truncate, drop tokens at random or match a pattern that never ends. So everything
-in it but the vocabulary must be what weft itself would have written.
+A file could make the library pad, truncate, drop tokens at random, match a pattern that never ends or take memory for
+ids that nothing has. So the vocabulary alone is taken from it, after a look at every entry, and all the rest must be
+what weft itself would have written.
 
 Files of earlier versions have the special tokens as `added_tokens`, which the library finds in any text. Their
 vocabulary gets the rules of today, with "<unk>" as the word that means unknown: models were trained with it as that.
@@ -10,56 +11,167 @@ vocabulary gets the rules of today, with "<unk>" as the word that means unknown:
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from os.path import commonprefix
 from typing import Any
 
 import tokenizers
+from tokenizers import models
 
+from weft.documents import parse_json
 from weft.errors import RunError
+from weft.limits import PIECES, VOCABULARY
 from weft.text.config import TextConfig
-from weft.text.pipeline import assemble, byte_letters, byte_tokens, empty_model, no_panic
+from weft.text.pipeline import (
+    assemble,
+    bpe_model,
+    byte_letters,
+    byte_tokens,
+    character_model,
+    empty_model,
+    no_panic,
+    unigram_model,
+    word_model,
+)
 from weft.text.vocabulary import SPECIALS, UNK
 
+LEARNED = ("vocab", "merges")
 
-def read_tokenizer(path: Path, config: TextConfig) -> tuple[tokenizers.Tokenizer, TextConfig]:
-    """Load and check a file, and the settings that it works with; whatever is wrong is a `RunError` that names it."""
-    where = str(path)
+RULES = 1 << 16
+"""Bytes of rules that the library may see; ours have a tenth of it."""
+
+
+def parse_tokenizer(
+    content: bytes, config: TextConfig, where: str, *, most: int = VOCABULARY
+) -> tuple[tokenizers.Tokenizer, TextConfig]:
+    """Check a file, and build the tokenizer and the settings that it works with; a `RunError` says what is wrong.
+
+    It has at most so many entries.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RunError("there is no such file", where=where) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"cannot be read: {error}", where=where) from None
+        found = parse_json(content)
+        if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
+            raise ValueError("it has no model")
+    except ValueError as error:
+        raise RunError(f"is damaged, or no tokenizer: {error}", where=where) from None
+    vocab, merges = (found["model"].pop(name, None) for name in LEARNED)
+    expected = _rules(assemble(empty_model(config.kind), config))
+    former = _former(expected, config) if config.unknown is None else expected
+    found = _in_todays_words(found, config, [expected, former])
+    if found == former != expected:
+        config = config.model_copy(update={"unknown": SPECIALS[UNK]})
+        found = expected
     try:
+        if wrong := [part for part in expected if found.get(part) != expected[part]] or found.keys() - expected:
+            differ = f"{', '.join(wrong):.100} differ" if found.keys() == expected.keys() else "it has other parts"
+            raise ValueError(f"is not a tokenizer of kind {config.kind!r} with these text settings ({differ})")
         with no_panic(lambda reason: RunError(f"is damaged: {reason}", where=where)):
-            loaded = tokenizers.Tokenizer.from_str(text)
+            return assemble(_model(vocab, merges, config.kind, min(most, VOCABULARY)), config), config
     except RunError:
         raise
+    except ValueError as error:
+        raise RunError(str(error), where=where, cure="restore the file, or learn the vocabulary again") from None
     except Exception as error:  # the library raises nothing more specific
-        raise RunError(f"is damaged, or no tokenizer: {error}", where=where) from None
-    expected, found = _rules(assemble(empty_model(config.kind), config)), _rules(loaded)
-    if config.unknown is None and found == _former(expected, config):
-        config = config.model_copy(update={"unknown": SPECIALS[UNK]})
-        loaded, found = assemble(loaded.model, config), expected
-    fault = _difference(loaded, config, [part for part in expected if found.get(part) != expected[part]])
-    if fault:
-        raise RunError(fault, where=where, cure="restore the file, or learn the vocabulary again")
-    return loaded, config
+        raise RunError(f"is damaged: {error!s:.100}", where=where) from None
 
 
-def _difference(loaded: tokenizers.Tokenizer, config: TextConfig, wrong: list[str]) -> str | None:
-    """What in a file is not as weft would have written it."""
-    if wrong:
-        return f"is not a tokenizer of kind {config.kind!r} with these text settings ({', '.join(wrong)} differ)"
-    vocab = loaded.get_vocab()
-    if sorted(vocab.values()) != list(range(len(vocab))):
-        return "has ids that are not 0, 1, 2, …"
-    if [vocab.get(token) for token in SPECIALS] != list(range(len(SPECIALS))):
-        return f"does not begin with {', '.join(SPECIALS)}"
-    letters = {"word": [], "char": byte_tokens()}.get(config.kind, byte_letters())
-    if not vocab.keys() >= set(letters):
-        return "lacks some of the 256 bytes"
-    return None
+def _model(vocab: Any, merges: Any, kind: str, most: int) -> models.Model:
+    """The model of a vocabulary; a ValueError says what is wrong with it."""
+    if isinstance(vocab, list | dict) and len(vocab) > most:
+        raise ValueError(f"has {len(vocab):,} entries, and {most:,} is the limit")
+    if kind == "unigram":
+        pieces = _pieces(vocab)
+        _check_entries([piece for piece, _ in pieces], kind)
+        return unigram_model(pieces[len(SPECIALS) :])
+    entries = _in_order(vocab)
+    _check_entries(entries, kind)
+    if kind == "word":
+        return word_model(entries[len(SPECIALS) :])
+    if not isinstance(merges, list) or len(merges) > (0 if kind == "char" else len(entries)):
+        raise ValueError("has merges that its kind has not")
+    if not all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in merges):
+        raise ValueError("has merges that are not of two pieces")
+    if kind == "char":
+        return character_model(entries[len(SPECIALS) :])
+    return bpe_model(vocab, [(left, right) for left, right in merges])
+
+
+def _in_order(vocab: Any) -> list[str]:
+    """The entries of a table by their ids, which are 0, 1, 2 and so on."""
+    if not isinstance(vocab, dict):
+        raise ValueError("has no table of entries")
+    entries: list[str | None] = [None] * len(vocab)
+    for entry, index in vocab.items():
+        if type(index) is not int or not 0 <= index < len(entries) or entries[index] is not None:
+            raise ValueError("has ids that are not 0, 1, 2, …")
+        entries[index] = entry
+    return [entry for entry in entries if entry is not None]
+
+
+def _pieces(vocab: Any) -> list[tuple[str, float]]:
+    if not isinstance(vocab, list):
+        raise ValueError("has no list of pieces")
+    for pair in vocab:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or type(pair[1]) is not float:
+            raise ValueError("has pieces that are not a text and a number")
+    if len({piece for piece, _ in vocab}) < len(vocab):
+        raise ValueError("has a piece twice")
+    if _beginnings([piece for piece, _ in vocab]) > PIECES:
+        raise ValueError(f"has pieces with more than {PIECES:,} beginnings")
+    return [(piece, score) for piece, score in vocab]
+
+
+def _beginnings(pieces: Sequence[str]) -> int:
+    """The different beginnings of pieces, or as many letters as they have where these are few."""
+    letters = sum(map(len, pieces))
+    if letters <= PIECES:
+        return letters
+    return letters - sum(len(commonprefix(pair)) for pair in pairwise(sorted(pieces)))  # noqa: RUF071 (no paths)
+
+
+def _check_entries(entries: Sequence[str], kind: str) -> None:
+    """Raise unless the entries begin with the special tokens and are of the letters of their kind, all bytes among
+    them."""
+    if tuple(entries[: len(SPECIALS)]) != SPECIALS:
+        raise ValueError(f"does not begin with {', '.join(SPECIALS)}")
+    own = entries[len(SPECIALS) :]
+    if kind == "word":
+        return
+    letters = set(byte_tokens() if kind == "char" else byte_letters())
+    if not letters <= set(own):
+        raise ValueError("lacks some of the 256 bytes")
+    strange = (entry for entry in own if len(entry) != 1) if kind == "char" else iter(set("".join(own)))
+    if not letters.issuperset(strange):
+        raise ValueError("has entries that are neither characters nor bytes")
+
+
+def _in_todays_words(found: dict[str, Any], config: TextConfig, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The rules of a file as the installed library writes them, which may be another than the one that wrote the file.
+
+    The library sees them only where every text in them is one of ours, so no pattern but our own comes to it.
+    """
+    if found in known or len(json.dumps(found)) > RULES:
+        return found
+    if not set(_texts(found)) <= {text for rules in known for text in _texts(rules)}:
+        return found
+    empty = json.loads(assemble(empty_model(config.kind), config).to_str())["model"]
+    learned = {name: empty[name] for name in LEARNED if name in empty}
+    try:
+        with no_panic(RunError):
+            return _rules(tokenizers.Tokenizer.from_str(json.dumps(found | {"model": found["model"] | learned})))
+    except Exception:  # the library raises nothing more specific, and the difference will be named
+        return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in items:
+        yield from _texts(item)
+    if isinstance(value, str):
+        yield value
 
 
 def _former(rules: dict[str, Any], config: TextConfig) -> dict[str, Any]:
@@ -75,6 +187,6 @@ def _former(rules: dict[str, Any], config: TextConfig) -> dict[str, Any]:
 def _rules(tokenizer: tokenizers.Tokenizer) -> dict[str, Any]:
     """The description of a tokenizer without what was learned."""
     description: dict[str, Any] = json.loads(tokenizer.to_str())
-    for learned in ("vocab", "merges"):
+    for learned in LEARNED:
         description["model"].pop(learned, None)
     return description

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import tokenizers
 
-from weft.errors import ConfigError, DataError
+from weft.disk import read_regular
+from weft.errors import ConfigError, DataError, RunError
+from weft.limits import TOKENIZER_FILE, VOCABULARY
 from weft.text.bpe import learn_bpe
 from weft.text.characters import learn_characters
 from weft.text.config import TextConfig, check
-from weft.text.file import read_tokenizer
+from weft.text.file import parse_tokenizer
 from weft.text.pipeline import assemble, letter_bytes, no_panic, normalizer
 from weft.text.unigram import learn_unigram
 from weft.text.unknown import unknown_word
@@ -21,6 +23,10 @@ from weft.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, entry_of
 from weft.text.words import learn_split_words, learn_words
 
 UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword"}
+
+ENTRY_BYTES, LEAST_ROOM = 128, 4
+"""Bytes of a tokenizer's file at most for an entry of a few letters, with its merge; files that could have a quarter of
+what is accepted are looked at when a vocabulary has been learned."""
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
 LETTER_BYTES = letter_bytes()
@@ -55,23 +61,52 @@ class Tokenizer:
         """
         check(config)
         with no_panic(lambda reason: DataError(f"no vocabulary could be learned: {reason}")):
-            return cls(assemble(_LEARN[config.kind](texts, config), config), config)
+            return cls(assemble(_LEARN[config.kind](texts, config), config), config)._checked()
 
     @classmethod
     def learn_words(cls, sentences: Iterable[Sequence[str]], config: TextConfig) -> Tokenizer:
         """Learn from sentences that are already split into words; `kind` must be "word"."""
         _check_words(config)
         check(config)
-        return cls(assemble(learn_split_words(sentences, config), config), config)
+        return cls(assemble(learn_split_words(sentences, config), config), config)._checked()
 
     @classmethod
     def load(cls, path: str | Path, config: TextConfig) -> Tokenizer:
         """Read what `save` wrote for the same config."""
-        return cls(*read_tokenizer(Path(path), config))
+        where = str(path)
+        try:
+            content = read_regular(Path(path), most=TOKENIZER_FILE)
+        except FileNotFoundError:
+            raise RunError("there is no such file", where=where) from None
+        except OSError as error:
+            raise RunError(f"cannot be read: {error.strerror or error}", where=where) from None
+        return cls.parse(content, config, where=where)
+
+    @classmethod
+    def parse(cls, content: bytes, config: TextConfig, *, where: str, most: int = VOCABULARY) -> Tokenizer:
+        """The same from the content of such a file of at most so many entries; `where` names it in errors."""
+        return cls(*parse_tokenizer(content, config, where, most=most))
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file that the `tokenizers` library reads as it is."""
-        Path(path).write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return self._inner.to_str(pretty=True)
+
+    def _checked(self) -> Tokenizer:
+        """The same, unless its file would be larger than what `load` accepts: better now than after a training."""
+        letters = sum(map(len, self._ids))
+        if max(letters, ENTRY_BYTES * len(self)) * LEAST_ROOM > TOKENIZER_FILE:
+            content = self._inner.to_str(pretty=True).encode("utf-8")
+            try:
+                if len(content) > TOKENIZER_FILE:
+                    raise RunError(f"its file has {len(content):,} bytes, and {TOKENIZER_FILE:,} is the limit")
+                parse_tokenizer(content, self.config, "the vocabulary")
+            except RunError as error:
+                raise ConfigError(error.what, where=f"text.size = {self.config.size}", cure="lower it") from None
+        return self
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; no start or end token is added."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
 
 from weft.errors import ConfigError
+from weft.forking import was_forked
 
 
 def choose_device(name: str, *, where: str = "train.device") -> torch.device:
@@ -36,7 +38,16 @@ def device_type(name: str) -> str:
 
 
 def set_threads(threads: int) -> None:
-    """Use that many processor threads; 0 means what OMP_NUM_THREADS says, or every core this process may run on."""
+    """Use that many processor threads; 0 means what OMP_NUM_THREADS says, or every core this process may run on.
+
+    A forked process has one, whatever is asked for.
+    """
+    if was_forked():
+        torch.set_num_threads(1)
+        if threads > 1:
+            what = f"train.threads = {threads}: a forked process computes with one thread"
+            warnings.warn(f'{what} (multiprocessing.get_context("spawn") gives it its own)', stacklevel=2)
+        return
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +17,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from weft import cache
 from weft.nn import RNN
 from weft.nn.native import compiler
+from weft.nn.native.workshop import keep, read_kept, workshop
 
 REAL = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(REAL is None, reason="there is no C compiler on this machine")
@@ -38,7 +42,7 @@ def forget() -> None:
         compiler.find_compiler,
         compiler.compile_library,
         compiler._surroundings,
-        compiler._private_folder,
+        compiler._say_unkept,
     ):
         found.cache_clear()
 
@@ -103,9 +107,9 @@ def test_the_cache_is_the_users_by_default(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("WEFT_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert compiler.cache_folder() == tmp_path / "home" / ".cache" / "weft" / "compiled"
+    assert cache.cache_folder("compiled") == tmp_path / "home" / ".cache" / "weft" / "compiled"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    assert compiler.cache_folder() == tmp_path / "other" / "weft" / "compiled"
+    assert cache.cache_folder("compiled") == tmp_path / "other" / "weft" / "compiled"
 
 
 def test_layers_and_sizes_share_one_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -225,17 +229,78 @@ def test_a_name_in_cc_that_is_nowhere_is_passed_over(monkeypatch: pytest.MonkeyP
     assert compiler.find_compiler() == (REAL,)
 
 
-def test_a_damaged_library_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A power cut can leave one. In a folder of another name: what this process has loaded it would not open again."""
+DAMAGE = {
+    "cut": lambda content: content[: len(content) // 2],
+    "cut to a header": lambda content: content[:100],
+    "empty": lambda content: b"",
+    "a bit": lambda content: content[:5000] + bytes([content[5000] ^ 1]) + content[5001:],
+    "zeros": lambda content: bytes(len(content)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_library_is_made_again(damage: str, tmp_path: Path) -> None:
+    """A power cut or a full disk can leave one, and to load it would end the process without a word."""
     assert_compiled(network("elman"))
     (library,) = libraries(tmp_path)
-    damaged = tmp_path / "other" / "compiled" / library.name
-    damaged.parent.mkdir(parents=True, mode=0o700)
-    damaged.write_bytes(library.read_bytes()[:100])
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "other"))
+    whole = library.read_bytes()
+    library.write_bytes(DAMAGE[damage](whole))
     forget()
     assert_compiled(network("elman"))
-    assert damaged.stat().st_size == library.stat().st_size
+    assert libraries(tmp_path) == [library]
+    assert library.read_bytes() == whole
+
+
+def test_a_library_cut_while_it_is_in_use(tmp_path: Path) -> None:
+    """The process has a copy of its own: pages that it has not touched yet cannot vanish under it."""
+    rnn = network("elman")
+    assert_compiled(rnn)
+    (library,) = libraries(tmp_path)
+    os.truncate(library, 0)
+    assert_compiled(rnn)
+    assert_compiled(network("elman"))
+
+
+KILLED = """
+from weft.nn.native import compiler
+compiler.compile_library("int answer(void) { return 42; }")
+"""
+
+
+def test_a_killed_compilation_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Killed while the compiler runs; the next one that compiles removes what was left, and nothing of one at work."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    killer = fake_compiler(tmp_path, "killer", '[ "$1" = --version ] && exit', "kill -9 $PPID", "touch left.o")
+    killed = start(KILLED, CC=str(killer), TMPDIR=str(tmp_path / "temporary"))
+    killed.communicate(timeout=60)
+    assert killed.returncode == -9
+    assert list((tmp_path / "temporary").iterdir()), "the kill came too late, so nothing is tested"
+    with workshop(tmp_path / "temporary") as (at_work, _):
+        compiler.compile_library("int answer(void) { return 43; }")
+        assert list((tmp_path / "temporary").iterdir()) == [at_work]
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert len(libraries(tmp_path / "cache")) == len(list((tmp_path / "cache" / "compiled").iterdir())) == 1
+
+
+def test_a_write_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
+    with cache.open_cache("compiled") as folder:
+        assert folder is not None
+        (tmp_path / "cache" / "compiled" / ".unfinished-1-x").write_bytes(b"half")
+        keep(folder, "0" * 32, b"whole")
+        assert read_kept(folder, "0" * 32) == b"whole"
+    assert len(libraries(tmp_path)) == len(list((tmp_path / "cache" / "compiled").iterdir())) == 1
+
+
+def test_a_full_disk_is_said_once_and_costs_only_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match="not kept from one start to the next: No space left on device"):
+        assert_compiled(network("elman"))
+    assert_compiled(network("gru"))  # a second line would be an error
+    assert list((tmp_path / "cache" / "compiled").iterdir()) == []
 
 
 @pytest.mark.parametrize("where", ["below a file", "read only"])
@@ -248,29 +313,21 @@ def test_a_cache_that_cannot_be_written(where: str, monkeypatch: pytest.MonkeyPa
         if os.access(blocked, os.W_OK):
             pytest.skip("nothing is read only to root")
     monkeypatch.setenv("WEFT_CACHE", str(blocked / "cache"))
+    with pytest.warns(UserWarning, match="compiled code is not kept from one start to the next"):
+        assert_compiled(network("elman"))
+    assert libraries(tmp_path) == []
+
+
+def test_a_cache_that_is_off_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WEFT_CACHE", "off")
     assert_compiled(network("elman"))
     assert libraries(tmp_path) == []
-    private = compiler.cache_folder()
-    assert stat.S_IMODE(private.stat().st_mode) == 0o700
-    assert len(libraries(private)) == 1
 
 
-def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
-    """Whoever can put a library there runs code here."""
-    shared = tmp_path / "cache" / "compiled"
-    shared.mkdir(parents=True)
-    for mode in (0o770, 0o702, 0o777):
-        shared.chmod(mode)
-        assert compiler.cache_folder() != shared
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files in memory alone")
+def test_a_system_that_executes_nothing_from_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delattr(os, "memfd_create")
     assert_compiled(network("elman"))
-    assert list(shared.iterdir()) == []
-
-
-def test_a_link_to_a_folder_of_others_is_not_followed(tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o777)
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "compiled").symlink_to(shared)
-    folder = compiler.cache_folder()
-    assert folder.resolve() != shared.resolve()
+    forget()
+    assert_compiled(network("elman"))
+    assert len(libraries(tmp_path)) == 1

@@ -1,7 +1,8 @@
 """The machine's C compiler, and the libraries it has made, kept on disk.
 
-A library is named after everything it depends on: the text, the compiler, its options and the processor. It is
-written under another name and renamed, so that processes that start together cannot see half of one.
+A library is named after everything it depends on (the text, the compiler, its options and the processor) and after the
+hash of its own bytes. It is read whole through a descriptor, checked, and loaded from a copy in memory, so that what
+was checked is what runs, whatever happens to the file. One that does not fit its name is made again.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
+from typing import Final
 
 from weft import cache
+from weft.nn.native.workshop import keep, read_kept, workshop
+
+COMPILED: Final = "compiled"
+"""The folder of the cache."""
 
 OPTIONS: tuple[str, ...] = (
     "-O3",
@@ -48,17 +57,20 @@ def compile_library(text: str) -> ctypes.CDLL:
     """The library of a C source, from the cache or from the compiler; raises NoCompiler."""
     compiler = find_compiler()
     name = hashlib.sha256("\0".join([text, *_surroundings(compiler)]).encode()).hexdigest()[:32]
-    folder = cache_folder()
-    library = folder / f"{name}.so"
-    for _ in range(2):
-        if not library.exists():
-            _compile(compiler, text, library)
-        try:
-            return ctypes.CDLL(str(library))
-        except OSError as error:
-            problem = error
-            library.unlink(missing_ok=True)  # damaged: made once more
-    raise NoCompiler(f"{library} cannot be loaded: {problem}")
+    with _opened_cache() as folder:
+        if folder is not None and (kept := read_kept(folder, name)):
+            with suppress(OSError):  # whatever was wrong with it, a new one is made
+                return _load(kept, name)
+        made = _compile(compiler, text)
+        if folder is not None:
+            try:
+                keep(folder, name, made)
+            except OSError as error:  # a full disk
+                _say_unkept(error.strerror or str(error))
+    try:
+        return _load(made, name)
+    except OSError as error:
+        raise NoCompiler(f"what {compiler[0]} made cannot be loaded: {error}") from None
 
 
 def compile_if_possible(text: str) -> ctypes.CDLL | None:
@@ -87,19 +99,22 @@ def find_compiler() -> tuple[str, ...]:
     raise NoCompiler("no C compiler was found (install gcc, or set CC)")
 
 
-def cache_folder() -> Path:
-    """Where compiled libraries are kept; nobody else may write there."""
-    return cache.cache_folder("compiled") or _private_folder()
+@contextmanager
+def _opened_cache() -> Iterator[int | None]:
+    """A descriptor of the folder for compiled code; None where it cannot be used, which is said once."""
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(cache.open_cache(COMPILED))
+        except OSError as error:
+            folder = None
+            _say_unkept(error.strerror or str(error))
+        yield folder
 
 
 @functools.cache
-def _private_folder() -> Path:
-    """For a cache that is off, cannot be written or is not ours alone: compiled again in each process, but safe."""
-    import atexit
-
-    folder = tempfile.mkdtemp(prefix="weft-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+def _say_unkept(why: str) -> None:
+    """Said once: every process has to compile again."""
+    warnings.warn(f"compiled code is not kept from one start to the next: {why}", stacklevel=4)
 
 
 @functools.cache
@@ -118,13 +133,43 @@ def _processor() -> str:
     return "".join(sorted({line for line in lines if line.startswith(wanted)}))
 
 
-def _compile(compiler: tuple[str, ...], text: str, library: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as folder:
-        source, made = Path(folder, "source.c"), Path(folder, "made.so")
-        source.write_text(text, encoding="utf-8")
-        command = [*compiler, *OPTIONS, "-o", str(made), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
-            raise NoCompiler(f"{compiler[0]} failed: {first}")
-        made.replace(library)
+def _compile(compiler: tuple[str, ...], text: str) -> bytes:
+    """The bytes of a library, made in a folder that is gone afterwards; its names do not depend on where that is."""
+    try:
+        with workshop(Path(tempfile.gettempdir())) as (folder, lock):
+            (folder / "source.c").write_text(text, encoding="utf-8")
+            done = subprocess.run(
+                [*compiler, *OPTIONS, "-o", "made.so", "source.c", "-lm"],
+                cwd=folder,
+                env=os.environ | {"TMPDIR": str(folder)},
+                pass_fds=(lock,),  # it outlives us if we are killed, and is using the folder
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
+                raise NoCompiler(f"{compiler[0]} failed: {first}")
+            return (folder / "made.so").read_bytes()
+    except OSError as error:
+        raise NoCompiler(f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}") from None
+
+
+def _load(library: bytes, name: str) -> ctypes.CDLL:
+    """A library loaded from memory; where the system executes nothing there, from a folder that nobody else can see.
+
+    The descriptor of the memory stays open: the linker knows libraries by their path, and would take another one under
+    the same number for this one.
+    """
+    if hasattr(os, "memfd_create"):
+        memory = os.memfd_create(f"weft-{name}", os.MFD_CLOEXEC)
+        try:
+            with open(memory, "wb", closefd=False) as file:
+                file.write(library)
+            return ctypes.CDLL(f"/proc/self/fd/{memory}")
+        except OSError:
+            os.close(memory)
+    with workshop(Path(tempfile.gettempdir())) as (folder, _):
+        path = folder / f"{name}.so"
+        path.write_bytes(library)
+        return ctypes.CDLL(str(path))  # once loaded, it needs its name no more

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import linecache
+import sys
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib.abc import ExecutionLoader
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 
-from weft.disk import write_whole
 from weft.nn.kernels import power_of_two
-from weft.nn.native.compiler import cache_folder
 from weft.nn.recurrent.engine.triton_kernel import HEADER, SINGLE
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -44,7 +46,7 @@ class CUDABackend:
     def __init__(self, plan: Kernels) -> None:
         self.plan = plan
         self.source = TritonSource(plan.program, plan.adjoint, plan.layout, plan.biased)
-        self.module = _load(self.source.text)
+        self.module = load_generated(self.source.text)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[object, _Session] = OrderedDict()
 
@@ -307,15 +309,27 @@ def _triton_type(dtype: torch.dtype) -> Any:
     return {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}[dtype]
 
 
-def _load(text: str) -> ModuleType:
-    """The generated module; Triton reads a kernel's source from its file."""
-    name = f"kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    path = cache_folder() / f"{name}.py"
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_whole(path, text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+class _Generated(ExecutionLoader):
+    """Loads a module from the text that was generated here."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def get_source(self, fullname: str) -> str:
+        return self.text
+
+    def get_filename(self, fullname: str) -> str:
+        return f"<{fullname}>"
+
+
+def load_generated(text: str) -> ModuleType:
+    """The module of a text. It is never written to disk, where somebody might change it before it is read again."""
+    name = f"weft_kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    loader = _Generated(text)
+    module = importlib.util.module_from_spec(ModuleSpec(name, loader))
+    # Triton asks `inspect` for the source of a kernel, which looks for its module and its lines in these two tables.
+    sys.modules[name] = module
+    place = loader.get_filename(name)
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    loader.exec_module(module)
     return module

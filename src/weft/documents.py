@@ -1,0 +1,167 @@
+"""JSON and TOML of others, read within limits; JSON of ours, without numbers that JSON cannot say.
+
+A document is looked over before anything is built from it: how deep it is nested, how many values it has, how long its
+numbers are. What is wrong is a ValueError whose message says it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gc
+import json
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from weft import limits
+from weft.errors import RunError
+
+FORMAT_VERSION: Final = 1
+"""Of run folders; rises when an older weft could not read what is written."""
+
+_BRACKETS: Final = b"[]{}"
+_WORDS: Final = bytes(set(range(256)) - set(b'[]{}:,"_0123456789'))
+_OTHERS: Final = bytes(set(range(256)) - set(_BRACKETS))
+_LONG_NUMBER: Final = re.compile(rb"[0-9_]{%d}" % (limits.DIGITS + 1))
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+_NOT_CODE: Final = re.compile(
+    rb'"""(?:[^"\\]|\\.|"(?!""))*+"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
+)
+"""Strings and comments of TOML."""
+
+_LONG_KEY: Final = re.compile(rb"(?:[\w-]*\.){%d}" % (limits.NESTING + 1))
+
+
+class NewerFormat(RunError):
+    """What this weft cannot read and must not write over: a newer one can read it."""
+
+
+def parse_json(content: bytes | str, *, constants: bool = False) -> Any:
+    """The value of a JSON text in UTF-8. No key stands twice in a table, and numbers are finite.
+
+    `constants` allows NaN and Infinity, which are no JSON but were written to reports and journals once.
+    """
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("not text in UTF-8") from None
+    # Without escapes every quote begins or ends a string, and what stands between strings is left.
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+    if plain.count(b'"') > 2 * limits.VALUES:
+        raise _too_many()
+    _check_code(b"".join(plain.translate(None, _WORDS).split(b'"')[::2]))
+    del plain
+    with _no_collection():
+        value = json.loads(
+            text,
+            object_pairs_hook=_table,
+            parse_float=float if constants else _finite_number,
+            parse_constant=None if constants else _no_number,
+        )
+    if _SURROGATE.search(data):
+        _check_text(value)
+    return value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text."""
+    code = _NOT_CODE.sub(b"", text.encode("utf-8", "surrogatepass"))
+    _check_code(code)
+    if _LONG_KEY.search(code.translate(None, b" \t")):
+        raise _too_deep()
+    return tomllib.loads(text)
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """The value as JSON text. JSON has no word for a number that is not finite: it becomes null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:
+        return json.dumps(_without_infinite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def check_version(found: Any, where: str) -> None:
+    """Raise unless `found` is the format_version of a folder that this weft can read."""
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise RunError(f"is damaged: format_version is {found!a:.40}", where=where, cure="copy it again")
+    if found > FORMAT_VERSION:
+        raise NewerFormat("was written by a newer weft", where=where, cure="upgrade: pip install -U weft")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing that a parser makes is garbage, and to look for some takes longer than all the rest."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _check_code(code: bytes) -> None:
+    """Raise where a document, given without its strings, is too large or too deep for a parser."""
+    values = code.count(b",") + code.count(b"[") + code.count(b"{")
+    if values > limits.VALUES or code.count(b":") > limits.VALUES // 4:
+        raise _too_many()
+    if _LONG_NUMBER.search(code):
+        raise ValueError(f"a number of more than {limits.DIGITS} digits")
+    brackets = code.translate(None, _OTHERS)
+    for _ in range(limits.NESTING):  # each round takes away the innermost level
+        before = len(brackets)
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(brackets) == before:
+            break
+    # Brackets that have no partner are left to the parser, which says where they are.
+    if b"[]" in brackets or b"{}" in brackets or len(brackets) > limits.NESTING:
+        raise _too_deep()
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"nested deeper than {limits.NESTING} tables and lists")
+
+
+def _too_many() -> ValueError:
+    return ValueError(f"more than {limits.VALUES:,} values")
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twice!a:.60} stands twice")
+    return table
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.60} is too large for a number")
+    return number
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _check_text(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair, which is no text") from None
+
+
+def _without_infinite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _without_infinite(item) for key, item in value.items()}
+    return [_without_infinite(item) for item in value] if isinstance(value, list | tuple) else value
