@@ -11,7 +11,7 @@ import pytest
 from tests.faults.crash.shim import Action, Orders
 from tests.faults.crash.trial import Outcome, Trials, Tried, promised, saved
 
-SAMPLE = 10
+SAMPLE = 6
 Start = Callable[[], Path]
 
 
