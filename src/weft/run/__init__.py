@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import read_config
+from weft.data.sources import has_surrogate
+from weft.errors import RunError
 from weft.nn import CellClass
 from weft.run.claiming import JOURNAL, claimed
 from weft.run.curves import draw_curves
 from weft.run.given import EMPTY, Given, take_given
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config
+from weft.run.only import only_training
 from weft.run.preparation import prepare, survey_config
 from weft.run.resuming import Resumed, keep_defaults, resume_run
 from weft.run.run import Run
 from weft.run.saver import Saver
 from weft.run.training import train_events
+from weft.settings import show
 from weft.tasks import Tree
 from weft.training import Ended, Journal, choose_device
 from weft.training.progress import Watch
@@ -77,7 +81,9 @@ def train_run(
 
     Started by torchrun, several processes train together: the first writes and shows, the others follow.
     """
-    with join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
+    if out is not None and has_surrogate(str(out)):
+        raise RunError("is not UTF-8", where=show(str(out)), cure="choose another --out")
+    with only_training(), join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
         if ranks.first:
             return _lead(
                 tree,
