@@ -9,7 +9,7 @@ import pytest
 import weft
 from weft.errors import ConfigError
 from weft.run.files import read_json, write_json
-from weft.run.manifest import MANIFEST, write_manifest
+from weft.run.manifest import MANIFEST, hash_file, write_manifest
 
 SMALL = {"embedding": 8, "hidden": 8}
 TWO = {"encoder": SMALL, "decoder": SMALL}
@@ -25,7 +25,7 @@ def rewrite(folder, change):
     written = read_json(folder / "config.json")
     change(written)
     write_json(folder / "config.json", written)
-    write_manifest(folder, list(read_json(folder / MANIFEST)["sha256"]))
+    write_manifest(folder, {name: hash_file(folder / name) for name in read_json(folder / MANIFEST)["sha256"]})
 
 
 def test_a_classifier_and_a_tagger_search_for_no_text(labelled, tagged, tmp_path):
