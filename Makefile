@@ -8,23 +8,46 @@ DEV    := $(VENV)/.dev
 PAIRS  := $(patsubst %,data/phrasebook/translate/%.tsv,train valid test)
 # A grammar makes no mistakes, so there is no noise that dropout would have to keep the model from learning.
 NO_DROPOUT := model.encoder.dropout=0.0 model.decoder.dropout=0.0
-PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP    := -m pip install --quiet --disable-pip-version-check
+# Every file that pip takes is in locks/ with its hash. Torch is not: its builds differ, and each has a size of gigabytes
+# and libraries of its own; its version is that of constraints.txt.
+LOCKED := $(PIP) --require-hashes --no-deps --requirement
+TOOLS  := .venv-tools/.done
+COMPILE := .venv-tools/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+DEV_EXTRAS := --extra dev --extra plot --extra track --extra tune
+TESTED := --constraint constraints.txt pyproject.toml
+# Without what comes with a build of torch, and what is for Python in a browser.
+KEEP   := awk 'BEGIN { print "\# Made by make lock." } \
+	/^[^ ]/ { drop = /^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+|httpx2-jsfetch)==/ } !drop'
+write_lock = $(COMPILE) $(2) > build/lock.txt && $(KEEP) build/lock.txt > locks/$(1).txt
+# The packages of other locks as options, so that this one leaves them out.
+less   = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' $(1))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check format clean
+.PHONY: help install demo test test-all check format lock audit sbom clean
 
 help:                   ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(CORE): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt locks/pip.txt locks/core.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "weft needs Python 3.11 or newer; try: make PYTHON=python3.11"; exit 2; }
 	@echo "Installing weft into $(VENV) (about a minute, once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) --editable .
+	@$(BIN)/python $(LOCKED) locks/pip.txt
+	@$(BIN)/python $(LOCKED) locks/core.txt
+	@$(BIN)/python $(PIP) --constraint constraints.txt torch
+	@$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): $(CORE)
-	@$(PIP) --editable '.[dev,plot,track,tune]'
+$(DEV): $(CORE) locks/dev.txt
+	@$(BIN)/python $(LOCKED) locks/dev.txt
+	@$(BIN)/python -m pip check
+	@touch $@
+
+$(TOOLS): locks/pip.txt locks/tools.txt
+	@test -x .venv-tools/bin/python || $(PYTHON) -m venv .venv-tools
+	@.venv-tools/bin/python $(LOCKED) locks/pip.txt && .venv-tools/bin/python $(LOCKED) locks/tools.txt \
+		|| { echo "no package index could be reached for what this needs (locks/tools.txt)"; exit 3; }
 	@touch $@
 
 install: $(CORE)        ## weft in .venv
@@ -51,5 +74,21 @@ format: $(DEV)          ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+lock: $(TOOLS)          ## locks/ anew from constraints.txt and pyproject.toml, with the hash of every file
+	@mkdir -p build
+	@$(call write_lock,pip,--group pip)
+	@$(call write_lock,tools,--group tools)
+	@$(call write_lock,core,$(TESTED) --group build)
+	@$(call write_lock,dev,$(TESTED) $(DEV_EXTRAS) $(call less,locks/core.txt))
+	@$(call write_lock,bench,$(TESTED) --extra bench $(call less,locks/core.txt locks/dev.txt))
+
+audit: $(DEV) $(TOOLS)  ## known vulnerabilities of what is installed; 3 where the database cannot be reached
+	@.venv-tools/bin/python tools/audit.py $(BIN)/python
+
+sbom: $(DEV) $(TOOLS)   ## what is installed, as a software bill of materials: build/sbom.json
+	@mkdir -p build
+	@.venv-tools/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
+	@echo "Wrote build/sbom.json (CycloneDX)."
+
 clean:                  ## remove what the other targets made
-	rm -rf $(VENV) runs data .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-tools runs data .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -37,6 +37,10 @@ _NOT_CODE: Final = re.compile(
 _LONG_KEY: Final = re.compile(rb"(?:[\w-]*\.){%d}" % (limits.NESTING + 1))
 
 
+class NewerFormat(RunError):
+    """What this weft cannot read and must not write over: a newer one can read it."""
+
+
 def parse_json(content: bytes | str, *, constants: bool = False) -> Any:
     """The value of a JSON text in UTF-8. No key stands twice in a table, and numbers are finite.
 
@@ -88,7 +92,7 @@ def check_version(found: Any, where: str) -> None:
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
         raise RunError(f"is damaged: format_version is {found!a:.40}", where=where, cure="copy it again")
     if found > FORMAT_VERSION:
-        raise RunError("was written by a newer weft", where=where, cure="upgrade: pip install -U weft")
+        raise NewerFormat("was written by a newer weft", where=where, cure="upgrade: pip install -U weft")
 
 
 @contextmanager

@@ -9,6 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
+
+SHOWN_NAME: Final = 300
+"""Characters of a name in a message; file systems have names of up to 255."""
 
 
 class WeftError(Exception):
@@ -18,7 +22,8 @@ class WeftError(Exception):
 
     def __init__(self, what: str, *, where: str | None = None, cure: str | None = None) -> None:
         self.what, self.where, self.cure = what, where, cure
-        super().__init__(": ".join(part for part in (where, what) if part) + (f" ({cure})" if cure else ""))
+        place = where and shorten(where)
+        super().__init__(": ".join(part for part in (place, what) if part) + (f" ({cure})" if cure else ""))
 
 
 class DataError(WeftError):
@@ -42,10 +47,18 @@ class Fault(WeftError):
     exit_code = 1
 
 
+def shorten(name: str) -> str:
+    """A name for a message: of a very long one the beginning and the end, where a file has its suffix or line."""
+    return name if len(name) <= SHOWN_NAME else f"{name[: SHOWN_NAME - 20]}…{name[-20:]}"
+
+
 def show_path(path: str) -> str:
     """A path for a message: seen from the folder where the command was given, if it is below it."""
-    below = Path(path).is_relative_to(Path.cwd())
-    return str(Path(path).relative_to(Path.cwd())) if below else path
+    try:
+        here = Path.cwd()
+    except OSError:  # somebody removed the folder
+        return path
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

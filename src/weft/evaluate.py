@@ -31,6 +31,9 @@ MANY_TOKENS: Final = 32768
 """The same where a GPU writes texts: what it reads needs little room, and every sentence that ends should have a
 successor."""
 
+DRAWN: Final = 1 << 24
+"""Random numbers of all texts that are drawn together."""
+
 STREAMS, SHORTEST = 8, 4096
 """Parts in which a running text is read side by side, and the fewest tokens of a part: each begins from nothing."""
 
@@ -56,7 +59,9 @@ def evaluate(task: Task, model: nn.Module, examples: Examples, *, decode: Decode
             with _placed(examples, rows):
                 task.measure(model, batch, scores, records=records)
         if isinstance(task, Comparing):
-            for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
+            for rows, batch, records in _batches(
+                task, model, examples, tokens=_tokens(task, model), most=_texts(decode)
+            ):
                 with _placed(examples, rows):
                     task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
     return Evaluation(scores.metrics(), scores.details())
@@ -106,7 +111,7 @@ def predict(
     """An answer for each example, in the order of the examples; written ones in the wording that each asks for."""
     answers: dict[int, Prediction] = {}
     with torch.inference_mode():
-        for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model)):
+        for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model), most=_texts(decode)):
             with _placed(examples, rows):
                 found: Sequence[Prediction]
                 if wordings is None and not attention:
@@ -149,13 +154,21 @@ def _tokens(task: Task, model: nn.Module) -> int:
     return MANY_TOKENS if on_gpu and isinstance(task, Generating) else BATCH_TOKENS
 
 
+def _texts(decode: DecodeConfig) -> int | None:
+    """Texts that are answered together at most; each that is drawn has its random numbers before the first step."""
+    return max(1, DRAWN // (decode.n_best * decode.max_length)) if decode.sample else None
+
+
 def _batches(
-    task: Task, model: nn.Module, examples: Examples, *, tokens: int = BATCH_TOKENS
+    task: Task, model: nn.Module, examples: Examples, *, tokens: int = BATCH_TOKENS, most: int | None = None
 ) -> Iterator[tuple[Sequence[int], Batch, Sequence[Any]]]:
+    """Batches of so many tokens, and of `most` rows where that is less."""
     device = next(model.parameters()).device
     model.eval()
-    for rows in Batches(examples.lengths, batch_tokens=tokens).in_order():
-        yield rows.tolist(), task.collate(examples, rows).to(device), examples.pick(rows)
+    for every in Batches(examples.lengths, batch_tokens=tokens).in_order():
+        for first in range(0, len(every), most or len(every)):
+            rows = every[first : first + (most or len(every))]
+            yield rows.tolist(), task.collate(examples, rows).to(device), examples.pick(rows)
 
 
 @contextmanager

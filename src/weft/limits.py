@@ -62,3 +62,30 @@ LENGTH: Final = 1 << 20
 
 BEAM: Final = 4096
 """Hypotheses of a search, candidates of an answer."""
+
+COUNT: Final = 10**12
+"""Whatever is only counted: epochs, updates, examples, times that a word is seen."""
+
+COPIES: Final = 1024
+"""Models that are kept beside each other for their mean."""
+
+BATCH_TOKENS: Final = 1 << 26
+"""Tokens of a batch."""
+
+ACCUMULATE: Final = 1 << 20
+"""Batches of an update."""
+
+COLUMN: Final = 1 << 16
+"""The number of a column of a table."""
+
+THREADS: Final = 1024
+"""Processor threads; the largest machines have fewer cores."""
+
+SEED: Final = (1 << 64) - 1
+"""The largest seed that torch takes."""
+
+NUMBER: Final = 1e9
+"""A real number that stands for no count: a rate, a norm, a bias, a temperature."""
+
+LENGTH_PENALTY: Final = 50.0
+"""The exponent of a length. The longest text to a higher power is no number that a computer has."""

@@ -5,16 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
+from weft import limits
 from weft.errors import ConfigError, did_you_mean
 
 KEEP_UNREAD: Final = {"keep_unread": True}
 """A context of reading in which settings may stand that nothing reads: those of a saved run, whose values are as they
 are, and those that are still to be filled."""
+
+Layers = Annotated[int, Field(ge=1, le=limits.LAYERS)]
+Heads = Annotated[int, Field(ge=1, le=limits.LAYERS)]
+Size = Annotated[int, Field(ge=1, le=limits.SIZE)]
+Length = Annotated[int, Field(ge=1, le=limits.LENGTH)]
+Vocabulary = Annotated[int, Field(ge=1, le=limits.VOCABULARY)]
+Count = Annotated[int, Field(ge=1, le=limits.COUNT)]
+CountFromZero = Annotated[int, Field(ge=0, le=limits.COUNT)]
+Hypotheses = Annotated[int, Field(ge=1, le=limits.BEAM)]
+Seed = Annotated[int, Field(ge=0, le=limits.SEED)]
+Number = Annotated[float, Field(ge=0.0, le=limits.NUMBER)]
+Positive = Annotated[float, Field(gt=0.0, le=limits.NUMBER)]
+Signed = Annotated[float, Field(ge=-limits.NUMBER, le=limits.NUMBER)]
+"""The types of numbers: no setting is a plain int or float, each has a limit (a test looks for it)."""
+
+
+SHOWN: Final = 80
+"""Characters of a value that a message has."""
 
 
 class Unread(NamedTuple):
@@ -112,7 +139,9 @@ def known(name: str, names: Mapping[str, Any]) -> str:
 
 def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = ()) -> ConfigError:
     """The first of pydantic's findings in the words of this project: it stands at `path`, where `names` are valid."""
-    first = error.errors()[0]
+    first, *others = error.errors()
+    if isinstance(first["input"], list):  # where a number or a list may stand, what is wrong inside of the list
+        first = next((one for one in others if len(one["loc"]) > len(first["loc"])), first)
     where = ".".join(path)
     kind, value = first["type"], first["input"]
     if kind == "extra_forbidden":
@@ -130,6 +159,8 @@ def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = 
         return ConfigError("is not one of " + ", ".join(allowed), where=shown, cure=did_you_mean(str(value), allowed))
     if kind == "value_error":
         return _place(first["ctx"]["error"], path)
+    if kind == "less_than_equal" and first["ctx"]["le"] > 1:
+        return ConfigError(f"is more than {int(first['ctx']['le']):,}, the limit", where=shown, cure="lower it")
     message = first["msg"].removeprefix("Input ").replace("valid dictionary or instance of", "table of settings for")
     message = message.replace("valid dictionary or object to extract fields from", "table of settings")
     return ConfigError(message, where=shown)
@@ -146,7 +177,9 @@ def _place(error: ValueError, path: Sequence[str]) -> ConfigError:
 
 
 def show(value: Any) -> str:
-    """A value as a config file would have it."""
+    """A value as a config file would have it; of a long one the beginning, and what is no character as an escape."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    text = value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else repr(value)
+    text = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return f'"{text}"' if isinstance(value, str) else text

@@ -110,7 +110,10 @@ def test_overrides_from_python_and_differences():
             r'model\.cell\.peepholes = "ful": is not one of diagonal, full \(did you mean "full"\?\)$',
         ),
         ({"forget_bias": True}, r"model\.cell\.forget_bias = true: should be a valid number"),
-        ({"kind": "projected_lstm", "projection": -1}, r"model\.cell\.projection = -1: should be greater than 0"),
+        (
+            {"kind": "projected_lstm", "projection": -1},
+            r"model\.cell\.projection = -1: should be greater than or equal to 1",
+        ),
     ],
 )
 def test_an_error_names_the_path_the_value_and_the_cure(cell, message):

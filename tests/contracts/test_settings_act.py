@@ -32,6 +32,7 @@ from weft.run.checkpoint import Checkpoints
 from weft.run.files import read_json
 from weft.run.preparation import prepare
 from weft.run.save import REPORT
+from weft.run.saver import Saver
 from weft.run.setup import set_up
 from weft.run.training import train_events
 from weft.settings import OneOf, Settings
@@ -285,7 +286,7 @@ def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     yield [setup.learning.schedule(step) for step in range(1, 9)]
     out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
     out.mkdir(exist_ok=True)
-    for event in train_events(prepared, out):
+    for event in train_events(prepared, Saver(out)):
         yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Step) else event
     yield SKIPPED[-1], read_json(out / REPORT).get("average")
 

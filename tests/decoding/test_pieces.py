@@ -78,6 +78,13 @@ def test_a_forbidden_word_is_so_in_both_its_forms() -> None:
     assert Wording(forbid_unknown=True).constraint(words).forbid == ((UNK,),), "what stands for zebras"
 
 
+def test_what_is_both_required_and_forbidden_is_refused() -> None:
+    words = tokenizer("word")
+    with pytest.raises(ConfigError, match='require: "the cat" cannot be written where "cat" is forbidden'):
+        Wording(forbid=("dog", "cat"), require=("the cat",)).constraint(words)
+    Wording(forbid=("the cat",), require=("cat",)).constraint(words)  # a cat without the article
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_unknown_token_is_forbidden_by_name_only_where_the_name_means_it(kind: str) -> None:
     cut: dict[str, Any] = {"punctuation": "keep"} if kind == "word" else {}

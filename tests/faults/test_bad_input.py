@@ -203,13 +203,13 @@ from pathlib import Path
 import weft.run.save as save
 from weft.run import train
 
-original = save.save_model
-def dies(model, path):
-    original(model, path)
+original = save.write_weights
+def dies(path, weights, tied):
+    original(path, weights, tied)
     with open(path, "r+b") as file:
         file.truncate(100)
     os._exit(9)
-save.save_model = dies
+save.write_weights = dies
 config = {"task": "lm", "data": {"train": sys.argv[1]}, "model": {"hidden": 8, "embedding": 8}, "train": {"steps": 2}}
 train(config, out="run", quiet=True)
 """

@@ -65,6 +65,18 @@ MISTAKES = {
         r"11: Mine\.step returns a state of \(3, 16\), where it was given \(3, 8\)",
     ),
     "a list as state": (change("return h, h", "return h, [h]"), r"11: Mine\.step returns a state of list, where"),
+    "a state changed in place": (
+        change("h = 0.9 * h + torch", "h += torch"),
+        r"11: Mine\.step changes the state in place \(make a new one: h = h \+ x, not h \+= x",
+    ),
+    "an input changed in place": (
+        change("h = 0.9 * h + torch", "x *= 2; h = h + torch"),
+        r"11: Mine\.step changes its input in place \(make a new one",
+    ),
+    "a gate changed in place": (
+        change("        return", "        h = h.exp()\n        h += 1\n        return"),
+        r"11: Mine\.step changes a tensor in place that its gradient needs \(make a new one",
+    ),
     "too few arguments": (
         change("def step(self, x, h)", "def step(self, x)"),
         r"11: Mine\.step: TypeError: .*positional",

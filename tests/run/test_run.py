@@ -218,9 +218,10 @@ def test_early_stopping_keeps_the_best(files, tmp_path):
     assert report["valid"]["accuracy"] == max(scores)
 
 
-def test_a_metric_that_is_not_measured_is_refused(files, tmp_path):
+def test_a_metric_that_is_not_measured_is_refused_before_the_data_is_read():
+    tree = {"task": "translate", "data": {"train": "nowhere.tsv"}, "train": {"metric": "blue"}}
     with pytest.raises(ConfigError, match=r'train\.metric = "blue": is not measured here \(did you mean "bleu"\?\)'):
-        train("translate", files, tmp_path / "run", **{"train.metric": "blue"})
+        weft.train(tree, quiet=True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

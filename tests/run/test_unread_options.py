@@ -25,7 +25,8 @@ def rewrite(folder, change):
     written = read_json(folder / "config.json")
     change(written)
     write_json(folder / "config.json", written)
-    write_manifest(folder, {name: hash_file(folder / name) for name in read_json(folder / MANIFEST)["sha256"]})
+    names = read_json(folder / MANIFEST)["sha256"]
+    write_manifest(folder, {name: hash_file(folder / name) for name in names})
 
 
 def test_a_classifier_and_a_tagger_search_for_no_text(labelled, tagged, tmp_path):

@@ -15,6 +15,8 @@ ORDER = [
     "version",
     "errors",
     "limits",
+    "memory",
+    "console",
     "extras",
     "spinning",
     "forking",

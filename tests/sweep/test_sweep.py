@@ -80,11 +80,17 @@ def test_weak_trials_are_ended_early(tree, tmp_path):
 
 
 def test_a_failed_trial_is_noted_and_the_others_go_on(tree, tmp_path):
-    space = [Choice("train.evaluate_every", (2, 3)), Choice("train.metric", ("accuracy", "bleu"))]
+    space = [Choice("train.evaluate_every", (2, 3)), Choice("train.device", ("cpu", "cuda:77"))]
     found = sweep(tree, space, trials=4, out=tmp_path / "s")
     assert [trial.ended for trial in found.trials] == ["complete", "complete", "failed", "failed"]
-    assert "is not measured here" in found.trials[-1].error
+    assert 'train.device: "cuda:77" cannot be used' in found.trials[-1].error
     assert found.best is found.trials[0]
+
+
+def test_what_no_trial_could_be_chosen_by_is_refused_before_the_first(tree, tmp_path):
+    with pytest.raises(ConfigError, match=r'train\.metric = "bleu": is not measured here'):
+        sweep(tree, [Choice("train.metric", ("accuracy", "bleu"))], trials=2, out=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
 
 
 def test_it_goes_on_where_it_was_stopped(tree, tmp_path, monkeypatch):

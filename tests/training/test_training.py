@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import math
 import os
@@ -9,10 +11,13 @@ import signal
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from weft.errors import ConfigError
 from weft.training import OPTIMIZERS, SCHEDULES, Best, Interrupt, Plateau, TrainConfig, build_optimizer, choose_device
+from weft.training.events import Ended, Validated
+from weft.training.progress import Watch
 
 
 def test_schedules_by_hand():
@@ -159,6 +164,33 @@ def test_the_first_signal_is_noted_and_the_second_interrupts():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no SIGHUP")
+def test_a_closed_terminal_is_noted_unless_its_signal_is_ignored():
+    with Interrupt() as interrupt:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupt.signal == signal.SIGHUP
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup starts a process
+    try:
+        with Interrupt() as interrupt:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not interrupt.signal
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_terminal_that_is_closed_is_shown_nothing_more():
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    watch = Watch(console=Console(file=Closed()))
+    with watch:
+        watch.show(Validated(1, {"loss": 0.5}, best=True))
+        assert watch.quiet
+        watch.show(Ended(1, "stopped by SIGHUP", signal.SIGHUP))
 
 
 @pytest.mark.parametrize("value", ["auto", True, False])

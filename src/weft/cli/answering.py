@@ -34,32 +34,34 @@ class Answering:
 
     def show(self, answer: Prediction | None) -> str:
         """One line."""
-        if self.json:
-            from weft.documents import to_json
+        from weft.cli.output import show_json
 
-            return to_json(None if answer is None else answer.record())
+        if self.json:
+            return show_json(None if answer is None else answer.record())
         return "" if answer is None else answer.line(probabilities=self.probabilities)
 
     def print_stream(self, record: Record | None) -> None:
         """One line, in pieces as they come."""
+        from weft.cli.output import write
+
         pieces: Iterator[str] = iter(()) if record is None else self.run.stream(record, **self.options)
         for piece in pieces:
-            print(piece.replace("\n", " "), end="", flush=True)
-        print(flush=True)
+            write(piece.replace("\n", " "), flush=True)
+        write("\n", flush=True)
 
 
 def answer_file(answering: Answering, inputs: InputFile) -> None:
     """Print every row with its answer, some rows at a time; with --json only the answers."""
-    from weft.cli.output import note
+    from weft.cli.output import note, write
     from weft.data import chunks
     from weft.run.answers import ask
     from weft.tasks import Generation
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
     together = CHUNKS.get(next(run.model.parameters()).device.type, CHUNKS["cpu"])
-    out, lacking = sys.stdout, 0
+    lacking = 0
     if not answering.json:
-        out.write(inputs.begin())
+        write(inputs.begin())
     for items in chunks(inputs, 1 if answering.stream else together):
         records = [ask(run, item) for item in items]
         if answering.stream:
@@ -72,20 +74,17 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
             answer = next(found) if record else None
             line = answering.show(answer)
             cells = {} if answer is None else answer.cells(name, probabilities=answering.probabilities)
-            out.write(f"{line}\n" if answering.json else inputs.write(item, line, cells))
-        out.flush()
+            write(f"{line}\n" if answering.json else inputs.write(item, line, cells))
+        sys.stdout.flush()
     if not answering.json:
-        out.write(inputs.end())
-        out.flush()
+        write(inputs.end(), flush=True)
     if lacking:
-        note(f"{lacking:,} without all required words, for lack of room: --max-length; --json tells which")
+        note("{} without all required words, for lack of room: --max-length; --json tells which", f"{lacking:,}")
 
 
 def talk(answering: Answering) -> None:
     """Answer what a person types, line by line, until Ctrl-D; a text that cannot be answered ends nothing."""
-    from rich.markup import escape
-
-    from weft.cli.output import errors, note
+    from weft.cli.output import complain, note, write
     from weft.errors import WeftError
 
     with suppress(ImportError):  # where it is missing, lines can be typed and not edited
@@ -97,7 +96,7 @@ def talk(answering: Answering) -> None:
         try:
             line = input(PROMPT)
         except EOFError:
-            print()
+            write("\n")
             return
         if not line.strip():
             continue
@@ -105,6 +104,6 @@ def talk(answering: Answering) -> None:
             if answering.stream:
                 answering.print_stream(task.record(line))
             else:
-                print(*map(answering.show, answering.answer([task.record(line)])), sep="\n")
+                write("".join(f"{answering.show(one)}\n" for one in answering.answer([task.record(line)])), flush=True)
         except WeftError as error:
-            errors.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
+            complain(error)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import io
-import os
 import sys
-import tempfile
-import traceback
-from pathlib import Path
-from typing import Annotated, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from weft.cli import (
     bench,
@@ -28,10 +25,11 @@ from weft.cli import (
     sweep,
     train,
 )
-from weft.cli.imports import place_in_import
-from weft.cli.output import errors, say
+from weft.cli.failures import report
+from weft.cli.output import say
 from weft.cli.settings import TakesSettings
-from weft.errors import WeftError
+from weft.cli.streams import prepare_streams
+from weft.console import visible
 from weft.version import __version__
 
 GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
@@ -52,11 +50,32 @@ Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
 Every command explains itself with --help.
 """
 
-FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a system says where it has no room for more."""
+
+class Verbs(TyperGroup):
+    """The verbs; what typer says of a wrong word of the command line shows that word without its escape codes."""
+
+    def make_context(self, *words: Any, **options: Any) -> Any:
+        with _visible_words():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_words():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_words() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = visible(message)  # type: ignore[attr-defined]
+        raise
+
 
 app = typer.Typer(
     name="weft",
+    cls=Verbs,
     help="Sequence models from a file of examples: trained, measured, understood and shipped.",
     add_completion=True,
     rich_markup_mode="rich",
@@ -100,63 +119,24 @@ def guide(
 
 def main() -> None:
     """Run the command line and leave with its exit code: 2 for a person's mistake, 1 for a fault, 130 for Ctrl-C."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # What is read is UTF-8 wherever we run, and so is what is written.
-        sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
+    prepare_streams()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
+    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
-        code = app(standalone_mode=True)
-    except WeftError as error:
-        if debug:
-            traceback.print_exc()
-        errors.print(f"[bold red]error[/] {_escape(str(error))}", soft_wrap=True)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        errors.print("interrupted")
-        code = 130
-    except BrokenPipeError:
-        # The reader of our output left, as `head` does; the interpreter must not complain when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except OSError as error:
-        code = _full(error) if error.errno in FULL else _fault(error, debug=debug)
-    except Exception as error:
-        own = place_in_import(error.__traceback__)
-        code = _mistake(error, own, debug=debug) if own else _fault(error, debug=debug)
+        code = _run()
+        sys.stdout.flush()  # here, where a full disk or a reader that left can still be told apart
+    except (Exception, KeyboardInterrupt) as error:
+        code = report(error, verb=verb, debug=debug)
     sys.exit(code)
 
 
-def _full(error: OSError) -> int:
-    errors.print(f"[bold red]error[/] {_escape(error.filename or 'standard output')}: {error.strerror}", soft_wrap=True)
-    return 1
-
-
-def _fault(error: Exception, *, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-        return 1
-    with tempfile.NamedTemporaryFile("w", prefix="weft-", suffix=".log", delete=False, encoding="utf-8") as log:
-        traceback.print_exc(file=log)
-    errors.print(f"[bold red]fault[/] {type(error).__name__}: {_escape(_first_line(error))}", soft_wrap=True)
-    errors.print(f"This is a mistake in weft, not yours. The details are in {Path(log.name)}", soft_wrap=True)
-    return 1
-
-
-def _mistake(error: Exception, place: str, *, debug: bool) -> int:
-    """An exception in a file of the user's, which was imported for its cell."""
-    if debug:
-        traceback.print_exc()
-    said = f"{place}: {type(error).__name__}: {_first_line(error)} (in the file you imported; --debug shows more)"
-    errors.print(f"[bold red]error[/] {_escape(said)}", soft_wrap=True)
-    return WeftError.exit_code
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+def _run() -> str | int | None:
+    """The exit code of the command; where typer or rich left because our reader did, the error that told them."""
+    try:
+        app(standalone_mode=True)
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):
+            raise left.__context__ from None
+        return left.code
+    return 0

@@ -84,7 +84,7 @@ def recurrence(
     cases = plan_cases(cell or [], size or [], known=known, device=device, dtype=dtype, **switches)
     set_threads(threads)
     if warning := load_warning(cases[0].device):
-        note(warning)
+        note("{}", warning)
     machine = describe(cases[0].device)
     rows: list[Figures] = []
     with cold_cache(wanted=cold):
@@ -174,7 +174,7 @@ def training(
     warning, machine = load_warning(case.device), describe(case.device) | {"transformers": transformers_version(case)}
     sentences = build_sentences(case)
     if warning:
-        note(warning)
+        note("{}", warning)
     outcome = measure_training(case, sentences)
     if json:
         figures = [row.tree() for row in outcome.rows]
@@ -247,7 +247,7 @@ def decode(
     )
     set_threads(threads)
     if warning := load_warning(case.device):
-        note(warning)
+        note("{}", warning)
     machine = describe(case.device) | versions(installed(case)[0])
     outcome = measure_decode(case)
     if json:
@@ -262,10 +262,15 @@ app.command()(loop)
 
 def say_on_terminal(text: str) -> None:
     """One line that the next one replaces; nothing that moves by itself and takes time from a contender."""
+    from rich.control import Control
+    from rich.segment import ControlType
+    from rich.text import Text
+
     from weft.cli.output import errors
 
     if errors.is_terminal:
-        errors.print(f"{text:60}", end="\r")
+        errors.print(Text(f"{text:60}"), end="")
+        errors.control(Control(ControlType.CARRIAGE_RETURN))
 
 
 def show(
@@ -278,23 +283,22 @@ def show(
 ) -> None:
     """Headings and lines as a table, as wide as it needs to be, between where it comes from and what is not in it."""
     from rich import box
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    from weft.cli.output import say, screen
+    from weft.cli.output import literal, say, screen
+    from weft.console import SafeConsole
 
     headings, lines = contents
     table = Table(box=box.MARKDOWN if markdown else box.SIMPLE, pad_edge=markdown)
     for heading in headings:
         table.add_column(heading, justify="left" if heading in NAMES else "right", no_wrap=True)
     for line in lines:
-        table.add_row(*line)
+        table.add_row(*map(literal, line))
     rest = [f"{name} {value}" for name, value in machine.items() if name != "device" and value is not None]
-    say(escape(", ".join([machine["device"], *rest])))
-    say(escape(about))
+    say("{}", ", ".join([machine["device"], *rest]))
+    say("{}", about)
     # A line too long for the window is better than a figure without its last digits.
-    width = Console(width=1000).measure(table).maximum
-    Console(highlight=False, width=max(width, screen.width)).print(table)
+    width = SafeConsole(width=1000).measure(table).maximum
+    SafeConsole(width=max(width, screen.width)).print(table)
     for remark in remarks:
-        say(escape(remark))
+        say("{}", remark)

@@ -34,7 +34,7 @@ def loop(
     set_threads(threads)
     keep_memory()
     if warning := load_warning(case.device):
-        note(warning)
+        note("{}", warning)
     machine, rows = describe(case.device), []
     for kind in MODELS[case.device.type]:
         say_on_terminal(kind)

@@ -53,10 +53,10 @@ def compare(
     else:
         show(found)
     for line in found.notes if not json else ():
-        note(f"[yellow]note[/] {line}")
+        note("[yellow]note[/] {}", line)
     if plot is not None:
         overlay(runs, metric, plot)
-        note(f"learning curves: [bold]{plot}[/]")
+        note("learning curves: [bold]{}[/]", plot)
 
 
 def show(found: Comparison) -> None:

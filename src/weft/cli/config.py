@@ -27,7 +27,7 @@ def check(
     from weft.cli.train import read
 
     read(config, words or [], read_imports(imports))
-    note(f"{config} is fine")
+    note("{} is fine", config)
 
 
 @app.command(cls=TakesSettings)
@@ -40,13 +40,14 @@ def fill(
 
     Example: weft config fill my.toml > filled.toml
     """
+    from weft.cli.output import write
     from weft.cli.train import read
     from weft.config import to_toml
     from weft.run import survey_config
 
     cells = read_imports(imports)
     filled, *_ = survey_config(read(config, words or [], cells), cells=cells)
-    print(to_toml(filled.tree()), end="")
+    write(to_toml(filled.tree()))
 
 
 @app.command()

@@ -31,7 +31,7 @@ def make(
     """
     from weft.cli.output import note
     from weft.data import phrasebook
-    from weft.errors import ConfigError, Fault, did_you_mean
+    from weft.errors import ConfigError, did_you_mean
 
     if corpus != "phrasebook":
         raise ConfigError(
@@ -39,12 +39,13 @@ def make(
         )
     folder = out or Path("data") / corpus
     try:
-        phrasebook.write(folder, seed=seed)
+        folder.mkdir(parents=True, exist_ok=True)  # before the seconds that the corpus takes
     except OSError as error:
-        raise Fault(f"cannot be written: {error.strerror}", where=str(folder), cure="choose another --out") from None
-    note(f"Wrote {folder}: translate, tag, classify and lm, each with train, valid and test.")
+        raise ConfigError(f"cannot be made: {error.strerror}", where=str(folder), cure="choose another --out") from None
+    phrasebook.write(folder, seed=seed)
+    note("Wrote {}: translate, tag, classify and lm, each with train, valid and test.", folder)
     files = " ".join(str(folder / "translate" / f"{part}.tsv") for part in ("train", "valid", "test"))
-    note(f"Next: [bold]weft train translate {files}[/]")
+    note("Next: [bold]weft train translate {}[/]", files)
 
 
 @app.command(cls=TakesSettings)
@@ -79,20 +80,18 @@ def show(
         skip_bad_lines=skip_bad_lines,
     )
     for message in found.notes:
-        note(message)
+        note("{}", message)
     examples = f"{found.examples:,} example{'s' * (found.examples != 1)}"
-    say(f"{examples}, {found.characters / max(1, found.examples):.1f} characters each on average")
+    say("{}, {} characters each on average", examples, f"{found.characters / max(1, found.examples):.1f}")
     for shown in found.shown:
         _print_example(shown, whole=bool(row))
 
 
 def _print_example(shown: Shown, *, whole: bool) -> None:
     """A line that says which it is, and one for each of its parts, wrapped beside its name."""
-    from rich.markup import escape
-
     from weft.cli.output import say
 
-    say(f"\n[bold]{shown.row}[/]  [dim]{escape(shown.place)} · {shown.role}[/]")
+    say("\n[bold]{}[/]  [dim]{} · {}[/]", shown.row, shown.place, shown.role)
     for part in shown.parts:
         text = (
             part.text if whole or len(part.text) <= SHOWN_CHARACTERS else f"{part.text[:SHOWN_CHARACTERS].rstrip()} …"
@@ -106,14 +105,17 @@ def _print_example(shown: Shown, *, whole: bool) -> None:
 
 
 def _visible(text: str) -> str:
-    return text.replace("\n", "↵").replace("\t", "⇥")
+    from weft.console import visible
+
+    return visible(text.replace("\n", "↵").replace("\t", "⇥"))
 
 
 def _print_part(name: str, text: str, style: str = "") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from weft.cli.output import screen
+    from weft.cli.output import literal, screen
+    from weft.console import visible
 
     # In a pipe one line stays one line.
     if not screen.is_terminal:
@@ -123,5 +125,5 @@ def _print_part(name: str, text: str, style: str = "") -> None:
     grid.add_column(width=2)
     grid.add_column(width=10, style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("", name, Text(text, style=style))
+    grid.add_row("", literal(name), Text(visible(text), style=style))
     screen.print(grid)

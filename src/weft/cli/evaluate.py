@@ -62,7 +62,7 @@ def evaluate(
     print_table(["metric", "value"], rows)
     show_details(found.details, print_table)
     for line in explain(found.details):
-        say(line)
+        say("{}", line)
 
 
 def show_details(details: dict[str, Any], print_table: Any) -> None:

@@ -34,8 +34,8 @@ def export(
         told = {"folder": str(found.folder), "left_out": list(found.left_out)}
         print_json(told | {name: one._asdict() for name, one in compared.items()})
         return
-    note(f"written: [bold]{found.folder}[/]")
+    note("written: [bold]{}[/]", found.folder)
     for name, one in compared.items():
-        note(f"compared with the run{'' if name == 'exact' else f', in {name}'}: {one.describe()}")
+        note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
     if found.left_out:
-        note(f"left out, for want of a counterpart: {', '.join(found.left_out)}")
+        note("left out, for want of a counterpart: {}", ", ".join(found.left_out))

@@ -96,11 +96,10 @@ def find_model(
 def show(found: Part) -> None:
     """Every part on a line, below the one that it is in."""
     from rich import box
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    from weft.cli.output import screen
+    from weft.cli.output import literal, screen
+    from weft.console import SafeConsole
 
     table = Table(box=box.SIMPLE, pad_edge=False)
     for heading in ("part", "kind", "shape", "formula", "where"):
@@ -111,15 +110,16 @@ def show(found: Part) -> None:
         shapes = ", ".join("×".join(map(str, shape)) or "1" for shape in part.shapes)
         shared = ", ".join(f"as {name}" for name in part.shared)
         formula, sizes = part.formula or "", part.formula.sizes if part.formula else {}
-        table.add_row(
-            "  " * depth + escape(part.name or "all"),
-            escape(part.kind),
+        cells = (
+            "  " * depth + (part.name or "all"),
+            part.kind,
             ", ".join(filter(None, [shapes, shared])),
             str(formula),
             " ".join(f"{letter}={size}" for letter, size in sizes.items()),
             f"{part.count:,}" if times > 1 else "",
             f"{part.count * times:,}",
         )
+        table.add_row(*map(literal, cells))
     # A line too long for the window is better than a figure without its last digits.
-    width = Console(width=1000).measure(table).maximum
-    Console(highlight=False, width=max(width, screen.width)).print(table)
+    width = SafeConsole(width=1000).measure(table).maximum
+    SafeConsole(width=max(width, screen.width)).print(table)

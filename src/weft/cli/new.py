@@ -22,7 +22,7 @@ def new(
     weft new classify --kind transformer
     """
     from weft.catalog import TASKS
-    from weft.cli.output import note
+    from weft.cli.output import note, write
     from weft.config import template
     from weft.errors import ConfigError, did_you_mean
 
@@ -30,7 +30,7 @@ def new(
         raise ConfigError("is not a task", where=f'"{task}"', cure=did_you_mean(task, TASKS))
     text = template(task, kind=kind)
     if out is None:
-        print(text, end="")
+        write(text)
         return
     if out.exists():
         raise ConfigError("exists already", where=str(out), cure="choose another --out")
@@ -38,4 +38,4 @@ def new(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(out)) from None
-    note(f"Wrote {out}. Edit the data section, then: [bold]weft train {out}[/]")
+    note("Wrote {}. Edit the data section, then: [bold]weft train {}[/]", out, out)

@@ -62,7 +62,7 @@ def score(
     if json:
         print_json(summary)
     else:
-        say(", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in summary.items()))
+        say("{}", ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in summary.items()))
 
 
 def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[Scored]:
@@ -76,22 +76,18 @@ def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterato
     for chunk in chunks(records, CHUNK):
         yield from model.score(chunk)
     if bad.count:
-        note(f"skipped {bad}")
+        note("skipped {}", bad)
 
 
 def show(found: Scored) -> None:
     """The text, and a line for each token."""
     import math
 
-    from rich.text import Text
-
-    from weft.cli.output import print_table, screen
+    from weft.cli.output import print_table, say
 
     columns = zip(found.pieces, found.log_probabilities, found.ranks, strict=True)
-    rows: list[tuple[str | Text, ...]] = [
-        (Text(token), f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns
-    ]
-    screen.print(found.text if found.source is None else f"{found.source} → {found.text}", markup=False, soft_wrap=True)
+    rows = [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
+    say("{}", found.text if found.source is None else f"{found.source} → {found.text}")
     print_table(["token", "probability", "log-probability", "rank"], rows)
 
 

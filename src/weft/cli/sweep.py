@@ -56,29 +56,27 @@ def sweep(
         trials=trials,
         out=out,
         resume=resume,
-        say=lambda trial: note(describe(trial)),
+        say=lambda trial: note("{}", describe(trial)),
         skip_bad_lines=skip_bad_lines,
         cells=cells,
     )
     if found.trials:
         show(found, [dimension.path for dimension in space])
     if found.signal:
-        note(f"stopped; the same command with [bold]--resume[/] goes on in {out}")
+        note("stopped; the same command with [bold]--resume[/] goes on in {}", out)
         raise typer.Exit(128 + found.signal)
     if found.best is not None:
         best = [f"{path}={to_word(value)}" for path, value in found.best.settings.items()]
         imported = [word for name in imports or [] for word in ("--import", name)]
         command = shlex.join(["weft", "train", what, *rest, *best, *imported, "--out", str(out / "best")])
-        note(f"\nNext: [bold]{command}[/]")
-        note(f"      the run of this trial is in {out / 'trials' / str(found.best.number)}")
+        note("\nNext: [bold]{}[/]", command)
+        note("      the run of this trial is in {}", out / "trials" / str(found.best.number))
 
 
 def describe(trial: Trial) -> str:
     """One line for a trial that has ended."""
-    from rich.markup import escape
-
     settings = "  ".join(f"{path}={show_value(value)}" for path, value in trial.settings.items())
-    why = f"  {escape(trial.error)}" if trial.error else ""
+    why = f"  {trial.error}" if trial.error else ""
     return f"trial {trial.number}  {show_score(trial)}  {settings}{why}"
 
 
@@ -103,7 +101,7 @@ def show(found: Outcome, paths: list[str]) -> None:
     ]
     print_table(["trial", metric_name((found.best or found.trials[0]).metric), *paths, "seconds"], rows)
     counts = {ended: sum(trial.ended == ended for trial in found.trials) for ended in ("complete", "pruned", "failed")}
-    note(", ".join(f"{count} {ended}" for ended, count in counts.items() if count))
+    note("{}", ", ".join(f"{count} {ended}" for ended, count in counts.items() if count))
 
 
 def show_value(value: object) -> str:

@@ -87,13 +87,14 @@ def rehearse(
     tree: dict[str, Any], watch: Watch, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None
 ) -> None:
     """What a training would take, from its largest batch and some others."""
+    from weft.cli.output import write
     from weft.run.dry import dry_run
     from weft.run.preparation import prepare
 
     with watch.waiting("reading the data and trying some batches"):
         found = dry_run(prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells))
     for line in found.lines():
-        typer.echo(line)
+        write(f"{line}\n")
 
 
 def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = None) -> dict[str, Any]:
@@ -120,13 +121,12 @@ def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = No
 
 def stopped(run: Run, ended: Ended, words: list[str]) -> None:
     """How to go on after a signal; it is said even to those who asked for quiet."""
-    from rich.markup import escape
-
     from weft.cli.output import note
     from weft.errors import counted
 
     command = shlex.join(["weft", "train", *words, "--out", str(run.folder), "--resume"])
-    note(f"{ended.reason} after {counted(ended.step, 'update')}, all is saved; go on with: [bold]{escape(command)}[/]")
+    updates = counted(ended.step, "update")
+    note("{} after {}, all is saved; go on with: [bold]{}[/]", ended.reason, updates, command)
 
 
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
@@ -138,23 +138,22 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     from weft.training.progress import metric_name, show_score
 
     report = run.report
-    note(f"\n[bold]{run.folder}[/]  {reason} after {counted(report['steps'], 'update')}, {report['seconds']:.0f} s")
+    took = f"{counted(report['steps'], 'update')}, {report['seconds']:.0f} s"
+    note("\n[bold]{}[/]  {} after {}", run.folder, reason, took)
     for part in ("valid", "test"):
         if part in report:
             about = report["details"][part]
-            scores = (
-                f"{metric_name(name)} [bold]{show_score(name, value, about)}[/]"
-                for name, value in shown(report[part], about, run.config.train.metric).items()
-            )
-            note(f"  {part:5}  {'   '.join(scores)}")
+            scores = shown(report[part], about, run.config.train.metric)
+            values = [word for name in scores for word in (metric_name(name), show_score(name, scores[name], about))]
+            note("  {}  " + "   ".join(["{} [bold]{}[/]"] * len(scores)), f"{part:5}", *values)
             if vocabulary := describe_vocabulary(about):
-                note(f"         {vocabulary}")
+                note("         {}", vocabulary)
     details = report["details"].get("test") or report["details"]["valid"]
     details = {name: value for name, value in details.items() if name != "vocabulary"}
     for line in (*explain(details, report="baselines" in report), *conclusions(report)):
-        note(f"         {line}")
+        note("         {}", line)
     source = run.config.data.test or run.config.data.valid
     again = "".join(f" --import {word}" for word in imports)
-    note(f"\nNext: [bold]weft predict {run.folder}{again}[/]    type a line, get an answer (Ctrl-D ends)")
+    note("\nNext: [bold]weft predict {}{}[/]    type a line, get an answer (Ctrl-D ends)", run.folder, again)
     if isinstance(source, str):
-        note(f"      [bold]weft evaluate {run.folder} {source}{again}[/]")
+        note("      [bold]weft evaluate {} {}{}[/]", run.folder, source, again)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self, get_args
@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError, ValidationInfo, create_model, model
 from pydantic.fields import FieldInfo
 
 from weft.catalog import TASKS
-from weft.config.tree import Tree, flatten, merge, nest, read_tree, without
+from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
-from weft.settings import KEEP_UNREAD, OneOf, Settings, TableError, Unread, explain
+from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts
 from weft.tasks.generation import Generating
 from weft.tasks.task import written
@@ -33,7 +33,7 @@ class Config(Settings):
     """lm, classify, tag or translate."""
     name: str | None = None
     """A name for the run, shown in its model card."""
-    seed: int = Field(0, ge=0)
+    seed: Seed = 0
     """Where every source of chance starts."""
     data: DataConfig
     text: TextConfig
@@ -51,6 +51,12 @@ class Config(Settings):
             yield Unread("data.max_length", why, "remove one of the two")
 
     @model_validator(mode="after")
+    def _metric_is_measured(self) -> Self:
+        if self.train.metric is not None:
+            check_metric(self.train.metric, TASKS[self.task].metrics)
+        return self
+
+    @model_validator(mode="after")
     def _positions_suffice(self, info: ValidationInfo) -> Self:
         if (info.context or {}).get("keep_unread"):
             return self
@@ -66,6 +72,13 @@ class Config(Settings):
                     cure=f'lower it, raise the other to {tokens}, or use positions = "sinusoid" or "rotary"',
                 )
         return self
+
+
+def check_metric(name: str, names: Sequence[str]) -> None:
+    """Raise an error for a metric that is none of those that are measured."""
+    if name not in names:
+        cure = did_you_mean(name, names)
+        raise TableError("is not measured here", where=f"train.metric = {show(name)}", cure=cure)
 
 
 def networks(model: Settings) -> Iterator[tuple[str, Settings]]:
@@ -158,6 +171,7 @@ def validate(
     `cells` are a person's own, by the names that the tree may use for them; they serve this reading only. Settings that
     nothing reads are wrong, unless `keep_unread` keeps them: a run that was trained with them is what it is.
     """
+    check_values(tree)
     task = tree.get("task")
     if task is None:
         raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from weft import limits
+from weft.data.sources import has_surrogate
 from weft.disk import read_regular
 from weft.documents import check_version, parse_json, parse_toml
 from weft.errors import ConfigError
-from weft.limits import CONFIG_FILE, SMALL_FILE
+from weft.settings import show
 
 Tree = dict[str, Any]
 
 HEAD = ("model_type", "format_version", "weft_version")
 """What stands in the `config.json` of a run before the settings."""
+
+LARGEST: Final = 10**limits.DIGITS
+TOO_DEEP: Final = f"more than {limits.NESTING} tables and lists in each other"
 
 
 def read_tree(path: str | Path) -> Tree:
@@ -26,7 +32,9 @@ def read_tree(path: str | Path) -> Tree:
         cure = f"give a task first, as in: weft train classify {path}; a configuration ends in .toml"
         raise ConfigError("is no configuration", where=str(path), cure=cure)
     try:
-        content = read_regular(path, most=SMALL_FILE if path.suffix == ".json" else CONFIG_FILE, follow=True)
+        content = read_regular(
+            path, most=limits.SMALL_FILE if path.suffix == ".json" else limits.CONFIG_FILE, follow=True
+        )
         tree = parse_json(content) if path.suffix == ".json" else parse_toml(content.decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError("no such file", where=str(path), cure="`weft new TASK` writes one to start from") from None
@@ -66,8 +74,36 @@ def parse_value(text: str) -> Any:
         raise ConfigError(f"cannot be read: {error}", where=f'"{text:.40}"') from None
 
 
+def check_values(tree: Mapping[str, Any]) -> None:
+    """Refuse what no setting can be and no file of a run can hold: numbers that are not finite or have too many digits,
+    text that is not Unicode, such as a file name of other bytes, and tables nested without end."""
+    _check_value(tree, "", depth=0)
+
+
+def _check_value(value: Any, where: str, *, depth: int) -> None:
+    if depth > limits.NESTING:
+        raise ConfigError(TOO_DEEP, where=where.partition(".")[0], cure="no setting needs that")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_value(str(key), where, depth=depth)
+            _check_value(inner, f"{where}.{key}" if where else str(key), depth=depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_value(inner, where, depth=depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError("should be a finite number", where=f"{where} = {show(value)}")
+    elif isinstance(value, int) and not -LARGEST < value < LARGEST:
+        raise ConfigError(f"a number of more than {limits.DIGITS} digits", where=where, cure="lower it")
+    elif isinstance(value, str) and has_surrogate(value):
+        cure = "rename the file" if where.startswith("data.") else "write it in UTF-8"
+        what = "is not UTF-8, and a run could not be saved with it"
+        raise ConfigError(what, where=f"{where} = {show(value)}", cure=cure)
+
+
 def nest(path: str, value: Any) -> Tree:
     """`a.b` and 1 -> {"a": {"b": 1}}."""
+    if path.count(".") > limits.NESTING:
+        raise ConfigError(TOO_DEEP, where=show(path), cure="no setting needs that")
     for key in reversed(path.split(".")):
         value = {key: value}
     return value  # type: ignore[no-any-return]

@@ -162,6 +162,8 @@ def _unreadable(error: Exception, name: str, number: int) -> DataError:
         case FileNotFoundError() if name.startswith(PYTHON):
             cure = "give it again in Python, or name a file"
             return DataError("this data was given in Python, and no file has it", where=where, cure=cure)
+        case FileNotFoundError() if Path(name).is_symlink():
+            return DataError("is a link to a file that is not there", where=where, cure="mend it, or name another file")
         case FileNotFoundError():
             return DataError("no such file", where=where, cure=_near(Path(name)))
         case IsADirectoryError():
@@ -174,7 +176,8 @@ def _unreadable(error: Exception, name: str, number: int) -> DataError:
             compression = "gzip" if name.lower().endswith(".gz") else "xz"
             cure = "compress it again; a plain file must not end in .gz or .xz"
             return DataError(f"not {compression} data, or damaged ({error})", where=where, cure=cure)
-    return DataError(f"cannot be read: {error}", where=where, cure="check the path and the disk")
+    reason = getattr(error, "strerror", None) or error
+    return DataError(f"cannot be read: {reason}", where=where, cure="check the path and the disk")
 
 
 def _near(path: Path) -> str:

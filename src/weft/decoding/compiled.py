@@ -25,9 +25,13 @@ HELD: Final = (
 """What the C reads and writes of a board, in its order."""
 
 
+WIDEST: Final = 64
+"""Hypotheses of a sentence beyond which torch is quicker: the C keeps so many of each part of the words in order."""
+
+
 def serves(rows: Rows, board: Board, request: Request) -> bool:
     """Whether the C is made for it: plain beam search with a network, in single precision, in a steady time."""
-    if request.config.sample or not request.single or native.steady() is None:
+    if request.config.sample or request.width > WIDEST or not request.single or native.steady() is None:
         return False
     if not isinstance(rows, FixedRows) or not isinstance(rows.model, Writer):
         return False

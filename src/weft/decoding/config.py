@@ -7,39 +7,40 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from weft.settings import Settings, Unread
+from weft import limits
+from weft.settings import Hypotheses, Length, Number, Positive, Seed, Settings, Unread
 
 
 class DecodeConfig(Settings):
     """`[decode]`: how text is found in what the model says."""
 
-    beam: int = Field(default=4, ge=1)
+    beam: Hypotheses = 4
     """Hypotheses kept for each sentence at each step; 1 takes the likeliest token every time."""
-    length_penalty: float = Field(default=1.0, ge=0.0)
+    length_penalty: float = Field(default=1.0, ge=0.0, le=limits.LENGTH_PENALTY)
     """α in score = sum of log-probabilities / length^α, the end token counted; 1 is the mean, 0 the plain sum."""
-    max_length: int = Field(default=256, ge=1)
+    max_length: Length = 256
     """The most tokens a hypothesis may take, the end token among them."""
-    min_length: int = Field(default=0, ge=0)
+    min_length: int = Field(default=0, ge=0, le=limits.LENGTH)
     """The fewest tokens before the end token."""
-    n_best: int = Field(default=1, ge=1)
+    n_best: Hypotheses = 1
     """Hypotheses returned for each sentence, best first; when sampling, the number drawn."""
     stop: Literal["bound", "finished"] = "bound"
     """A sentence is done: when nothing can pass what has finished (bound), or when as many as `beam` have finished."""
-    groups: int = Field(default=1, ge=1)
+    groups: Hypotheses = 1
     """Diverse beams: equal parts of the beam that avoid each other's words; 1 is plain beam search."""
-    diversity: float = Field(default=0.5, ge=0.0)
+    diversity: Number = 0.5
     """Diverse beams: λ, what a token costs for each time that an earlier group has just chosen it."""
     sample: bool = False
     """Draw tokens by their probability instead of searching for the best text."""
-    temperature: float = Field(default=1.0, gt=0.0)
+    temperature: Positive = 1.0
     """Sampling: below 1 sharpens the distribution, above 1 flattens it."""
-    top_k: int = Field(default=0, ge=0)
+    top_k: int = Field(default=0, ge=0, le=limits.VOCABULARY)
     """Sampling: draw from the k likeliest tokens only; 0 is all."""
     top_p: float = Field(default=1.0, gt=0.0, le=1.0)
     """Sampling: draw from the fewest likeliest tokens that together have this probability."""
     min_p: float = Field(default=0.0, ge=0.0, le=1.0)
     """Sampling: leave out tokens with less than this share of the likeliest one's probability."""
-    seed: int = Field(default=0, ge=0)
+    seed: Seed = 0
     """Sampling: the same seed gives the same text."""
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint, Ruled, compile_rules
+from weft.decoding.memory import check_memory
 from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
 from weft.text import EOS, PAD, SOS
@@ -161,7 +162,7 @@ def prepare(
         turns=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
         follows=any(prefixes),
         never=tuple(forbid),
-        uniforms=_uniforms(config, keys, max(ceilings)).to(device) if config.sample else None,
+        uniforms=_uniforms(config, keys, max(ceilings), device) if config.sample else None,
         rules=rules,
     )
 
@@ -191,16 +192,17 @@ def _within(longest: int | None, prefixes: Sequence[Sequence[int]], limits: list
     return [min(limit, longest - len(prefix)) for prefix, limit in zip(prefixes, limits, strict=True)]
 
 
-def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int) -> Tensor:
+def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int, device: torch.device) -> Tensor:
     """(C, n_best, longest). Each text has its own, made from the seed, the sentence's key and the number of the draw,
     so what is drawn for a sentence does not depend on the sentences beside it. In single precision: times a total in
     double it stays below that total."""
+    check_memory(3 * 8 * len(keys) * config.n_best * longest, config, device)
     rows = [
         np.random.default_rng([config.seed, key, number]).random(longest, dtype=np.float32)
         for key in keys
         for number in range(config.n_best)
     ]
-    return torch.from_numpy(np.array(rows, dtype=np.float64)).view(len(keys), config.n_best, longest)
+    return torch.from_numpy(np.array(rows, dtype=np.float64)).view(len(keys), config.n_best, longest).to(device)
 
 
 def send(numbers: list[int] | list[list[int]], device: torch.device) -> Tensor:

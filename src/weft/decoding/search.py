@@ -18,6 +18,7 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.lanes import MOST_ROWS, Glance, Lanes, open_lanes
+from weft.decoding.memory import COMMON_TOKENS, check_memory, free_memory, sentence_bytes
 from weft.decoding.request import Request, prepare, send
 from weft.decoding.trail import Reading
 from weft.models.stepper import FixedStepper, Stepper, is_fixed, reads_prompts
@@ -98,6 +99,7 @@ class Search:
             rows = request.width * self.groups
             seats = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // rows
             most = most_seats(rows) if captured else max(1, seats)
+            most = self._fitting(model, memory, min(most, request.count), attention=attention)
         first, self.waiting = longest_first[:most], longest_first[most:]
         self.lanes: Lanes
         if captured:
@@ -108,6 +110,16 @@ class Search:
         self.seats = [Seat() for _ in range(self.lanes.count // self.groups)]
         for seat, sentence in zip(self.seats, first, strict=False):
             seat.sentence, seat.left = sentence, request.turns[sentence]
+
+    def _fitting(self, model: FixedStepper, memory: Any, seats: int, *, attention: bool) -> int:
+        """So many seats or, where memory is little, fewer; an error where there is none for a single sentence."""
+        request = self.request
+        rows, common = request.width * self.groups, MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"])
+        if rows <= common and request.room <= COMMON_TOKENS:
+            return seats
+        needed, free = sentence_bytes(model, memory, request, attention=attention), free_memory(request.device)
+        check_memory(needed, request.config, request.device)
+        return seats if free is None else max(1, min(seats, free // needed))
 
     def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
         """Each time some steps have been made, at most so many together: the sentences that have ended since."""

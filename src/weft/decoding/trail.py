@@ -85,16 +85,15 @@ class Reading(NamedTuple):
         """The places that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""
         count, width = self.trail.shape[1], self.trail.shape[2]
         places = np.zeros((len(ends.lanes), count), dtype=np.int64)
-        tokens, before = np.divmod(self.trail[ends.lanes], width)
-        # After its end a hypothesis stays where it was.
-        over = np.arange(count) > ends.steps[:, None]
-        before[over] = np.arange(width)
-        place, rows = ends.places, np.arange(len(ends.lanes))
+        place, before = ends.places, self.trail % width
+        first_end = ends.steps.min(initial=count)
         for step in range(count - 1, -1, -1) if width > 1 else ():
             places[:, step] = place
-            place = before[rows, step, place]
-        at = (rows[:, None], np.arange(count), places)
-        return places, tokens[at], self.logs[ends.lanes][at]
+            earlier = before[ends.lanes, step, place]
+            # After its end a hypothesis stays where it was.
+            place = earlier if step <= first_end else np.where(step <= ends.steps, earlier, place)
+        at = (ends.lanes[:, None], np.arange(count), places)
+        return places, self.trail[at] // width, self.logs[at]
 
     def _attention(self, lane: int, part: slice, places: NDArray[np.int64], end: int | None) -> Tensor | None:
         """What each step looked at: the row that it extended did. An `end` extends that place, one step further."""

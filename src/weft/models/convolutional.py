@@ -18,7 +18,7 @@ from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
 from weft.models.memory import Decoded, Encoder
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
-from weft.settings import Settings, Unread
+from weft.settings import Layers, Length, Settings, Size, Unread
 
 
 class ConvolutionalConfig(Settings):
@@ -27,11 +27,11 @@ class ConvolutionalConfig(Settings):
     kind: Literal["conv"] = "conv"
     embedding: EmbeddingSetting = 256
     """Size of the token vectors, or "onehot"."""
-    width: int = Field(256, ge=1)
+    width: Size = 256
     """Features of each layer."""
-    layers: int = Field(4, ge=1)
+    layers: Layers = 4
     """Convolutions on top of each other."""
-    kernel: int = Field(4, ge=1)
+    kernel: Length = 4
     """Steps that a convolution looks at; with the layers it bounds how far back the model sees."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and after each layer."""

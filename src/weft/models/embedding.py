@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
 from weft.nn.cross_entropy import linear_cross_entropy
 from weft.nn.linear import Linear
-from weft.settings import Unread
+from weft.settings import Size, Unread
 from weft.text import PAD, UNK
 
-EmbeddingSetting = Annotated[int, Field(gt=0)] | Literal["onehot"]
+EmbeddingSetting = Size | Literal["onehot"]
 
 
 def has_table(before: Mapping[str, Any]) -> bool:

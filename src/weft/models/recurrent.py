@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt, ValidationInfo, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, model_validator
 from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
-from weft.settings import Settings, Unread
+from weft.settings import Layers, Settings, Size, Unread
 
 DEFAULT_CELL = "lstm"
 
@@ -40,9 +40,9 @@ class RecurrentConfig(Settings):
         default_factory=lambda: choose_cell(DEFAULT_CELL),
         description=f"The recurrent cell: {', '.join(CELLS)}; with options a table of kind and options.",
     )
-    hidden: PositiveInt | list[PositiveInt] = 256
+    hidden: Size | list[Size] = 256
     """Units of a layer; a list gives each layer its own."""
-    layers: int = Field(1, ge=1)
+    layers: Layers = 1
     """Recurrent layers on top of each other."""
     skip: Literal["none", "residual", "dense"] = "none"
     """Connections past a layer."""

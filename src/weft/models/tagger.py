@@ -12,6 +12,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft import limits
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
@@ -32,7 +33,7 @@ class Spelling(NamedTuple):
 class SpelledSettings(Settings):
     """What a tagger has beside its encoder."""
 
-    characters: int = Field(64, ge=0)
+    characters: int = Field(64, ge=0, le=limits.SIZE)
     """Units, in each direction, of the net that reads a word's characters; 0 leaves spelling out."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of words replaced by the unknown one in training, so that spelling and context must serve."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from weft.errors import DataError
@@ -26,7 +26,7 @@ from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.recurrent.lengths import last_of
 from weft.nn.transformer import Activation, Lengths
-from weft.settings import Settings, Unread, known
+from weft.settings import Heads, Layers, Length, Settings, Size, Unread, known
 
 
 class TransformerConfig(Settings):
@@ -38,13 +38,13 @@ class TransformerConfig(Settings):
     kind: Literal["transformer"] = "transformer"
     embedding: EmbeddingSetting | None = None
     """Size of the token vectors, or "onehot"; by default the width."""
-    width: PositiveInt = 256
+    width: Size = 256
     """Features of each position, from the first block to the last."""
-    heads: PositiveInt = 4
+    heads: Heads = 4
     """Attention heads of a block."""
-    layers: PositiveInt = 3
+    layers: Layers = 3
     """Blocks on top of each other."""
-    feedforward: PositiveInt | None = None
+    feedforward: Size | None = None
     """Units between the two maps of a block's feed-forward net; by default four times the width."""
     activation: Activation = "relu"
     """What is between those maps."""
@@ -52,7 +52,7 @@ class TransformerConfig(Settings):
     """Where a block normalises: post, pre or rezero (not at all, but each part starts at nothing)."""
     positions: str = "sinusoid"
     """How a place is told: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
-    max_positions: PositiveInt = 1024
+    max_positions: Length = 1024
     """Places that onehot, learned and joint positions know, and sinusoids in an exported model; others know any."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and on what each part of a block adds."""

@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import read_config
+from weft.data.sources import has_surrogate
+from weft.errors import RunError
 from weft.nn import CellClass
 from weft.run.claiming import JOURNAL, claimed
 from weft.run.curves import draw_curves
 from weft.run.given import EMPTY, Given, take_given
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config
+from weft.run.only import only_training
 from weft.run.preparation import prepare, survey_config
 from weft.run.resuming import Resumed, keep_defaults, resume_run
 from weft.run.run import Run
+from weft.run.saver import Saver
 from weft.run.training import train_events
+from weft.settings import show
 from weft.tasks import Tree
 from weft.training import Ended, Journal, choose_device
 from weft.training.progress import Watch
@@ -76,7 +81,9 @@ def train_run(
 
     Started by torchrun, several processes train together: the first writes and shows, the others follow.
     """
-    with join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
+    if out is not None and has_surrogate(str(out)):
+        raise RunError("is not UTF-8", where=show(str(out)), cure="choose another --out")
+    with only_training(), join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
         if ranks.first:
             return _lead(
                 tree,
@@ -114,10 +121,12 @@ def _lead(
             run = load(folder, cells=cells)
             return run, Ended(run.report["steps"], f"was finished before ({run.report['ended']})")
         journal = Journal(folder / JOURNAL, length=resumed.journal, seconds=resumed.seconds)
-        with journal, TensorBoard(folder) as board, watch:
-            for event in train_events(prepared, folder, resumed, ranks=ranks):
+        # Whatever ends the training, all that was handed over to the saver is on the disk when the block is left.
+        with journal, TensorBoard(folder) as board, watch, Saver(folder) as saver:
+            for event in train_events(prepared, saver, resumed, ranks=ranks):
                 for listener in (journal.write, board.write, watch.show):
-                    listener(event)
+                    with saver.noting():
+                        listener(event)
         assert isinstance(event, Ended)
         if not event.signal:
             draw_curves(folder)
@@ -135,7 +144,7 @@ def _follow(
         tree = keep_defaults(tree, folder)
         prepared = prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells, given=given)
         resumed = Resumed(Path(checkpoint), total) if checkpoint else Resumed()
-        for event in train_events(prepared, folder, resumed, ranks=ranks):
+        for event in train_events(prepared, Saver(folder), resumed, ranks=ranks):
             ended = event
         assert isinstance(ended, Ended)
         ranks.hear()

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from weft.documents import to_json
 from weft.errors import RunError
 from weft.run.files import shorten
 from weft.run.manifest import RunFiles, read_run
+from weft.run.tensors import write_tensors
 from weft.run.weights import open_tensors
 from weft.tasks import Tree
 
@@ -40,11 +40,23 @@ class Stateful(Protocol):
         ...
 
 
-def write_state(folder: Path, state: Tree) -> None:
+def copy_state(value: Any) -> Any:
+    """The same tree with every tensor copied to memory that nothing else changes."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+    if isinstance(value, Mapping):
+        return {key: copy_state(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(copy_state, value))
+    return value
+
+
+def write_state(folder: Path, state: Tree) -> dict[str, str]:
+    """Write a tree whose tensors are in CPU memory; the SHA-256 of the large file, by its name."""
     tensors: dict[str, Tensor] = {}
     text = to_json(_pack(state, "", tensors), indent=2)
     (folder / PLAIN).write_text(text + "\n", encoding="utf-8")
-    save_file(tensors, folder / TENSORS)
+    return {TENSORS: write_tensors(folder / TENSORS, tensors)}
 
 
 def read_state(folder: Path) -> Tree:
@@ -76,8 +88,7 @@ def _read_plain(files: RunFiles) -> Tree:
 
 def _pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
-        # A file has each memory once, so no two tensors in it may share theirs.
-        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        tensors[path] = value
         return {TENSOR: path}
     if isinstance(value, Mapping):
         return {str(key): _pack(item, f"{path}/{key}" if path else str(key), tensors) for key, item in value.items()}

@@ -17,6 +17,7 @@ from weft.data import Batches
 from weft.errors import Fault, counted
 from weft.evaluate import BATCH_TOKENS
 from weft.run.learning import Learning
+from weft.run.only import only_training
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe
 from weft.run.setup import set_up
@@ -77,6 +78,7 @@ class DryRun:
         ]
 
 
+@only_training()
 def dry_run(prepared: Prepared) -> DryRun:
     """Build model and optimizer, make the largest update and some typical ones, score a batch of validation data."""
     if (device := choose_device(prepared.config.train.device)).type == "cuda":

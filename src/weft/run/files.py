@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +21,23 @@ NAME: Final = 100
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` make the file under a temporary name, bring it to the disk, and only then give it its name."""
+    with staged(path) as temporary:
+        write(temporary)
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """A temporary name beside a file that is to be written; what still has it after the block is removed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with writing(path, cure="the file that was there is untouched"):
-            write(temporary)
-            sync(temporary)
-            temporary.replace(path)
+            yield temporary
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be gone
+            temporary.unlink()
 
 
 @contextmanager
@@ -37,21 +46,29 @@ def writing(path: Path, *, cure: str) -> Iterator[None]:
     try:
         yield
     except Fault as fault:  # of a file among those that are written here
-        raise Fault(fault.what, where=str(path), cure=cure) from None
+        raise Fault(fault.what, where=str(path), cure=cure) from fault.__cause__
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: ")
-        raise Fault(f"cannot be written: {reason}", where=str(path), cure=cure) from None
+        raise Fault(f"cannot be written: {reason}", where=str(path), cure=cure) from error
 
 
 def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_bytes(content)
 
     write_file(path, write)
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, to_json(value, indent=2) + "\n")
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    return (to_json(value, indent=2) + "\n").encode()
 
 
 @contextmanager

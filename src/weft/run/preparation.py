@@ -16,6 +16,7 @@ from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_o
 from weft.data.sources import each_path
 from weft.errors import DataError, counted
 from weft.nn import CellClass
+from weft.run.fits import check_fits
 from weft.run.given import EMPTY, Given, read_records
 from weft.run.kept import Kept, Surveyed, Training, write_training
 from weft.tasks import Facts, Task, Tree, encode
@@ -212,6 +213,7 @@ def prepare(
     given: Given = EMPTY,
 ) -> Prepared:
     """Read everything a configuration names; `fresh` does not use what earlier runs have kept of it."""
+    check_fits(validate(tree, cells=cells, keep_unread=True))  # the data may take hours
     config, reader, corpus, survey = look(
         tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, tell=tell, given=given
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from weft.config import Config, difference, merge, validate
 from weft.errors import ConfigError, RunError
 from weft.nn import CellClass
 from weft.run.checkpoint import Checkpoints
-from weft.run.checkpoint_state import read_plain, read_state
+from weft.run.checkpoint_state import PLAIN, read_plain
 from weft.run.claiming import JOURNAL
+from weft.run.files import shorten
 from weft.run.loading import load_config
-from weft.run.manifest import drop_manifest
+from weft.run.manifest import FORMAT_VERSION, check_version
 from weft.run.preparation import Prepared
 from weft.run.report import versions
 from weft.run.save import REPORT
@@ -32,8 +34,14 @@ LENGTH = ("train.epochs", "train.steps", "train.patience")
 FREE = ("name", "train.checkpoint_every", "train.compile", "train.device", "train.skip_bad", "train.threads")
 """Settings that may be others in a run that goes on: they say where and how it runs, not what is learned."""
 
-SAMPLE = 1 << 20
-"""Tokens of each column that are part of the mark of the data."""
+PLACES = ("data.train", "data.valid", "data.test")
+"""Settings that say where the data is. A file may have moved: whether it is the same is told by the mark."""
+
+PART = 1 << 20
+"""Tokens that are hashed at once; marks of checkpoints from before all of them were hashed end after the first part."""
+
+ALL = "all:"
+"""What the mark of all tokens begins with."""
 
 
 @dataclass(frozen=True)
@@ -53,32 +61,72 @@ class Resumed:
 def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClass] | None = None) -> Resumed:
     """Look for the newest checkpoint, and clear away what later updates and broken writes left in the folder."""
     for leftover in folder.glob(".*.tmp"):
-        leftover.unlink(missing_ok=True)
+        if leftover.is_symlink() or leftover.is_file():
+            leftover.unlink()
     checkpoints = Checkpoints(folder)
     checkpoints.clean()
     finished = (folder / REPORT).exists()
     path, notes = checkpoints.newest()
-    state = read_state(path) if path else {}
-    if state or finished:
-        kept = state.get("config")
-        before = validate(kept, cells=cells, keep_unread=True) if kept else load_config(folder, cells=cells)
-        longer = compare(before, prepared.config)
+    head = read_head(path) if path else None
+    journal_size(folder)
+    if head or finished:
+        before = validate_config(path, head, cells) if path and head else load_config(folder, cells=cells)
+        longer, moved = compare(before, prepared.config)
+        if moved and not head:
+            raise _refuse(moved)
+        if finished and not longer and not moved:
+            return Resumed(finished=True)
+        if head and head.data != mark(prepared, whole=head.data.startswith(ALL)):
+            what = f"was trained on other data: {'; '.join(moved) or 'the files have changed since'}"
+            raise RunError(what, where=str(folder), cure="choose another --out")
         if finished and not longer:
             return Resumed(finished=True)
-        if not state:
+        if not head:
             raise RunError("has no checkpoint to go on from", where=str(folder), cure="train again in another folder")
-        if state["data"] != mark(prepared):
-            raise RunError(
-                "was trained on other data, which has changed since",
-                where=str(folder),
-                cure="choose another --out",
-            )
-        notes = (*notes, *_versions_differ(state["versions"]))
+        notes = (*notes, *_versions_differ(head.versions), *_journal_differs(folder, head.journal))
     (folder / REPORT).unlink(missing_ok=True)
-    drop_manifest(folder)
-    if path is None:
+    if path is None or head is None:
         return Resumed()
-    return Resumed(path, state["total"], state["journal"], state["seconds"], notes)
+    return Resumed(path, head.total, head.journal, head.seconds, notes)
+
+
+class Head(NamedTuple):
+    """What a checkpoint says of the run it belongs to, as `about` wrote it."""
+
+    config: Tree
+    data: str
+    total: int
+    journal: int
+    seconds: float
+    versions: dict[str, str]
+
+
+def read_head(checkpoint: Path) -> Head:
+    """The head of a checkpoint; an error if it is not what weft writes."""
+    state = read_plain(checkpoint)
+    check_version(state.get("format_version", FORMAT_VERSION), str(checkpoint / PLAIN))
+    kinds: dict[str, Any] = {
+        "config": dict,
+        "data": str,
+        "total": int,
+        "journal": int,
+        "seconds": (int, float),
+        "versions": dict,
+    }
+    for name, kind in kinds.items():
+        value = state.get(name)
+        if not isinstance(value, kind) or (isinstance(value, int | float) and not 0 <= value < 1 << 53):
+            cure = "remove the folder of this checkpoint, or train again in another one"
+            raise RunError(f'has no "{name}" as weft writes it', where=str(checkpoint / PLAIN), cure=cure)
+    return Head(**{name: state[name] for name in kinds})
+
+
+def validate_config(checkpoint: Path, head: Head, cells: Mapping[str, CellClass] | None) -> Config:
+    """The configuration that a checkpoint was written with."""
+    try:
+        return validate(head.config, cells=cells, keep_unread=True)
+    except ConfigError as error:
+        raise RunError(str(error), where=str(checkpoint / PLAIN)) from None
 
 
 def keep_defaults(tree: Tree, folder: Path) -> Tree:
@@ -86,30 +134,37 @@ def keep_defaults(tree: Tree, folder: Path) -> Tree:
 
     Their defaults depend on the device, and a run may go on on another one.
     """
-    for step in reversed(Checkpoints(folder).steps()):
-        with suppress(RunError, KeyError):  # what is damaged is told of later
-            before, written = (
-                read_plain(Checkpoints(folder).folder / str(step))["config"]["train"],
-                tree.get("train", {}),
-            )
+    checkpoints = Checkpoints(folder)
+    checkpoints.check()
+    for step in reversed(checkpoints.steps()):
+        with suppress(RunError, KeyError, TypeError):  # what is damaged is told of later
+            before, written = read_head(checkpoints.folder / str(step)).config["train"], tree.get("train", {})
             length = () if {"epochs", "steps"} & written.keys() else ("epochs", "steps")
             kept = {name: before[name] for name in ("batch_tokens", "rate", *length) if name in before}
             return merge({"train": kept}, tree)
     return tree
 
 
-def compare(before: Config, now: Config) -> bool:
-    """Whether the configuration asks for a longer or shorter training; an error if it asks for another one."""
+def compare(before: Config, now: Config) -> tuple[bool, list[str]]:
+    """Whether the configuration asks for a longer or shorter training, and how the places of its data differ.
+
+    An error if it asks for another training.
+    """
     own = ("train.metric", None, TASKS[now.task].metric)  # what an unset metric meant before it was filled in
     found = [found for found in difference(before, now) if found[0] not in FREE and found != own]
-    other = [f"{path} was {_show(old)} and is {_show(new)}" for path, old, new in found if path not in LENGTH]
-    if other:
-        raise ConfigError(
-            "; ".join(other),
-            where="--resume",
-            cure="go on with the settings the run began with, or choose another --out",
-        )
-    return bool(found)
+    moved = [_differs(*change) for change in found if change[0] in PLACES]
+    if other := [_differs(*change) for change in found if change[0] not in (*LENGTH, *PLACES)]:
+        raise _refuse(other)
+    return any(path in LENGTH for path, _, _ in found), moved
+
+
+def _refuse(changes: list[str]) -> ConfigError:
+    cure = "go on with the settings the run began with, or choose another --out"
+    return ConfigError("; ".join(changes), where="--resume", cure=cure)
+
+
+def _differs(path: str, old: Any, new: Any) -> str:
+    return f"{path} was {_show(old)} and is {_show(new)}"
 
 
 def check_total(total: int, resumed: Resumed) -> tuple[str, ...]:
@@ -127,17 +182,32 @@ def check_total(total: int, resumed: Resumed) -> tuple[str, ...]:
 
 def about(prepared: Prepared, *, total: int) -> Tree:
     """What a checkpoint says of the run it belongs to."""
-    return {"config": prepared.config.tree(), "data": mark(prepared), "total": total, "versions": _versions()}
+    return {
+        "format_version": FORMAT_VERSION,
+        "config": prepared.config.tree(),
+        "data": mark(prepared),
+        "total": total,
+        "versions": _versions(),
+    }
 
 
 def journal_size(folder: Path) -> int:
     """Bytes of the journal so far; whoever writes it has been asked to bring it to the disk."""
-    journal = folder / JOURNAL
-    return journal.stat().st_size if journal.exists() else 0
+    try:
+        found = (folder / JOURNAL).lstat()
+    except OSError:
+        return 0
+    if not stat.S_ISREG(found.st_mode):  # it would be cut and written to
+        cure = "put the file itself there, or remove it"
+        raise RunError("is a link or no regular file", where=str(folder / JOURNAL), cure=cure)
+    return found.st_size
 
 
-def mark(prepared: Prepared) -> str:
-    """A hash by which other data is noticed: of vocabularies and labels, all lengths, and the first million tokens."""
+def mark(prepared: Prepared, *, whole: bool = True) -> str:
+    """A hash by which other data is noticed: of vocabularies and labels, all lengths and all tokens.
+
+    Without `whole`, of no more than the first million tokens of each column, as it was once.
+    """
     found = hashlib.sha256()
     codec = prepared.task.codec
     known = [tokenizer.tokens(range(len(tokenizer))) for tokenizer in codec.tokenizers.values()]
@@ -145,18 +215,28 @@ def mark(prepared: Prepared) -> str:
     for examples in (prepared.train, prepared.valid, prepared.test):
         for name, column in sorted(examples.columns.items()) if examples else ():
             found.update(name.encode())
-            for start in range(0, len(column), SAMPLE):  # in parts: one length may stand for all, and is no array
-                found.update(np.ascontiguousarray(column.lengths[start : start + SAMPLE]).data)
-            found.update(column.flat(0, SAMPLE).data)
-    return found.hexdigest()
+            for start in range(0, len(column), PART):  # in parts: one length may stand for all, and is no array
+                found.update(np.ascontiguousarray(column.lengths[start : start + PART]).data)
+            for start in range(0, column.size if whole else PART, PART):
+                found.update(column.flat(start, start + PART).data)
+    return f"{ALL}{found.hexdigest()}" if whole else found.hexdigest()
 
 
 def _versions_differ(before: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
-        f"began with {name} {before[name]}, goes on with {version}: the numbers may differ in their last digits"
+        f"began with {name} {shorten(str(before.get(name)))}, goes on with {version}: "
+        "the numbers may differ in their last digits"
         for name, version in _versions().items()
-        if before[name] != version
+        if before.get(name) != version
     )
+
+
+def _journal_differs(folder: Path, length: int) -> Iterator[str]:
+    """A note where the journal has become shorter than it was when the checkpoint was written."""
+    found = journal_size(folder)
+    if found < length:
+        lost = f"is shorter than it was ({found:,} of {length:,} bytes)" if found else "is gone"
+        yield f"{JOURNAL} {lost}: the curves lack updates, the model lacks nothing"
 
 
 def _versions() -> dict[str, str]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_model
-from torch import nn
+from torch import Tensor, nn
 
 from weft.config import Config
+from weft.disk import read_regular, sync
 from weft.errors import RunError
+from weft.limits import TOKENIZER_FILE
 from weft.run.card import card
-from weft.run.files import read_table, write_file, write_json, write_text
-from weft.run.manifest import FORMAT_VERSION, drop_manifest, hash_file, write_manifest
+from weft.run.files import json_bytes, read_table, staged, write_bytes, write_json, write_text
+from weft.run.manifest import FORMAT_VERSION, drop_manifest, hash_file, open_run, write_manifest
+from weft.run.tensors import tied_names, write_weights
 from weft.tasks import Codec
 from weft.version import __version__
 
@@ -24,20 +28,61 @@ def tokenizer_file(role: str) -> str:
     return f"tokenizer_{role}.json" if role else "tokenizer.json"
 
 
-def save_run(folder: Path, config: Config, codec: Codec, model: nn.Module) -> None:
-    """All that loading needs. The manifest goes first and comes last, so a folder with one is never half of a run."""
-    drop_manifest(folder)
-    head = {"model_type": f"weft-{config.task}", "format_version": FORMAT_VERSION, "weft_version": __version__}
-    write_json(folder / CONFIG, head | config.tree())
-    names = [CONFIG, WEIGHTS]
-    write_file(folder / WEIGHTS, lambda path: save_model(model, str(path)))
-    for role, tokenizer in codec.tokenizers.items():
-        names.append(tokenizer_file(role))
-        write_file(folder / names[-1], tokenizer.save)
-    if codec.labels:
-        names.append(LABELS)
-        write_json(folder / LABELS, list(codec.labels))
-    write_manifest(folder, {name: hash_file(folder / name) for name in names})
+class PlainFiles:
+    """The files that loading needs but the weights: they are the same whenever a run is saved."""
+
+    def __init__(self, config: Config, codec: Codec, model: nn.Module) -> None:
+        head = {"model_type": f"weft-{config.task}", "format_version": FORMAT_VERSION, "weft_version": __version__}
+        self.content = {CONFIG: json_bytes(head | config.tree())}
+        for role, tokenizer in codec.tokenizers.items():
+            self.content[tokenizer_file(role)] = tokenizer.to_json().encode()
+        if codec.labels:
+            self.content[LABELS] = json_bytes(list(codec.labels))
+        self.hashes = {name: hashlib.sha256(content).hexdigest() for name, content in self.content.items()}
+        self.tied = tied_names(model)
+
+
+def save_run(folder: Path, files: PlainFiles, weights: Mapping[str, Tensor]) -> None:
+    """Give a folder all that loading needs, so that whoever reads or is killed meanwhile has the old model or the new.
+
+    The manifest lists both while the new weights take the place of the old. Only where the folder has no run yet, or
+    one of other settings, is there no manifest until all is written.
+    """
+    before = old_weights(folder, files)
+    if before is None:
+        drop_manifest(folder)
+        sync(folder)
+        for path in (folder / LABELS, *folder.glob(tokenizer_file("*")), *folder.glob(tokenizer_file(""))):
+            if path.name not in files.content:  # of a run of another task
+                path.unlink(missing_ok=True)
+        for name, content in files.content.items():
+            write_bytes(folder / name, content)
+    with staged(folder / WEIGHTS) as temporary:
+        found = write_weights(temporary, weights, files.tied)
+        sync(temporary)
+        if before is not None and before != found:
+            write_manifest(folder, files.hashes | {WEIGHTS: [found, before]})
+        temporary.replace(folder / WEIGHTS)
+        sync(folder)
+    write_manifest(folder, files.hashes | {WEIGHTS: found})
+
+
+def old_weights(folder: Path, files: PlainFiles) -> str | None:
+    """The SHA-256 of the weights in a folder whose other files are these; None if there is no such run."""
+    try:
+        listed = dict(open_run(folder).hashes)
+        before = listed.pop(WEIGHTS, ())
+        if listed != {name: (found,) for name, found in files.hashes.items()}:
+            return None
+        for name, content in files.content.items():
+            if read_regular(folder / name, most=max(TOKENIZER_FILE, len(content))) != content:
+                return None
+        if len(before) == 1:
+            return before[0]
+        found = hash_file(folder / WEIGHTS)  # of two, after a kill in the middle
+    except (RunError, OSError):
+        return None
+    return found if found in before else None
 
 
 def save_report(folder: Path, config: Config, report: dict[str, Any]) -> None:

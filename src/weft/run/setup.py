@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from weft.config.schema import check_metric
+from weft.run.fits import check_fits
 from weft.run.learning import Learning
 from weft.run.preparation import Prepared
 from weft.run.stream import Plan, build_plan
@@ -48,6 +50,9 @@ class Setup:
 def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     """All that a configuration says of a training, built; several ranks start from the weights of the first."""
     config, task, settings = prepared.config, prepared.task, prepared.config.train
+    metric = settings.metric or task.metric
+    check_metric(metric, task.metrics)
+    check_fits(config, task.codec)
     set_seed(config.seed)
     set_threads(settings.threads)
     keep_memory()
@@ -58,7 +63,6 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     plan = build_plan(model, prepared.train, settings, seed=config.seed)
     per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
     total = settings.steps or (settings.epochs or 1) * per_epoch
-    metric = settings.metric or task.metric
     return Setup(
         device=device,
         model=model,

@@ -6,19 +6,40 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safetensors.torch import save_file, save_model
+import torch
 from torch import Tensor, nn
 
 from weft.errors import RunError
-from weft.run.checkpoint_state import read_state, write_state
+from weft.run.checkpoint_state import copy_state, read_state, write_state
 from weft.run.files import shorten
 from weft.run.learning import Learning
 from weft.run.manifest import RunFiles, read_run
+from weft.run.tensors import tied_names, write_tensors, write_weights
 from weft.run.weights import load_weights, open_tensors
 from weft.tasks import Tree
 from weft.training import Average, Best
+from weft.training.best import copy_weights
 
 LAST, BEST = "model.safetensors", "best.safetensors"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A standing in memory of its own, which the updates that follow do not change."""
+
+    step: int
+    last: dict[str, Tensor]
+    best: dict[str, Tensor]
+    """Empty if the last weights are the best, or if there are none."""
+    tied: dict[str, str]
+    state: Tree
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write the files of a checkpoint; the SHA-256 of the large ones, by their names."""
+        hashes = {LAST: write_weights(folder / LAST, self.last, self.tied)}
+        if self.best:
+            hashes[BEST] = write_tensors(folder / BEST, self.best)
+        return hashes | write_state(folder, self.state)
 
 
 @dataclass
@@ -38,19 +59,28 @@ class Standing:
         """Time of training, that of the processes before this one included."""
         return self.earlier + time.monotonic() - self.began
 
-    def write(self, folder: Path, about: Tree) -> None:
-        """`about` is what has to be known before the rest is of use: it comes back first, from `read_state`."""
-        save_model(self.model, str(folder / LAST))
-        if self.best.weights and self.best.step != self.learning.number:
-            save_file(self.best.weights, folder / BEST)
+    def snapshot(self, about: Tree) -> Snapshot:
+        """`about` is what has to be known before the rest is of use: it comes back first, from `read_state`.
+
+        The weights of the best model and of those in the mean are replaced as training goes on, never changed, so they
+        need no copy.
+        """
+        number, best = self.learning.number, self.best
+        is_best = bool(best.weights) and best.step == number
         standing = {
-            "learning": self.learning.state(),
-            "best": self.best.state(),
+            "learning": copy_state(self.learning.state()),
+            "best": best.state(),
             "average": [{"step": step, "weights": weights} for step, weights in self.average.kept],
             "tokens": self.tokens,
             "seconds": self.seconds,
         }
-        write_state(folder, about | standing)
+        return Snapshot(
+            step=number,
+            last=best.weights if is_best else copy_weights(self.model),
+            best={} if is_best else best.weights,
+            tied=tied_names(self.model),
+            state=about | standing,
+        )
 
     def read(self, folder: Path) -> None:
         state = read_state(folder)
@@ -59,6 +89,8 @@ class Standing:
             self.average.kept.extend((entry["step"], self._fitting(entry["weights"])) for entry in state["average"])
             self.tokens, self.earlier, self.began = state["tokens"], state["seconds"], time.monotonic()
             self.learning.restore(state["learning"])
+        except torch.OutOfMemoryError:
+            raise
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             what = f"is of another training, or damaged: {type(error).__name__}: {shorten(str(error))}"
             raise RunError(what, where=str(folder), cure="train again in another folder") from error

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from weft.errors import ConfigError, Fault, did_you_mean
 from weft.evaluate import Evaluation, calibrate, evaluate
 from weft.metrics import shown
 from weft.run.checkpoint import Checkpoints
+from weft.run.manifest import MANIFEST
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe, score, versions
 from weft.run.resuming import Resumed, about, check_total, journal_size
-from weft.run.save import save_report, save_run
+from weft.run.save import PlainFiles, save_report, save_run
+from weft.run.saver import Saver
 from weft.run.setup import set_up
 from weft.run.standing import Standing
 from weft.tasks import Tree
@@ -40,13 +43,16 @@ from weft.training.ranks import ALONE, Ranks
 AGREE = 20
 """Updates after which several processes ask the first whether a signal has come; asking makes a GPU wait."""
 
+UNWRITABLE = "the folder of the run cannot be written"
+
 
 @dataclass(frozen=True)
 class Job:
     """One training: its data, its folder, how far it has come, and what it is to do."""
 
     prepared: Prepared
-    folder: Path
+    saver: Saver
+    files: PlainFiles
     standing: Standing
     compilation: Compilation
     metric: str
@@ -67,33 +73,38 @@ class Job:
         names = {key: value for key, value in found.details.items() if key == "shown"}
         return Evaluation(*self.ranks.hear([found.metrics, names]))
 
-    def save(self) -> None:
-        """The model as it is becomes the run's."""
+    def save(self, weights: dict[str, Tensor]) -> None:
+        """A model with these weights, which nothing changes any more, becomes the run's, soon."""
         if self.ranks.first:
-            save_run(self.folder, self.prepared.config, self.prepared.task.codec, self.standing.model)
+            self.saver.hand_over("model", lambda folder: save_run(folder, self.files, weights))
 
     def checkpoint(self) -> None:
-        """All that the rest of the training depends on, on disk."""
+        """All that the rest of the training depends on is copied, and soon on the disk."""
         self.standing.learning.collect()
         if not self.ranks.first:
             return
-        standing, head = self.standing, self.about | {"journal": journal_size(self.folder)}
-        Checkpoints(self.folder).save(standing.learning.number, lambda path: standing.write(path, head))
+        self.saver.wait("checkpoint")  # before there is a second copy in memory
+        snapshot = self.standing.snapshot(self.about | {"journal": journal_size(self.saver.folder)})
+        self.saver.hand_over("checkpoint", lambda folder: Checkpoints(folder).save(snapshot.step, snapshot.write))
 
 
 def train_events(
-    prepared: Prepared, folder: Path, resumed: Resumed | None = None, *, ranks: Ranks = ALONE
+    prepared: Prepared, saver: Saver, resumed: Resumed | None = None, *, ranks: Ranks = ALONE
 ) -> Iterator[Event]:
-    """Train, keep the best model so far in the folder, score it at the end. Yields all that happens."""
-    config, settings = prepared.config, prepared.config.train
+    """Train, keep the best model so far in the saver's folder, score it at the end. Yields all that happens.
+
+    What the saver is told of, such as a journal that cannot be written, ends the training with a checkpoint.
+    """
     resumed = resumed or Resumed()
+    config, settings = prepared.config, prepared.config.train
     setup = set_up(prepared, ranks=ranks)
     model, learning, total = setup.model, setup.learning, setup.total
     notes = (*prepared.notes, *describe_search(prepared), *resumed.notes, *check_total(total, resumed))
     best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience, last=setup.last)
     job = Job(
         prepared=prepared,
-        folder=folder,
+        saver=saver,
+        files=PlainFiles(config, prepared.task.codec, model),
         standing=Standing(model, learning, best, Average(settings.average)),
         compilation=setup.compilation,
         metric=setup.metric,
@@ -127,6 +138,7 @@ def train_events(
             yield from finish(job, reason)
         elif not best.weights:  # nothing was validated yet, and what was learned should be of use
             yield from validate(job)
+        saver.settle()
     yield Ended(learning.number, reason, interrupt.signal)
 
 
@@ -155,6 +167,8 @@ def learn(job: Job, interrupt: Interrupt) -> Generator[Event, None, str]:
             job.checkpoint()
         if reason:
             break
+    if reason == UNWRITABLE:
+        job.saver.settle()
     return reason
 
 
@@ -163,7 +177,9 @@ def over(job: Job, interrupt: Interrupt) -> str:
     best, number = job.standing.best, job.standing.learning.number
     done = best.stale or number >= job.total
     if done or job.ranks.size == 1 or number % AGREE == 0:  # all stop after the same update
-        interrupt.signal = job.ranks.hear(interrupt.signal)
+        interrupt.signal, failed = job.ranks.hear([interrupt.signal, job.saver.failed])
+        if failed:  # with a last checkpoint, which may find room or go elsewhere
+            return UNWRITABLE
         if interrupt.signal:
             return f"stopped by {signal.Signals(interrupt.signal).name}"
     if best.stale:
@@ -185,7 +201,7 @@ def validate(job: Job) -> Iterator[Event]:
     standing.learning.observe(progress=best.since == 0)
     standing.average.take(number, standing.model)
     if better:
-        job.save()
+        job.save(best.weights)
     yield Validated(number, scores, better, tuple(shown(scores, details, job.metric)))
 
 
@@ -206,12 +222,12 @@ def finish(job: Job, reason: str) -> Iterator[Event]:
     if chosen["weights"] == "best":
         best.restore(model)
     else:
-        job.save()
+        job.save(copy_weights(model))
     if not job.ranks.first:
         return
     with job.compilation.measuring():
         if calibration := calibrate(prepared.task, model, prepared.valid):
-            job.save()
+            job.save(copy_weights(model))
         report = score(prepared, model, calibration)
     facts = {
         "parameters": count_parameters(model),
@@ -224,8 +240,16 @@ def finish(job: Job, reason: str) -> Iterator[Event]:
         "seed": prepared.config.seed,
         "versions": versions(),
     }
-    Checkpoints(job.folder).keep(1)
-    save_report(job.folder, prepared.config, report | facts)
+    job.saver.settle()
+
+    def conclude(folder: Path) -> None:
+        if not (folder / MANIFEST).exists():  # a new one, because the run's own has just gone
+            save_run(folder, job.files, copy_weights(model))
+        Checkpoints(folder).keep(1)
+        save_report(folder, prepared.config, report | facts)
+
+    job.saver.hand_over("report", conclude)
+    job.saver.settle()
 
 
 def go_back(job: Job, checkpoint: Path) -> None:
@@ -233,11 +257,7 @@ def go_back(job: Job, checkpoint: Path) -> None:
     standing = job.standing
     standing.read(checkpoint)
     if standing.best.weights:
-        last = copy_weights(standing.model)
-        standing.best.restore(standing.model)
-        job.save()
-        with torch.no_grad():
-            standing.model.load_state_dict(last)
+        job.save(standing.best.weights)
 
 
 def pick(metrics: dict[str, float], name: str) -> float:

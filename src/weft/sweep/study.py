@@ -99,7 +99,7 @@ def _open_study(out: Path, tree: Tree, goal: Goal) -> optuna.Study:
         load_if_exists=True,
     )
     # What was drawn before must not be drawn again when a sweep goes on.
-    study.sampler = optuna.samplers.TPESampler(seed=tree.get("seed", 0) + len(study.trials))
+    study.sampler = optuna.samplers.TPESampler(seed=(tree.get("seed", 0) + len(study.trials)) % 2**32)
     return study
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 
 from weft.data import BadLines, Columns, Examples, Labelled, Limit, Room, read_labelled
@@ -17,7 +16,7 @@ from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, Reliability
 from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
 from weft.nn import Packing
-from weft.settings import OneOf
+from weft.settings import Length, OneOf
 from weft.tasks.baselines import text_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
@@ -34,7 +33,7 @@ class LabelledData(TableData):
     """The text's column: a name, a JSON path, a number from 0, or several to be joined."""
     label: ColumnSetting = "label"
     """The label's column."""
-    max_length: int = Field(400, ge=1)
+    max_length: Length = 400
     """Most tokens of a training text."""
     overlong: Literal["error", "truncate", "drop"] = "truncate"
     """What happens to a longer training text."""
@@ -91,6 +90,7 @@ class Classify:
     name = "classify"
     summary = "labelled texts to a classifier"
     metric = "accuracy"
+    metrics: tuple[str, ...] = ("accuracy", "f1", "loss")
     sections = Sections(LabelledData, TextConfig, Annotated[ClassifierSettings, MODEL])
 
     def __init__(self, codec: Codec, data: LabelledData) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 
 from weft.data import BadLines, Columns, Examples, Limit, Room, Text, read_stream, read_texts
@@ -17,7 +16,7 @@ from weft.decoding import DecodeConfig
 from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
 from weft.nn import Packing
-from weft.settings import OneOf
+from weft.settings import Length, OneOf
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
 from weft.tasks.length import passes
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
@@ -30,7 +29,7 @@ class TextData(DataConfig):
 
     unit: Literal["line", "stream"] = "line"
     """line: each line is a text of its own; stream: the file is one text, cut into other pieces in every epoch."""
-    max_length: int = Field(256, ge=1)
+    max_length: Length = 256
     """Most tokens in a row of a batch."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
     """What happens to a longer training text; in evaluation it is always split, so that every token counts."""
@@ -85,6 +84,7 @@ class LanguageModelling:
     name = "lm"
     summary = "plain text to a language model that scores and continues text"
     metric = "perplexity"
+    metrics: tuple[str, ...] = ("loss", "perplexity", "bits_per_character")
     sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
 
     def __init__(self, codec: Codec, data: TextData) -> None:

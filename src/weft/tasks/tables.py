@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from weft import limits
 from weft.data import Column, Layout
 from weft.errors import ConfigError
 from weft.tasks.task import DataConfig
@@ -20,6 +21,8 @@ def _check_column(value: Any) -> Any:
             raise ConfigError(f"{part!r} is no column", cure=cure)
         if part == "" or (isinstance(part, int) and part < 0):
             raise ConfigError(f"{part!r} is no column", cure="columns have names, or are counted from 0")
+        if isinstance(part, int) and part > limits.COLUMN:
+            raise ConfigError(f"{part!r} is more than {limits.COLUMN:,}, the limit", cure="columns are counted from 0")
     if not parts:
         raise ConfigError("an empty list of columns", cure='name some, as in ["title", "body"]')
     return value

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft import limits
 from weft.data import BadLines, Columns, Examples, Limit, Room, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
-from weft.settings import OneOf, Unread
+from weft.settings import Length, OneOf, Unread
 from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
@@ -34,9 +35,9 @@ class TaggedData(DataConfig):
 
     field: str = "upos"
     """The CoNLL-U column that holds the tag."""
-    column: int | None = Field(None, ge=1)
+    column: int | None = Field(None, ge=1, le=limits.COLUMN)
     """The tag's column in other files, counted from zero; the last one unless given."""
-    max_length: int = Field(200, ge=1)
+    max_length: Length = 200
     """Most words of a training sentence."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
     """What happens to a longer training sentence."""
@@ -116,6 +117,7 @@ class Tag:
     name = "tag"
     summary = "tagged words (parts of speech, names) to a tagger"
     metric = "accuracy"
+    metrics: tuple[str, ...] = ("span_f1", "accuracy", "f1", "loss")
     sections = Sections(TaggedData, TaggedText, Annotated[TaggerSettings, MODEL], marks=0)
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
@@ -125,6 +127,8 @@ class Tag:
         self.spans = looks_like_spans(codec.labels)
         if self.spans:
             self.metric = "span_f1"
+        else:
+            self.metrics = tuple(name for name in type(self).metrics if name != "span_f1")
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:

@@ -208,6 +208,8 @@ class Task(Protocol):
     name: str
     summary: str
     metric: str
+    metrics: tuple[str, ...]
+    """What it can measure: of the class with any data, of an object with the labels that it has."""
     sections: Sections
     codec: Codec
 

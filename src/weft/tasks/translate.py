@@ -17,7 +17,7 @@ from weft.decoding import DecodeConfig
 from weft.metrics import LossTally, TranslationTally, wilson
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
-from weft.settings import KEEP_UNREAD, OneOf, Settings, Unread
+from weft.settings import KEEP_UNREAD, Count, Length, OneOf, Settings, Unread, Vocabulary
 from weft.tasks.generation import Generation, Question, Scored, generate, scored
 from weft.tasks.length import passes
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
@@ -34,7 +34,7 @@ class PairData(TableData):
     """The source's column: a name, a JSON path, a number from 0, or several to be joined."""
     target: ColumnSetting = "target"
     """The target's column."""
-    max_length: int = Field(200, ge=1)
+    max_length: Length = 200
     """Most tokens on either side of a training pair."""
     overlong: Literal["error", "truncate", "drop"] = "drop"
     """What happens to a longer training pair."""
@@ -49,8 +49,8 @@ class SideText(Settings):
     """What one side of a pair does differently."""
 
     kind: Literal["char", "word", "bpe", "unigram"] | None = None
-    size: int | None = Field(None, ge=1)
-    min_count: int | None = Field(None, ge=1)
+    size: Vocabulary | None = None
+    min_count: Count | None = None
     lowercase: bool | None = None
     punctuation: Literal["split", "keep"] | None = None
     unknown: str | None = None
@@ -159,6 +159,7 @@ class Translate:
     name = "translate"
     summary = "sentence pairs to a translator (or any other sequence to sequence)"
     metric = "bleu"
+    metrics: tuple[str, ...] = ("bleu", "chrf", "exact", "wer", "cer", "loss", "perplexity")
     sections = Sections(PairData, PairText, TranslatorConfig)
 
     def __init__(self, codec: Codec, data: PairData) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.decoding import Constraint
+from weft.decoding.constraints import contains
 from weft.errors import ConfigError, counted
 from weft.text import SOS, UNK, Tokenizer
 
@@ -38,11 +39,17 @@ class Wording:
 
     def constraint(self, tokenizer: Tokenizer) -> Constraint:
         """What may not and must come in tokens."""
-        forbid = [way for word in self.forbid for way in _ways_to_forbid(tokenizer, word)]
-        forbid += [(UNK,)] * self.forbid_unknown
-        return Constraint(
-            tuple(dict.fromkeys(forbid)), tuple(_ways_to_require(tokenizer, word) for word in self.require)
-        )
+        banned: dict[tuple[int, ...], str] = {}
+        for word in self.forbid:
+            banned |= {way: word for way in _ways_to_forbid(tokenizer, word) if way not in banned}
+        required = {word: _ways_to_require(tokenizer, word) for word in self.require}
+        for word, ways in required.items():
+            blocks = [next((banned[phrase] for phrase in banned if contains(way, phrase)), None) for way in ways]
+            if None not in blocks:
+                what = f'"{word}" cannot be written where "{blocks[0]}" is forbidden'
+                raise ConfigError(what, where="require", cure="leave out one of them")
+        unknown = [(UNK,)] * self.forbid_unknown
+        return Constraint(tuple(dict.fromkeys((*banned, *unknown))), tuple(required[word] for word in self.require))
 
 
 def read_wordings(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from weft.errors import ConfigError, WeftError
-from weft.settings import Settings, Unread
+from weft.settings import Count, Settings, Unread, Vocabulary
 from weft.text.vocabulary import SPECIALS, nothing_to_learn
 
 MAX_WORDS: Final = 100_000
@@ -25,10 +25,10 @@ class TextConfig(Settings):
     kind: Literal["char", "word", "bpe", "unigram"] = "bpe"
     """Characters, words, or subwords learned from the training text."""
 
-    size: int = Field(default=8000, ge=1)
+    size: Vocabulary = 8000
     """The most entries the vocabulary may have, special tokens and bytes included."""
 
-    min_count: int = Field(default=1, ge=1)
+    min_count: Count = 1
     """Characters, words and merges seen fewer times are left out; unigram pieces come from words seen this often."""
 
     lowercase: bool = False

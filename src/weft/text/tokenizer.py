@@ -89,7 +89,11 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file that the `tokenizers` library reads as it is."""
-        Path(path).write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return self._inner.to_str(pretty=True)
 
     def _checked(self) -> Tokenizer:
         """The same, unless its file would be larger than what `load` accepts: better now than after a training."""

@@ -96,8 +96,11 @@ class Average:
 
 
 def copy_weights(model: nn.Module) -> dict[str, Tensor]:
-    """In memory of their own, away from the device."""
-    return {
-        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, tensor in model.state_dict().items()
+    """In memory of their own, away from the device; those that are tied in the model share theirs."""
+    tensors = model.state_dict(keep_vars=True)
+    alone = {id(tensor): tensor for tensor in tensors.values()}
+    copies = {
+        key: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        for key, tensor in alone.items()
     }
+    return {name: copies[id(tensor)] for name, tensor in tensors.items()}

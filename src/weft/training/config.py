@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from weft.settings import Settings, Unread, known
+from weft import limits
+from weft.settings import Count, CountFromZero, Length, Number, Positive, Settings, Unread, known
 from weft.training.forcing import ForcingSetting
 from weft.training.optimizer import OPTIMIZERS
 from weft.training.schedule import SCHEDULES
@@ -16,17 +17,17 @@ from weft.training.schedule import SCHEDULES
 class TrainConfig(Settings):
     """How a model learns. Where a default depends on the task and on the size of the data, the task says so."""
 
-    epochs: int | None = Field(None, ge=1)
+    epochs: Count | None = None
     """Passes over the training data; give this or `steps`."""
-    steps: int | None = Field(None, ge=1)
+    steps: Count | None = None
     """Updates in all; give this or `epochs`."""
-    batch_tokens: int = Field(4096, ge=1)
+    batch_tokens: int = Field(4096, ge=1, le=limits.BATCH_TOKENS)
     """Tokens in a batch, padding counted."""
-    accumulate: int = Field(1, ge=1)
+    accumulate: int = Field(1, ge=1, le=limits.ACCUMULATE)
     """Batches that make one update, as one batch of them all would."""
     optimizer: str = "adamw"
     """adam, adamw, radam or sgd."""
-    rate: float = Field(2e-3, gt=0.0)
+    rate: Positive = 2e-3
     """The peak learning rate."""
     beta2: float = Field(0.999, ge=0.0, lt=1.0)
     """How slowly Adam forgets the size of past gradients; 0.98 suits transformers."""
@@ -34,17 +35,17 @@ class TrainConfig(Settings):
     """How the rate goes on after the warm-up: constant, cosine, linear, inverse_sqrt or plateau."""
     plateau_factor: float = Field(0.5, gt=0.0, lt=1.0)
     """What schedule = "plateau" multiplies the rate by when validation brings no progress."""
-    plateau_patience: int = Field(2, ge=1)
+    plateau_patience: Count = 2
     """Validations without a better score or a lower loss after which it does."""
-    warmup: int | None = Field(None, ge=0)
+    warmup: CountFromZero | None = None
     """Updates over which the rate rises to its peak; by default 100, in short runs a quarter of all."""
-    weight_decay: float = Field(0.01, ge=0.0)
+    weight_decay: Number = 0.01
     """Pull of the matrices towards zero."""
-    clip: float = Field(1.0, ge=0.0)
+    clip: Number = 1.0
     """Largest norm of the gradient; 0 turns clipping off."""
-    clip_value: float = Field(0.0, ge=0.0)
+    clip_value: Number = 0.0
     """Largest size of any number of the gradient; 0 sets no bound."""
-    skip_bad: int = Field(10, ge=0)
+    skip_bad: CountFromZero = 10
     """Updates in a row that may be left out because loss or gradient is not finite; 0 ends the run at the first."""
     freeze: list[str] = Field(default_factory=list)
     """Parameters that do not learn, by patterns of their names, such as "encoder.*" or "*.embedding.weight"."""
@@ -52,23 +53,23 @@ class TrainConfig(Settings):
     """Share of the target's probability given to all other outcomes."""
     teacher_forcing: ForcingSetting = 1.0
     """How often a decoder reads the true token: a probability, or a table such as { kind = "linear", k = 1000.0 }."""
-    truncate: int | None = Field(None, ge=1)
+    truncate: Length | None = None
     """Steps of truncated backpropagation through time, for a recurrent language model of running text."""
-    evaluate_every: int | None = Field(None, ge=1)
+    evaluate_every: Count | None = None
     """Updates between two validations; by default an epoch, 1000 at most, and a 60th of all where epochs are short."""
     metric: str | None = None
     """The validation metric that picks the best model; by default the task's own, for translate by its targets."""
-    patience: int = Field(8, ge=1)
+    patience: Count = 8
     """Validations without a better score or a lower loss after which training stops."""
-    average: int = Field(0, ge=0)
+    average: int = Field(0, ge=0, le=limits.COPIES)
     """Validations at the end whose weights are averaged; the mean is kept if better than the best. 0 keeps none."""
-    checkpoint_every: int | None = Field(None, ge=1)
+    checkpoint_every: Count | None = None
     """Updates between two checkpoints, from which a run can go on; by default there is one at every validation."""
     precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     """auto is bf16 on CUDA and float32 elsewhere; fp16, with scaling of the loss, is for CUDA."""
     device: str = "auto"
     """cpu, cuda, cuda:1, mps; auto takes CUDA where there is one."""
-    threads: int = Field(0, ge=0)
+    threads: int = Field(0, ge=0, le=limits.THREADS)
     """Processor threads; 0 uses all cores."""
     compile: Literal["auto"] | bool = "auto"
     """Compile the blocks of a transformer: true, false, or auto, which does on CUDA for 500 updates or more."""

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, runtime_checkable
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 from torch import nn
 
+from weft import limits
 from weft.errors import ConfigError, did_you_mean
 from weft.settings import Settings, explain
 from weft.tasks import Loss
@@ -46,7 +47,7 @@ class LinearForcing(Settings):
     """Falls along a straight line."""
 
     kind: Literal["linear"] = "linear"
-    k: float = Field(gt=0.0)
+    k: float = Field(gt=0.0, le=limits.COUNT)
     """Updates after which it would be zero."""
     epsilon: float = Field(0.0, ge=0.0, le=1.0)
     """The least probability of the true token."""
@@ -70,7 +71,7 @@ class InverseSigmoidForcing(Settings):
     """Stays near one at first and falls to one half at about k · ln k updates."""
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
-    k: float = Field(ge=1.0)
+    k: float = Field(ge=1.0, le=limits.COUNT)
     """How slowly it falls."""
 
     def __call__(self, step: int) -> float:

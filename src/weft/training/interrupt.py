@@ -1,17 +1,19 @@
-"""Ctrl-C and SIGTERM: finish the step, save, go."""
+"""Ctrl-C, SIGTERM, and SIGHUP of a terminal that is closed: finish the step, save, go."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 
 class Interrupt:
-    """Inside the block the first SIGINT or SIGTERM only sets `signal`; a second one interrupts as usual.
+    """Inside the block the first SIGINT, SIGTERM or SIGHUP only sets `signal`; a second one interrupts as usual.
 
-    Python allows handlers in the main thread only; in any other one this does nothing.
+    A SIGHUP that is ignored, as nohup has it, stays so. Python allows handlers in the main thread only; in any other
+    one this does nothing.
     """
 
     def __init__(self) -> None:
@@ -20,7 +22,7 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in numbers():
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
@@ -32,3 +34,10 @@ class Interrupt:
         if self.signal:
             raise KeyboardInterrupt
         self.signal = number
+
+
+def numbers() -> Iterator[int]:
+    """The signals that ask a training to end; Windows has no SIGHUP."""
+    yield from (signal.SIGINT, signal.SIGTERM)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        yield signal.SIGHUP

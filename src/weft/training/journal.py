@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from weft.documents import to_json
 from weft.errors import Fault
@@ -18,16 +20,20 @@ from weft.training.recorder import Recorder
 class Journal(Recorder):
     """Writes events to a file, a JSON object per line; `seconds` counts from the start.
 
-    A run that goes on keeps the first `length` bytes of its file and the `seconds` that it took so far.
+    A run that goes on keeps the first `length` bytes of its file and the `seconds` that it took so far; where the file
+    is shorter, because somebody cut it, all its whole lines.
     """
 
     def __init__(self, path: Path, *, length: int = 0, seconds: float = 0.0) -> None:
         super().__init__()
         self.path = path
         self.began = time.monotonic() - seconds
-        if path.exists() and path.stat().st_size > length:
-            os.truncate(path, length)
-        self.file: IO[str] | None = None
+        self.file: FileIO | None = None
+        if os.path.lexists(path):
+            with self._writing():
+                self.file = _open(path)
+                content = self.file.read(length)
+                self.file.truncate(length if len(content) == length else content.rfind(b"\n") + 1)
 
     def __enter__(self) -> Journal:
         return self
@@ -45,15 +51,22 @@ class Journal(Recorder):
 
     def close(self) -> None:
         if self.file is not None:
-            self.file.close()
+            with self._writing():
+                self.file.close()
 
     def _line(self, **values: Any) -> None:
         values["seconds"] = round(time.monotonic() - self.began, 3)
         with self._writing():
-            if self.file is None:
-                self.file = self.path.open("a", encoding="utf-8", newline="\n")
-            self.file.write(to_json(values) + "\n")
-            self.file.flush()
+            self.file = self.file or _open(self.path, os.O_CREAT)
+            size = os.fstat(self.file.fileno()).st_size
+            try:
+                rest = (to_json(values) + "\n").encode()
+                while rest:  # the system may take less than it is given
+                    rest = rest[self.file.write(rest) :]
+            except OSError:
+                with suppress(OSError):  # half a line would become part of the next, in a run that goes on
+                    os.ftruncate(self.file.fileno(), size)
+                raise
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -62,4 +75,21 @@ class Journal(Recorder):
         except OSError as error:
             raise Fault(
                 f"cannot be written: {error.strerror}", where=str(self.path), cure="is the disk full?"
-            ) from None
+            ) from error
+
+
+def _open(path: Path, flags: int = 0) -> FileIO:
+    """A file to append to, which is no link, pipe or device."""
+    flags |= os.O_RDWR | os.O_APPEND
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        opened = os.open(path, flags, 0o666)
+    except OSError as error:
+        if path.is_symlink():
+            raise OSError(error.errno, "it is a link, which is never followed", str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(None, "it is no regular file", str(path))
+    return FileIO(opened, "r+")

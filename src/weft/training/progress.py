@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from weft.console import SafeConsole, styled
 from weft.errors import counted
 from weft.training.events import Ended, Event, Measuring, Started, Validated
 from weft.training.step import Awaited, Step
@@ -23,7 +24,7 @@ class Watch:
     """Consumes the events of a training and shows them on standard error."""
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, highlight=False)
+        self.console = console or SafeConsole(stderr=True)
         self.quiet = quiet
         self.bar: Progress | None = None
         self.job: TaskID | None = None
@@ -36,7 +37,18 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        with self._closed_terminal():
+            self._close()
+
+    @contextmanager
+    def _closed_terminal(self) -> Iterator[None]:
+        """A terminal that was closed is shown nothing more; that must not keep a training from being saved."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self.quiet, self.bar = True, None
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[Callable[[str], None]]:
@@ -47,20 +59,24 @@ class Watch:
         if self.quiet:
             yield lambda _: None
         elif self.console.is_terminal:
-            with self.console.status(what) as status:
-                yield status.update
+            with self.console.status(styled("{}", what)) as status:
+                yield lambda more: status.update(styled("{}", more))
         else:
-            self.console.print(what)
+            self._print("{}", what)
             yield self._now_and_then
 
     def _now_and_then(self, what: str) -> None:
         if time.monotonic() - self.shown > PLAIN_SECONDS:
             self.shown = time.monotonic()
-            self.console.print(what, soft_wrap=True)
+            self._print("{}", what)
 
     def show(self, event: Event) -> None:
         if self.quiet:
             return
+        with self._closed_terminal():
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
         match event:
             case Started():
                 self._start(event)
@@ -74,15 +90,15 @@ class Watch:
             case Ended():
                 self._close()
 
+    def _print(self, template: str, *values: object) -> None:
+        self.console.print(styled(template, *values), soft_wrap=True)
+
     def _start(self, event: Started) -> None:
         self.started = event
         for note in event.notes:
-            self.console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
-        self.console.print(
-            f"[bold]{event.task}[/]  {counted(event.examples, 'training example')}  {event.valid:,} validation  "
-            f"{counted(event.parameters, 'parameter')}  {event.device}",
-            soft_wrap=True,
-        )
+            self._print("[yellow]note[/] {}", note)
+        sizes = f"{counted(event.examples, 'training example')}  {event.valid:,} validation"
+        self._print("[bold]{}[/]  {}  {}  {}", event.task, sizes, counted(event.parameters, "parameter"), event.device)
         if self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
@@ -97,7 +113,7 @@ class Watch:
 
     def _step(self, step: Step) -> None:
         for note in step.notes:
-            self.console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
+            self._print("[yellow]note[/] {}", note)
         self.awaited.add(step)
         for arrived in self.awaited.arrived():
             if not arrived.numbers.finite:  # left out, and told of
@@ -113,14 +129,14 @@ class Watch:
             self.bar.update(self.job, completed=step.number, state=state, description=self._epoch(step.number))
         elif time.monotonic() - self.shown > PLAIN_SECONDS and self.started is not None:
             self.shown = time.monotonic()
-            self.console.print(f"step {step.number}/{self.started.steps}  {state}", soft_wrap=True)
+            self._print("step {}/{}  {}", step.number, self.started.steps, state)
 
     def _validated(self, event: Validated) -> None:
         self.shown = time.monotonic()
         values = ((name, event.metrics[name]) for name in event.shown or event.metrics)
         numbers = "  ".join(f"{metric_name(name)} {show_metric(name, value)}" for name, value in values)
         mark = "[green]*[/]" if event.best else " "
-        self.console.print(f"{self._epoch(event.step)}  loss {self.loss:.3f}  valid: {numbers} {mark}", soft_wrap=True)
+        self._print("{}  loss {}  valid: {} " + mark, self._epoch(event.step), f"{self.loss:.3f}", numbers)
 
     def _epoch(self, step: int) -> str:
         if self.started is None:

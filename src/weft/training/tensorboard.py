@@ -46,6 +46,8 @@ class TensorBoard(Recorder):
                 self.writer.close()
 
     def _scalars(self, part: str, values: dict[str, float], step: int) -> None:
+        if self.writer is not None and not self.path.is_dir():
+            self.wanted = False  # the run folder is gone, and a thread of the package would print a traceback
         if not self.wanted:
             return
         try:

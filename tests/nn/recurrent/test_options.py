@@ -89,7 +89,7 @@ def test_the_projection_is_half_of_the_hidden_size_and_at_least_one() -> None:
         ),
         ({"kind": "lstm", "forget_bias": "1"}, r'cell\.forget_bias = "1": should be a valid number'),
         ({"kind": "elman", "feedback": 1}, r"cell\.feedback = 1: should be a valid boolean"),
-        ({"kind": "projected_lstm", "projection": 0}, r"cell\.projection = 0: should be greater than 0"),
+        ({"kind": "projected_lstm", "projection": 0}, r"cell\.projection = 0: should be greater than or equal to 1"),
         ({"kind": "projected_lstm", "projection": 2.5}, r"cell\.projection = 2\.5: should be a valid integer"),
     ],
 )
@@ -103,7 +103,7 @@ def test_a_wrong_choice_is_named(choice: Any, message: str) -> None:
     [
         (lambda: Elman(2, 3, activation="tahn"), r'cell\.activation = "tahn": is not one of tanh, .*mean "tanh"'),
         (lambda: LSTM(2, 3, candidate="relu"), r'cell\.candidate = "relu": is not one of tanh, sigmoid'),
-        (lambda: ProjectedLSTM(2, 3, projection=0), r"cell\.projection = 0: should be greater than 0"),
+        (lambda: ProjectedLSTM(2, 3, projection=0), r"cell\.projection = 0: should be greater than or equal to 1"),
     ],
 )
 def test_a_constructor_checks_its_options_too(build: Any, message: str) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
 from weft.nn.recurrent.lstm import LSTMState
+from weft.settings import Signed
 
 
 class CoupledLSTM(Cell):
@@ -23,7 +24,7 @@ class CoupledLSTM(Cell):
 
     state_type = LSTMState
 
-    def __init__(self, input_size: int, hidden_size: int, *, forget_bias: float = 1.0) -> None:
+    def __init__(self, input_size: int, hidden_size: int, *, forget_bias: Signed = 1.0) -> None:
         super().__init__(input_size, hidden_size)
         self.from_input = nn.Linear(input_size, 3 * hidden_size)
         self.from_state = nn.Linear(hidden_size, 3 * hidden_size, bias=False)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
+from weft.settings import Signed
 
 Candidate = Literal["tanh", "sigmoid"]
 
@@ -35,7 +36,7 @@ class LSTM(Cell):
     state_type = LSTMState
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, forget_bias: float = 1.0, candidate: Candidate = "tanh"
+        self, input_size: int, hidden_size: int, *, forget_bias: Signed = 1.0, candidate: Candidate = "tanh"
     ) -> None:
         super().__init__(input_size, hidden_size)
         check_option("candidate", candidate, get_args(Candidate))

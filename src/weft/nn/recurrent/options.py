@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, get_type_hints
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from weft.errors import ConfigError, did_you_mean
-from weft.settings import explain
+from weft.settings import explain, show
 
 PLAIN = (str, int, float, bool)
 
@@ -59,11 +60,14 @@ def check_options(kind: str, cell: Any, given: Mapping[str, Any]) -> dict[str, A
 
 def _check(name: str, option: Option, value: Any) -> Any:
     try:
-        return TypeAdapter(option.kind).validate_python(value, strict=True)
+        found = TypeAdapter(option.kind).validate_python(value, strict=True)
     except PydanticSchemaGenerationError:
         return value  # a type of the cell's own, which only its constructor can judge
     except ValidationError as error:
         raise explain(error, ["cell", name]) from None
+    if isinstance(found, float) and not math.isfinite(found):
+        raise ConfigError("should be a finite number", where=f"cell.{name} = {show(value)}")
+    return found
 
 
 def _type(annotation: Any, names: Mapping[str, Any]) -> Any:

@@ -19,6 +19,11 @@ ROWS = 3
 
 STEP = "a step is step(self, x, state) and returns (output, state)"
 
+IN_PLACE = "modified by an inplace operation"
+"""What autograd says of a tensor that was changed after its gradient had come to depend on it."""
+
+NEW_TENSOR = "make a new one: h = h + x, not h += x or h.add_(x)"
+
 
 def build_own(make: Callable[..., Any], input_size: int, hidden_size: int, options: dict[str, Any]) -> Cell:
     """The cell that a person's class or function makes, after one step on a few rows of numbers."""
@@ -36,7 +41,7 @@ def build_own(make: Callable[..., Any], input_size: int, hidden_size: int, optio
         raise ConfigError(f"{_name(make)} has no sizes", where=_definition(type(cell).__init__), cure=cure)
     if any(tensor.is_meta for tensor in (*cell.parameters(), *cell.buffers())):
         return cell  # an outline without numbers
-    with torch.random.fork_rng(devices=[]), torch.no_grad():  # the random numbers of training stay what they were
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the random numbers of training stay what they were
         _try(cell)
     return cell
 
@@ -49,6 +54,7 @@ def _try(cell: Cell) -> None:
     x = torch.linspace(-1.0, 1.0, ROWS * cell.input_size).view(ROWS, -1).to(like.dtype)
     try:
         state = cell.zero_state(ROWS, x)
+        before = _versions(x, state)
         found = cell.step(x, state)
     except Exception as error:
         given = f"x was {_shapes(x)}" + (f", the state {_shapes(state)}" if "state" in vars() else "")
@@ -66,6 +72,30 @@ def _try(cell: Cell) -> None:
         shown = _shapes(after) if _is_state(after) else type(after).__name__
         what = f"{name}.step returns a state of {shown}, where it was given {_shapes(state)}"
         raise ConfigError(what, where=where, cure="every step returns a state of the same shapes")
+    if (changed := _versions(x, state)) != before:
+        what = f"{name}.step changes {'its input' if changed[0] != before[0] else 'the state'} in place"
+        raise ConfigError(what, where=where, cure=NEW_TENSOR)
+    _try_backward(cell, [output, *leaves_of(after)], where)
+
+
+def _try_backward(cell: Cell, found: list[Tensor], where: str | None) -> None:
+    """A gradient through the step, which no parameter keeps."""
+    ends = [tensor for tensor in found if tensor.requires_grad]
+    learned = [tensor for tensor in cell.parameters() if tensor.requires_grad]
+    if not ends or not learned:
+        return
+    try:
+        torch.autograd.grad([end.sum() for end in ends], learned, allow_unused=True)
+    except RuntimeError as error:
+        if IN_PLACE in str(error):
+            what = f"{type(cell).__name__}.step changes a tensor in place that its gradient needs"
+            raise ConfigError(what, where=where, cure=NEW_TENSOR) from error
+        raise _mistake(error, type(cell).step, f"the gradient of {type(cell).__name__}.step") from error
+
+
+def _versions(x: Tensor, state: State) -> list[int]:
+    """How often each tensor was changed in place."""
+    return [tensor._version for tensor in (x, *leaves_of(state))]
 
 
 def _mistake(error: Exception, code: Any, doing: str, *, cure: str | None = None) -> ConfigError:

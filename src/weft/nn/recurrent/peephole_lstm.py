@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
 from weft.nn.recurrent.lstm import LSTMState
+from weft.settings import Signed
 
 Peepholes = Literal["diagonal", "full"]
 
@@ -30,7 +31,7 @@ class PeepholeLSTM(Cell):
     state_type = LSTMState
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, peepholes: Peepholes = "diagonal", forget_bias: float = 1.0
+        self, input_size: int, hidden_size: int, *, peepholes: Peepholes = "diagonal", forget_bias: Signed = 1.0
     ) -> None:
         super().__init__(input_size, hidden_size)
         check_option("peepholes", peepholes, get_args(Peepholes))

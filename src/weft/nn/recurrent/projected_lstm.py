@@ -11,23 +11,23 @@ The gates are stacked in the order i, f, g, o.
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from weft.errors import ConfigError
 from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
 from weft.nn.recurrent.lstm import LSTMState
+from weft.settings import Signed, Size
 
 
 class ProjectedLSTM(Cell):
     """`projection` is the size of h and of the output; by default half the hidden size."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, projection: PositiveInt | None = None, forget_bias: float = 1.0
+        self, input_size: int, hidden_size: int, *, projection: Size | None = None, forget_bias: Signed = 1.0
     ) -> None:
         super().__init__(input_size, hidden_size)
         if projection is not None and projection < 1:
-            raise ConfigError("should be greater than 0", where=f"cell.projection = {projection}")
+            raise ConfigError("should be greater than or equal to 1", where=f"cell.projection = {projection}")
         self.output_size = projection or max(1, hidden_size // 2)
         self.from_input = nn.Linear(input_size, 4 * hidden_size)
         self.from_state = nn.Linear(self.output_size, 4 * hidden_size, bias=False)

@@ -1,0 +1,67 @@
+"""Standard streams that are closed, without a reader or full: nothing is said of it that is not worth saying."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+WEFT = [sys.executable, "-m", "weft"]
+SMALL = ["train.steps=2", "model.hidden=4", "model.embedding=4"]
+
+
+@contextmanager
+def without_reader() -> Iterator[int]:
+    """The writing end of a pipe whose reader has left, as `head` and `true` do."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+def closing(*numbers: int) -> Callable[[], None]:
+    return lambda: [os.close(number) for number in numbers] and None
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["new", "lm"]], ids=" ".join)
+def test_a_reader_that_left_is_no_error(words):
+    with without_reader() as pipe:
+        done = subprocess.run([*WEFT, *words], stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process elsewhere always has its three streams")
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_no_file_gets_the_number_of_a_closed_stream(closed):
+    """What a compiler or torch says would be written into it."""
+    code = "from weft.cli.streams import *; prepare_streams(); sys.exit(open(os.devnull).fileno() <= 2)"
+    subprocess.run([sys.executable, "-c", code], preexec_fn=closing(*closed), check=True)
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_no_error(closed, weft, monkeypatch, labelled):
+    """Python has None for a stream that was closed when it started."""
+    weft("train", "classify", labelled, *SMALL, "--out", "run", "-q")
+    monkeypatch.setattr(sys, closed, None)
+    assert weft("predict", "run", *([] if closed == "stdin" else [labelled])).code == 0
+
+
+def test_training_goes_on_when_nobody_reads_its_messages(labelled, tmp_path):
+    command = [*WEFT, "train", "classify", labelled, *SMALL, "--out", str(tmp_path / "run")]
+    with without_reader() as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=pipe, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert (tmp_path / "run" / "manifest.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+def test_a_full_disk_is_told_in_one_line():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*WEFT, "--version"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error standard output: No space left on device (make room, or choose another place)\n"

@@ -1,0 +1,90 @@
+"""Whatever stands in a file, it is read or refused with an error of weft's, in little memory and time."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.faults.forked import Forked
+from tests.faults.fuzz.loaders import LOADERS
+from tests.faults.fuzz.mutate import files_like
+from tests.faults.fuzz.regressions import REGRESSIONS
+from tests.faults.fuzz.samples import write_samples
+from tests.faults.hostile.attempt import Battery
+
+LOAD = "tests.faults.fuzz.loaders:load"
+MOST_MEGABYTES = 1500
+FEW, MANY = 12, 1500
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None}
+
+
+class Fuzz:
+    """Good files, and a place where others are read."""
+
+    def __init__(self, forked: Forked, base: Path) -> None:
+        self.forked, self.base, self.battery = forked, base, Battery(forked, base)
+        write_samples(base)
+
+    def good(self, name: str) -> bytes:
+        loader = LOADERS[name]
+        path = loader.path.replace("run", loader.base, 1) if loader.base else loader.path
+        return (self.base / path).read_bytes()
+
+    def load(self, name: str, data: bytes) -> None:
+        """Read a file with this content; what is wrong with that fails the test."""
+        folder, loader = self.base / "fuzz", LOADERS[name]
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        if loader.base:
+            shutil.copytree(self.base / loader.base, folder / "run")
+            (folder / "words").write_text("\n".join(self.battery.training), encoding="utf-8")
+            if name != "manifest":
+                (folder / "signed").touch()
+        (folder / loader.path).write_bytes(data)
+        ended = self.forked.run(LOAD, name, cwd=folder, seconds=60.0, gigabytes=6.0)
+        assert ended.code in (0, 2), f"{name} {data[:2000]!r}: exit code {ended.code}, {ended.err[-2000:]}"
+        assert ended.megabytes < MOST_MEGABYTES, f"{name} {data[:2000]!r}: {ended.megabytes:.0f} MB"
+
+
+@pytest.fixture(scope="session")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzz]:
+    with Forked() as forked:
+        yield Fuzz(forked, tmp_path_factory.mktemp("fuzz").resolve())
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_good_files_are_read(fuzz: Fuzz, name: str) -> None:
+    fuzz.load(name, fuzz.good(name))
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_few_bad_files(fuzz: Fuzz, name: str) -> None:
+    @settings(max_examples=FEW, derandomize=True, **QUIET)
+    @given(data=files_like(fuzz.good(name)))
+    def check(data: bytes) -> None:
+        fuzz.load(name, data)
+
+    check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", LOADERS)
+def test_many_bad_files(fuzz: Fuzz, name: str) -> None:
+    number = MANY // 10 if "checkpoint" in name else MANY
+
+    @settings(max_examples=number, print_blob=True, **QUIET)
+    @given(data=files_like(fuzz.good(name)) | st.binary(max_size=400))
+    def check(data: bytes) -> None:
+        fuzz.load(name, data)
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "data"), REGRESSIONS, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_was_once_handled_badly(fuzz: Fuzz, name: str, data: bytes) -> None:
+    fuzz.load(name, data)

@@ -1,0 +1,62 @@
+"""The commands that read hostile folders, as functions for a fork; each returns an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tests.faults.forked import command
+
+
+def plainly(words: Sequence[str]) -> int:
+    """`weft` with these words, without what is installed beside its core: drawing curves takes longer than a run."""
+    for name in ("altair", "tensorboard"):
+        sys.modules[name] = None  # type: ignore[assignment]
+    return command(words)
+
+
+def really(words: Sequence[str]) -> int:
+    """The same, by starting Python anew."""
+    os.execv(sys.executable, [sys.executable, "-m", "weft", *words])
+
+
+def keeping_tokens(words: Sequence[str]) -> int:
+    """`weft train` that keeps the tokens of small files too."""
+    import weft.run.kept
+
+    weft.run.kept.LARGE = 1
+    return plainly(words)
+
+
+def on_terminal(words: Sequence[str]) -> int:
+    """`weft` on a terminal; what the terminal gets is written to standard output."""
+    child, terminal = os.forkpty()
+    if not child:
+        os.environ["TERM"] = "dumb"
+        code = plainly(words)
+        sys.stdout.flush()
+        os._exit(code)
+    while data := _read(terminal):
+        os.write(1, data)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # nobody writes to it any more
+        return b""
+
+
+def killed_at(words: Sequence[str], path: str) -> int:
+    """`weft`, killed when it first makes, opens or renames a file with this in its path."""
+
+    def look(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("open", "os.mkdir", "os.rename") and any(path in str(argument) for argument in arguments):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(look)
+    return plainly(words)
