@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from tests.faults.forked import Forked
 from tests.faults.hostile.attempt import WRITING, Battery
 from tests.faults.hostile.row import Row
