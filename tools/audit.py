@@ -44,7 +44,7 @@ def judge(found: dict[str, Any] | None) -> tuple[list[str], int]:
     if not asked:
         return ["audit: the database of vulnerabilities could not be reached, so nothing is known"], NOT_REACHED
     bad = [
-        f"{one['name']} {one['version']}: {flaw['id']} (mended in {', '.join(flaw['fix_versions']) or 'no version yet'})"
+        f"{one['name']} {one['version']}: {flaw['id']} (mended in {', '.join(flaw['fix_versions']) or 'no version'})"
         for one in asked
         for flaw in one["vulns"]
     ]

@@ -87,5 +87,8 @@ SEED: Final = (1 << 64) - 1
 NUMBER: Final = 1e9
 """A real number that stands for no count: a rate, a norm, a bias, a temperature."""
 
+TEMPERATURE: Final = 1e-9
+"""What a temperature must be above: divided by less, log-probabilities are no numbers any more."""
+
 LENGTH_PENALTY: Final = 50.0
 """The exponent of a length. The longest text to a higher power is no number that a computer has."""

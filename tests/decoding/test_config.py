@@ -22,7 +22,7 @@ from weft.decoding import DecodeConfig
         ({"top_p": 0.9}, "only acts on sampling"),
         ({"seed": 3}, "seed = 3: only acts on sampling"),
         ({"sample": True, "beam": 3}, "beam = 3: only acts on search"),
-        ({"sample": True, "temperature": 0.0}, "greater than 0"),
+        ({"sample": True, "temperature": 0.0}, "greater than 1e-09"),
         ({"sample": True, "top_p": 1.1}, "less than or equal to 1"),
         ({"beam": 4, "groups": 3}, "groups = 3 does not divide beam = 4; make beam a multiple of it"),
         ({"groups": 0}, "greater than or equal to 1"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.errors import ConfigError, DataError
+from weft.errors import DataError, RunError
 
 SMALL = {"embedding": 8, "hidden": 8}
 MODELS = {
@@ -72,7 +72,7 @@ def test_a_run_goes_on_with_the_same_objects_and_not_with_others(data, tmp_path)
     unbroken = train("classify", data, tmp_path / "unbroken", {"train.steps": 6})
     train("classify", data, tmp_path / "run")
     longer = {"train.steps": 6}
-    with pytest.raises(ConfigError, match=r"data\.train was \"<python: 200 records"):
+    with pytest.raises(RunError, match=r"trained on other data: data\.train was \"<python: 200 records"):
         train("classify", [*data[1:], data[1]], tmp_path / "run", longer, resume=True)
     with pytest.raises(DataError, match="was given in Python"):
         train("classify", unbroken.config.data.train, tmp_path / "run", longer, resume=True)

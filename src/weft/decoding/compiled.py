@@ -26,7 +26,7 @@ HELD: Final = (
 
 
 WIDEST: Final = 64
-"""Hypotheses of a sentence beyond which torch is quicker: the C keeps so many of each part of the vocabulary in order."""
+"""Hypotheses of a sentence beyond which torch is quicker: the C keeps so many of each part of the vocabulary sorted."""
 
 
 def serves(rows: Rows, board: Board, request: Request) -> bool:

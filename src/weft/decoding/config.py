@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from weft import limits
-from weft.settings import Hypotheses, Length, Number, Positive, Seed, Settings, Unread
+from weft.settings import Hypotheses, Length, Number, Seed, Settings, Unread
 
 
 class DecodeConfig(Settings):
@@ -32,7 +32,7 @@ class DecodeConfig(Settings):
     """Diverse beams: λ, what a token costs for each time that an earlier group has just chosen it."""
     sample: bool = False
     """Draw tokens by their probability instead of searching for the best text."""
-    temperature: Positive = 1.0
+    temperature: float = Field(default=1.0, gt=limits.TEMPERATURE, le=limits.NUMBER)
     """Sampling: below 1 sharpens the distribution, above 1 flattens it."""
     top_k: int = Field(default=0, ge=0, le=limits.VOCABULARY)
     """Sampling: draw from the k likeliest tokens only; 0 is all."""

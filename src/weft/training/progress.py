@@ -168,7 +168,7 @@ def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
     Near 0% or 100%, where the interval has no middle there, its bounds: "100.00% (95% interval 20.7–100.0, 1 example)".
     """
     shown = show_metric(name, value)
-    low, high = details.get("intervals", {}).get(name, (value, value))
+    low, high = details.get("intervals", {}).get(name, (0.0, 0.0))
     if (half := (high - low) / 2) < NARROW:
         return shown
     of = counted(details["count"], details["count_of"].removesuffix("s"))
