@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from weft.catalog import TASKS
 from weft.config import Config
-from weft.errors import ConfigError, RunError, WeftError, counted
+from weft.errors import ConfigError, RunError, counted
 from weft.memory import machine_memory, show_bytes
+from weft.run.card import own_cells
 from weft.run.outline import outlines
 from weft.tasks import Codec
 from weft.training import choose_device, freeze
@@ -75,11 +76,14 @@ def check_fits(config: Config, codec: Codec | None = None) -> None:
 
 
 def check_loads(outline: nn.Module, device: torch.device, *, where: str) -> None:
-    """Raise an error for a model, given as its sizes alone, whose weights no memory of this machine could hold."""
-    needed, memory = measure(outline).weights, memory_of(device)
-    if memory is not None and needed > memory:
-        what = f"its weights take {show_bytes(needed)}, and {_owner(device)} has {show_bytes(memory)}"
-        raise RunError(what, where=where, cure="use a machine with more memory")
+    """Raise an error for a model, given as its sizes alone, whose weights cannot be held: on the processor, where it is
+    built, and on its device."""
+    needed = measure(outline).weights
+    for place in (torch.device("cpu"), device):
+        memory = memory_of(place)
+        if memory is not None and needed > memory:
+            what = f"its weights take {show_bytes(needed)}, and {_owner(place)} has {show_bytes(memory)}"
+            raise RunError(what, where=where, cure="use a machine with more memory")
 
 
 def measure(model: nn.Module) -> Sizes:
@@ -103,10 +107,10 @@ def _outline(config: Config, codec: Codec) -> nn.Module | None:
     try:
         with outlines():
             return TASKS[config.task].build(config.model, codec)
-    except WeftError:
-        raise
     except Exception:
-        return None
+        if own_cells(config):
+            return None
+        raise
 
 
 def _bytes(tensors: list[nn.Parameter] | list[Tensor]) -> int:

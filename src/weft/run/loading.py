@@ -14,6 +14,7 @@ from weft.config.tree import HEAD
 from weft.errors import ConfigError, RunError, WeftError
 from weft.limits import TOKENIZER_FILE
 from weft.nn import CellClass, UnknownCell
+from weft.run.fits import check_loads
 from weft.run.manifest import RunFiles, check_version, read_run
 from weft.run.outline import outlines
 from weft.run.run import Run
@@ -44,10 +45,12 @@ def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None
     def build() -> nn.Module:
         return kind.build(config.model, codec)
 
-    with open_tensors(files, WEIGHTS, like=_outline(build, files.folder / CONFIG, own=bool(cells))) as stored:
+    outline, place = _outline(build, files.folder / CONFIG, own=bool(cells)), choose_device(device, where="device")
+    check_loads(outline, place, where=str(files.folder))
+    with open_tensors(files, WEIGHTS, like=outline) as stored:
         model = build()
         stored.fill(model)
-    return Run(files.folder, config, kind(codec, config.data), model.to(choose_device(device, where="device")).eval())
+    return Run(files.folder, config, kind(codec, config.data), model.to(place).eval())
 
 
 def _outline(build: Callable[[], nn.Module], path: Path, *, own: bool) -> nn.Module:
