@@ -36,9 +36,7 @@ def small(monkeypatch):
 def test_it_is_told_before_the_data_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tree = {"task": "lm", "data": {"train": "nowhere.txt"}, "model": LARGE}
-    with pytest.raises(
-        ConfigError, match=r"^\[model\]: weights, gradients and 2 moments of .* take [\d,]+ GiB"
-    ):
+    with pytest.raises(ConfigError, match=r"^\[model\]: weights, gradients and 2 moments of .* take [\d,]+ GiB"):
         weft.train(tree, quiet=True)
 
 
