@@ -66,7 +66,7 @@ def test_half_a_surrogate_pair_is_no_text(bad: tuple[str, str]) -> None:
 @pytest.mark.parametrize("task", ["classify", "tag"])
 def test_a_model_that_diverges_is_not_the_best(task: str, tmp_path: Path) -> None:
     rows = ROWS if task == "classify" else [[(word, label) for word in text.split()] for text, label in ROWS]
-    settings = {"rate": 1e9, "clip": 1e9, "warmup": 0, "steps": 4, "evaluate_every": 2, "skip_bad": 9}
+    settings = {"rate": 1e9, "weight_decay": 1e3, "warmup": 0, "steps": 4, "evaluate_every": 2, "skip_bad": 9}
     tree = {"task": task, "data": {"train": rows}, "model": TINY, "train": settings}
     with pytest.raises(Fault, match=r"loss is nan|not finite"):
         weft.train(tree, out=tmp_path / "run", quiet=True)
