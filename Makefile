@@ -41,7 +41,7 @@ $(CORE): pyproject.toml constraints.txt locks/pip.txt locks/core.txt
 
 $(DEV): $(CORE) locks/dev.txt
 	@$(BIN)/python $(LOCKED) locks/dev.txt
-	@$(BIN)/python -m pip check
+	@$(BIN)/python -m pip check > /dev/null || { $(BIN)/python -m pip check; exit 1; }
 	@touch $@
 
 $(TOOLS): locks/pip.txt locks/tools.txt
@@ -82,7 +82,7 @@ lock: $(TOOLS)          ## locks/ anew from constraints.txt and pyproject.toml, 
 	@$(call write_lock,dev,$(TESTED) $(DEV_EXTRAS) $(call less,locks/core.txt))
 	@$(call write_lock,bench,$(TESTED) --extra bench $(call less,locks/core.txt locks/dev.txt))
 
-audit: $(DEV) $(TOOLS)  ## known vulnerabilities of what is installed; 3 where the database cannot be reached
+audit: $(DEV) $(TOOLS)  ## known vulnerabilities of what is installed; fails too where the database cannot be reached
 	@.venv-tools/bin/python tools/audit.py $(BIN)/python
 
 sbom: $(DEV) $(TOOLS)   ## what is installed, as a software bill of materials: build/sbom.json

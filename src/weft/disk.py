@@ -15,13 +15,16 @@ from typing import Final
 _PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
+_DESCRIPTORS: Final = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
+"""Names of what was opened for this process by another, such as a shell that writes a command's output into a pipe."""
+
 
 @contextmanager
 def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -> Iterator[BufferedReader]:
     """A file to read that is no link, pipe, device or folder and has at most so many bytes; else an OSError says why.
 
     The checks are made on the file that was opened: another one under the same name cannot take its place. With
-    `follow` the path may be a link, for a file that a person names.
+    `follow` the path may be a link, for a file that a person names, or a pipe that was opened for this process.
     """
     try:
         opened = os.open(path, _PLAINLY if follow else _PLAINLY | _NO_LINK)
@@ -31,7 +34,9 @@ def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -
         raise
     with open(opened, "rb") as file:  # noqa: PTH123
         info = os.fstat(opened)
-        if not stat.S_ISREG(info.st_mode):
+        if follow and stat.S_ISFIFO(info.st_mode) and str(path).startswith(_DESCRIPTORS):
+            os.set_blocking(opened, True)
+        elif not stat.S_ISREG(info.st_mode):
             raise OSError(None, "is no regular file", str(path))
         if most is not None and info.st_size > most:
             raise OSError(None, f"has {info.st_size:,} bytes, and {most:,} is the limit", str(path))

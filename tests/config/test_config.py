@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from weft.catalog import TASKS
 from weft.config import difference, fill, merge, parse_overrides, read_config, template, to_toml, validate
-from weft.config.tree import flatten
+from weft.config.tree import flatten, read_tree
 from weft.errors import ConfigError
 from weft.tasks import Facts
 
@@ -164,3 +166,18 @@ def test_difference_lists_what_differs():
     other = validate(merge(SMALLEST, {"train": {"rate": 0.5}, "name": "mine"}))
     assert difference(one, one) == []
     assert sorted(difference(one, other)) == [("name", None, "mine"), ("train.rate", 2e-3, 0.5)]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no names for descriptors")
+def test_a_configuration_from_a_pipe_that_the_shell_opened(tmp_path: Path) -> None:
+    """As in `weft train <(…)`; a pipe in a folder, which nobody may ever write to, is refused."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as file:
+        file.write('task = "lm"\n')
+    try:
+        assert read_tree(f"/dev/fd/{reader}") == {"task": "lm"}
+    finally:
+        os.close(reader)
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(ConfigError, match=r"pipe\.toml: cannot be read: is no regular file"):
+        read_tree(tmp_path / "pipe.toml")

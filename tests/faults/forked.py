@@ -133,13 +133,20 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
         answers.flush()
 
 
+def open_streams() -> None:
+    """Python's standard outputs made anew: they remember whether what they wrote to before was a terminal."""
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
 def _work(order: dict[str, Any], out: IO[bytes], err: IO[bytes]) -> int:
-    """What a fork does."""
+    """What a fork does; its exit code."""
     import resource
 
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
+    open_streams()
     os.chdir(order["cwd"])
     os.environ.update(order["variables"])
     if order["bytes"]:

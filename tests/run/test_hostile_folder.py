@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -19,8 +20,10 @@ import weft as package
 from weft.errors import RunError
 from weft.run import load_config
 from weft.run.curves import read_curve
+from weft.run.files import write_json
 from weft.run.manifest import RunFiles, hash_file, open_run, read_run, verify, write_manifest
 from weft.run.save import read_report
+from weft.training import Journal, Validated
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
 POSIX = pytest.mark.skipif(os.name == "nt", reason="it has no pipes and devices with names")
@@ -216,6 +219,26 @@ def test_a_journal_that_is_none(run: Path, line: str) -> None:
 def test_the_folder_itself_may_be_a_link(run: Path, tmp_path: Path) -> None:
     (tmp_path / "latest").symlink_to(run)
     assert package.load(tmp_path / "latest").predict("the cat").label
+
+
+def test_a_name_too_long_for_a_folder_is_told_in_a_line() -> None:
+    with pytest.raises(RunError, match=r"cannot be read: |is not a run folder"):
+        package.load("x" * 5000)
+
+
+def test_scores_too_large_to_hold_are_null_in_the_files_and_infinite_in_python(run: Path) -> None:
+    scores = {"loss": 800.0, "perplexity": float("inf")}
+    write_json(run / "report.json", {"valid": scores})
+    assert json.loads((run / "report.json").read_text(), parse_constant=pytest.fail)["valid"]["perplexity"] is None
+    assert read_report(run) == {"valid": scores}
+    (run / "metrics.jsonl").unlink()
+    with Journal(run / "metrics.jsonl") as journal:
+        journal.validation(Validated(3, scores, True, ()))
+    line = json.loads((run / "metrics.jsonl").read_text(), parse_constant=pytest.fail)
+    assert line["valid"] == {"loss": 800.0, "perplexity": None}
+    ((step, read),) = read_curve(run).valid
+    assert (step, read["loss"]) == (3, 800.0)
+    assert not math.isfinite(read["perplexity"])
 
 
 SETTINGS = [

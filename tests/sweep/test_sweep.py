@@ -178,3 +178,10 @@ def test_the_command_prints_a_table_and_the_next_command(weft, labelled):
     again = weft(*words, "--resume")
     assert f"{100 * best['valid']['accuracy']:.2f}%" in again.out
     assert weft(*words).code == 2
+
+
+def test_a_sweep_of_failures_is_one_itself(weft, tmp_path):
+    outcome = weft("sweep", "classify", "n" * 5000, "train.rate=1e-3..1e-2", "--trials", "1", "--out", "s")
+    assert outcome.code == 2
+    assert "every trial failed, the first with: " in outcome.err
+    assert len(outcome.err) < 1500

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import Final
+
+from weft.console import visible
 
 STREAMS: Final = {"stdin": "r", "stdout": "w", "stderr": "w"}
 
@@ -25,7 +28,7 @@ class Unfailing(io.TextIOWrapper):
 
 
 def prepare_streams() -> None:
-    """Make all three usable: closed ones lead nowhere, output is UTF-8, messages never fail."""
+    """Make all three usable: closed ones lead nowhere, output is UTF-8, messages never fail and are one line."""
     _fill_gaps()
     for name, mode in STREAMS.items():
         if getattr(sys, name) is None:
@@ -38,6 +41,7 @@ def prepare_streams() -> None:
         sys.stderr = Unfailing(
             sys.stderr.buffer, encoding=sys.stderr.encoding, errors="backslashreplace", line_buffering=True
         )
+    warnings.formatwarning = lambda message, *_, **__: visible(f"note {message}\n")  # not the line that warns
 
 
 def _fill_gaps() -> None:

@@ -10,6 +10,7 @@ import typer
 
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import SkipBadLines
+from weft.errors import RunError, shorten
 
 if TYPE_CHECKING:
     from weft.sweep import Outcome, Trial
@@ -65,6 +66,9 @@ def sweep(
     if found.signal:
         note("stopped; the same command with [bold]--resume[/] goes on in {}", out)
         raise typer.Exit(128 + found.signal)
+    if found.trials and all(trial.ended == "failed" for trial in found.trials):
+        why = shorten(found.trials[0].error or "")
+        raise RunError(f"every trial failed, the first with: {why}", where=str(out), cure="mend that first")
     if found.best is not None:
         best = [f"{path}={to_word(value)}" for path, value in found.best.settings.items()]
         imported = [word for name in imports or [] for word in ("--import", name)]
@@ -76,7 +80,7 @@ def sweep(
 def describe(trial: Trial) -> str:
     """One line for a trial that has ended."""
     settings = "  ".join(f"{path}={show_value(value)}" for path, value in trial.settings.items())
-    why = f"  {trial.error}" if trial.error else ""
+    why = f"  {shorten(trial.error)}" if trial.error else ""
     return f"trial {trial.number}  {show_score(trial)}  {settings}{why}"
 
 

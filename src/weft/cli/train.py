@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +77,8 @@ def train(
     if is_first() and not run.report:
         again = [what, *(words or []), *(f"--import={word}" for word in imports or [])]
         again += ["--skip-bad-lines"] if skip_bad_lines else []
-        stopped(run, ended, again)
+        with suppress(OSError):  # a terminal that was closed, which may be why training stopped
+            stopped(run, ended, again)
     elif is_first() and not quiet:
         summarise(run, ended.reason, imports or [])
     if ended.signal:

@@ -146,7 +146,9 @@ class RunFiles:
 
 def open_run(folder: Path) -> RunFiles:
     """The files that the manifest of a run or a checkpoint lists. The folder may be a link, nothing in it may."""
-    if not folder.is_dir():
+    with reading(folder):
+        found = folder.is_dir()
+    if not found:
         raise RunError("is not a run folder", where=str(folder), cure="give the folder that `weft train` wrote")
     path = folder / MANIFEST
     try:

@@ -192,7 +192,7 @@ def about(prepared: Prepared, *, total: int) -> Tree:
 
 
 def journal_size(folder: Path) -> int:
-    """Bytes of the journal so far; whoever writes it has been asked to bring it to the disk."""
+    """Bytes of the journal so far."""
     try:
         found = (folder / JOURNAL).lstat()
     except OSError:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from weft.disk import sync
 from weft.errors import ConfigError, Fault, did_you_mean
 from weft.evaluate import Evaluation, calibrate, evaluate
 from weft.metrics import shown
 from weft.run.checkpoint import Checkpoints
+from weft.run.claiming import JOURNAL
 from weft.run.manifest import MANIFEST
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe, score, versions
@@ -85,7 +88,13 @@ class Job:
             return
         self.saver.wait("checkpoint")  # before there is a second copy in memory
         snapshot = self.standing.snapshot(self.about | {"journal": journal_size(self.saver.folder)})
-        self.saver.hand_over("checkpoint", lambda folder: Checkpoints(folder).save(snapshot.step, snapshot.write))
+
+        def write(folder: Path) -> None:
+            with suppress(FileNotFoundError):  # nothing was recorded yet
+                sync(folder / JOURNAL)  # what the checkpoint counts must outlive a crash
+            Checkpoints(folder).save(snapshot.step, snapshot.write)
+
+        self.saver.hand_over("checkpoint", write)
 
 
 def train_events(

@@ -48,7 +48,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class Saving:
-    """All that was learned up to this update is about to be written down; what is told of it must be on disk first."""
+    """A checkpoint of this update is about to be taken, which counts what was recorded: all of it must be written."""
 
     step: int
 

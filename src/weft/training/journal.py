@@ -44,11 +44,6 @@ class Journal(Recorder):
     def validation(self, event: Validated) -> None:
         self._line(step=event.step, valid=event.metrics, best=event.best)
 
-    def save(self) -> None:
-        with self._writing():
-            if self.file is not None:
-                os.fsync(self.file.fileno())
-
     def close(self) -> None:
         if self.file is not None:
             with self._writing():

@@ -35,7 +35,6 @@ class Recorder:
                 self.validation(event)
             case Saving():
                 self._updates(self.awaited.all())
-                self.save()
             case Ended():
                 self._updates(self.awaited.all())
             case _:
@@ -61,9 +60,6 @@ class Recorder:
 
     def validation(self, event: Validated) -> None:
         raise NotImplementedError
-
-    def save(self) -> None:
-        """A checkpoint is about to be written: what was recorded must outlive a crash."""
 
     def close(self) -> None:
         raise NotImplementedError

@@ -11,7 +11,7 @@ from tests.faults.crash.shim import Action, Kind, Orders
 from tests.faults.crash.trial import Outcome, Trials, Tried
 from tests.faults.forked import Ended
 
-SAMPLE = 5
+SAMPLE = 3
 ERRORS = {
     "EIO": Orders(Action.FAIL, 0, errno.EIO, Kind.ALL),
     "ENOSPC": Orders(Action.FAIL_FROM_HERE, 0, errno.ENOSPC, Kind.CREATE | Kind.WRITE | Kind.SYNC | Kind.NAME),

@@ -10,7 +10,7 @@ from tests.faults.crash.disk import LOSSES, Disk, File, State, states, write_tre
 from tests.faults.crash.shim import Kind, Operation
 from tests.faults.crash.trial import Outcome, Trials, Tried, promised
 
-SAMPLE = 18
+SAMPLE = 12
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from tests.faults.hostile.attempt import Battery
 
 LOAD = "tests.faults.fuzz.loaders:load"
 MOST_MEGABYTES = 1500
-FEW, MANY = 12, 1500
+FEW, MANY = 8, 1500
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None}
 
 
@@ -31,8 +31,9 @@ class Fuzz:
 
     def good(self, name: str) -> bytes:
         loader = LOADERS[name]
-        path = loader.path.replace("run", loader.base, 1) if loader.base else loader.path
-        return (self.base / path).read_bytes()
+        if not loader.base:
+            return (self.base / loader.path).read_bytes()
+        return (self.battery.run(loader.base) / Path(loader.path).relative_to("run")).read_bytes()
 
     def load(self, name: str, data: bytes) -> None:
         """Read a file with this content; what is wrong with that fails the test."""
@@ -40,7 +41,7 @@ class Fuzz:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         if loader.base:
-            shutil.copytree(self.base / loader.base, folder / "run")
+            shutil.copytree(self.battery.run(loader.base), folder / "run")
             (folder / "words").write_text("\n".join(self.battery.training), encoding="utf-8")
             if name != "manifest":
                 (folder / "signed").touch()

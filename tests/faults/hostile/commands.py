@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tests.faults.forked import command
+from tests.faults.forked import command, open_streams
 
 
 def plainly(words: Sequence[str]) -> int:
@@ -36,8 +36,10 @@ def on_terminal(words: Sequence[str]) -> int:
     child, terminal = os.forkpty()
     if not child:
         os.environ["TERM"] = "dumb"
+        open_streams()
         code = plainly(words)
         sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
     while data := _read(terminal):
         os.write(1, data)

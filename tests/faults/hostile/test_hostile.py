@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from tests.faults.forked import Forked
 from tests.faults.hostile.attempt import WRITING, Battery
 from tests.faults.hostile.row import Row
 from tests.faults.hostile.rows import ROWS
 
-EVERY, EVERY_TRAINING, EVERY_REAL = 2, 5, 110
+EVERY, EVERY_TRAINING, EVERY_REAL = 4, 10, 150
 """Of how many rows the fast suite takes one: in all, of those that train, and through a command of its own."""
 
 

@@ -123,9 +123,7 @@ ROWS = [
     _row("a file for the folder", _no_folder, refused("checkpoints")),
     _journal("deleted", removed(JOURNAL), noticed("metrics.jsonl|journal")),
     _journal("empty", content(JOURNAL, b"", signed=False), noticed("metrics.jsonl|journal")),
-    _journal(
-        "cut in half", rewrite(JOURNAL, lambda data: data[: len(data) // 2], signed=False), noticed("metrics|journal")
-    ),
+    _journal("cut", rewrite(JOURNAL, lambda data: data[:100], signed=False), noticed("metrics|journal")),
     _journal("a line more", rewrite(JOURNAL, lambda data: data + b'{"step": 9}\n', signed=False), AS_BEFORE),
     _journal("half a line more", rewrite(JOURNAL, lambda data: data + b'{"st', signed=False), AS_BEFORE),
     _journal("zeros more", rewrite(JOURNAL, lambda data: data + bytes(4096), signed=False), AS_BEFORE),
