@@ -46,8 +46,8 @@ def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None
         return kind.build(config.model, codec)
 
     outline, place = _outline(build, files.folder / CONFIG, own=bool(cells)), choose_device(device, where="device")
-    check_loads(outline, place, where=str(files.folder))
     with open_tensors(files, WEIGHTS, like=outline) as stored:
+        check_loads(outline, place, where=str(files.folder))
         model = build()
         stored.fill(model)
     return Run(files.folder, config, kind(codec, config.data), model.to(place).eval())
