@@ -175,7 +175,7 @@ def validate(
     task = tree.get("task")
     if task is None:
         raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")
-    if task not in TASKS:
+    if not isinstance(task, str) or task not in TASKS:
         raise ConfigError("is not a task", where=f'task = "{task}"', cure=did_you_mean(str(task), TASKS))
     given = dict(tree)
     if not writes(task) and given.pop("decode", None) is not None and not keep_unread:

@@ -19,6 +19,7 @@ from weft.run.only import only_training
 from weft.run.preparation import prepare, survey_config
 from weft.run.resuming import Resumed, keep_defaults, resume_run
 from weft.run.run import Run
+from weft.run.save import read_report
 from weft.run.saver import Saver
 from weft.run.training import train_events
 from weft.settings import show
@@ -118,8 +119,9 @@ def _lead(
         resumed = resume_run(folder, prepared, cells=cells) if resume else Resumed()
         ranks.hear([str(folder), str(resumed.checkpoint or ""), resumed.total, resumed.finished])
         if resumed.finished:
-            run = load(folder, cells=cells)
-            return run, Ended(run.report["steps"], f"was finished before ({run.report['ended']})")
+            report = read_report(folder, whole=True)
+            ended = Ended(report["steps"], f"was finished before ({report['ended']})")
+            return load(folder, cells=cells), ended
         journal = Journal(folder / JOURNAL, length=resumed.journal, seconds=resumed.seconds)
         # Whatever ends the training, all that was handed over to the saver is on the disk when the block is left.
         with journal, TensorBoard(folder) as board, watch, Saver(folder) as saver:

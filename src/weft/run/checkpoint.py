@@ -19,7 +19,8 @@ from weft.documents import NewerFormat
 from weft.errors import RunError
 from weft.run.claiming import CHECKPOINTS
 from weft.run.files import writing
-from weft.run.manifest import hash_file, verify, write_manifest
+from weft.run.manifest import hash_file, read_run, verify, write_manifest
+from weft.run.weights import check_sizes
 
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 """The name of a checkpoint: the update after which it was written."""
@@ -76,6 +77,7 @@ class Checkpoints:
             try:
                 if path.is_symlink():
                     raise RunError("is a link, which is never followed", where=str(path))
+                read_run(path, check_sizes)
                 verify(path)
             except NewerFormat:
                 raise

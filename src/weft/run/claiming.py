@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from weft.disk import sync
 from weft.errors import RunError
 from weft.run.manifest import MANIFEST
 
@@ -137,6 +138,7 @@ def _make(folder: Path) -> list[Path]:
             with suppress(FileExistsError):  # another process was faster, or it is a file
                 path.mkdir()
                 made.insert(0, path)
+                sync(path.parent)  # or a loss of power may take the name, and with it all checkpoints
         if not stat.S_ISDIR(folder.stat().st_mode):
             raise RunError("is a file, not a folder", where=str(folder), cure="choose another --out")
     except FileNotFoundError:  # another process has removed it, or what is above it
@@ -156,8 +158,10 @@ def _check(folder: Path, *, resume: bool) -> None:
                 raise RunError("is not empty", where=str(folder), cure=cure)
             if not began(folder):
                 raise RunError("is not empty and no run", where=str(folder), cure="choose another --out")
-        (folder / ".writable").touch()
-        (folder / ".writable").unlink()
+        probe = folder / ".writable"
+        probe.unlink(missing_ok=True)  # left by a process that was killed, or a link, which would be followed
+        probe.touch(exist_ok=False)
+        probe.unlink()
     except OSError as error:
         raise _unwritable(folder, error) from None
 

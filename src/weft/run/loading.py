@@ -14,6 +14,7 @@ from weft.config.tree import HEAD
 from weft.errors import ConfigError, RunError, WeftError
 from weft.limits import TOKENIZER_FILE
 from weft.nn import CellClass, UnknownCell
+from weft.run.files import shorten
 from weft.run.fits import check_loads
 from weft.run.manifest import RunFiles, check_version, read_run
 from weft.run.outline import outlines
@@ -82,7 +83,7 @@ def _read_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> Conf
         return validate(tree, cells=cells, keep_unread=True)
     except ConfigError as error:
         if isinstance(error.__cause__, UnknownCell):
-            name = error.__cause__.name
+            name = shorten(str(error.__cause__.name))
             cure = f'give its class: cells={{"{name}": …}}, or --import {name}=FILE.py:CLASS'
             raise RunError(f'has a cell of its own, "{name}"', where=str(files.folder), cure=cure) from None
         raise RunError(str(error), where=where) from None
@@ -93,6 +94,8 @@ def _read_codec(files: RunFiles, config: Config) -> Codec:
     labels = files.read_json(LABELS) if files.has(LABELS) else []
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise RunError("is not a list of labels", where=str(files.folder / LABELS))
+    if files.has(LABELS) and not labels:
+        raise RunError("has no labels", where=str(files.folder / LABELS), cure="copy it again")
     if len(set(labels)) < len(labels):
         raise RunError("has a label twice", where=str(files.folder / LABELS), cure="copy it again")
     # Every entry has a number of its own among the weights, of two bytes or more.

@@ -90,7 +90,7 @@ class RunFiles:
 
     def read(self, name: str, *, most: int = limits.SMALL_FILE) -> bytes:
         """The content of a file."""
-        with self._open(name, most) as file, reading(self.folder / name):
+        with self.unhashed(name, most=most) as file, reading(self.folder / name):
             content = file.read(most)
         self._check(name, hashlib.sha256(content).hexdigest())
         return content
@@ -105,7 +105,7 @@ class RunFiles:
     @contextmanager
     def opened(self, name: str, *, most: int = limits.TENSORS_FILE) -> Iterator[BufferedReader]:
         """A file to read that has been hashed from its first byte to its last."""
-        with self._open(name, most) as file:
+        with self.unhashed(name, most=most) as file:
             with reading(self.folder / name):
                 found = hashlib.file_digest(file, "sha256").hexdigest()
                 file.seek(0)
@@ -115,11 +115,12 @@ class RunFiles:
     def check_all(self) -> None:
         """Raise unless every file that is listed is there and is what was written."""
         for name in self.hashes:
-            with self.opened(name):
+            with self.opened(name, most=limits.SMALL_FILE if name.endswith(".json") else limits.TENSORS_FILE):
                 pass
 
     @contextmanager
-    def _open(self, name: str, most: int) -> Iterator[BufferedReader]:
+    def unhashed(self, name: str, *, most: int) -> Iterator[BufferedReader]:
+        """A file to read of which nothing is known but that it is a regular one of at most this size."""
         path, opened = self.folder / name, ExitStack()
         lacking = RunError(f"lacks {name}", where=str(self.folder), cure="copy the whole folder again")
         if not self.has(name):

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torch import Tensor, nn
 
@@ -22,6 +22,21 @@ from weft.tasks import Codec
 from weft.version import __version__
 
 CONFIG, WEIGHTS, LABELS, REPORT, CARD = "config.json", "model.safetensors", "labels.json", "report.json", "README.md"
+
+
+NUMBER: Final = (int, float)
+FACTS: Final[dict[str, Any]] = dict.fromkeys(("parameters", "seconds", "tokens_per_second", "steps"), NUMBER) | {
+    "details": dict,
+    "ended": str,
+    "valid": dict,
+}
+DETAILS: Final[dict[str, Any]] = {
+    "shown": list,
+    "perplexity_unit": str,
+    "vocabulary": NUMBER,
+    "unknown_share": NUMBER,
+}
+"""Types of what a report says beside the scores, and of what it says of each part of the data."""
 
 
 def tokenizer_file(role: str) -> str:
@@ -91,11 +106,15 @@ def save_report(folder: Path, config: Config, report: dict[str, Any]) -> None:
     write_json(folder / REPORT, report)
 
 
-def read_report(folder: Path) -> dict[str, Any]:
-    """The report of a run; empty where its training has not ended. A score too large to hold was written as null."""
+def read_report(folder: Path, *, whole: bool = False) -> dict[str, Any]:
+    """The report of a run; empty where its training has not ended. A score too large to hold was written as null.
+
+    With `whole` all that is shown of it must be there.
+    """
     if not (folder / REPORT).exists():
         return {}
     report = read_table(folder / REPORT)
+    _check_facts(report, folder / REPORT, whole=whole)
     for part in ("valid", "test"):
         scores = report.get(part, {})
         if not isinstance(scores, dict) or not all(isinstance(score, int | float | None) for score in scores.values()):
@@ -103,3 +122,22 @@ def read_report(folder: Path) -> dict[str, Any]:
         if part in report:
             report[part] = {name: math.inf if score is None else score for name, score in scores.items()}
     return report
+
+
+def _check_facts(report: dict[str, Any], path: Path, *, whole: bool) -> None:
+    """Raise where something that is shown beside the scores is not of the type that weft writes."""
+    wrong = [name for name, kind in FACTS.items() if whole or name in report if not isinstance(report.get(name), kind)]
+    wrong += [name for name in ("baselines", "calibration") if not isinstance(report.get(name, {}), dict)]
+    if not wrong:
+        details = report.get("details", {})
+        parts = [name for name in ("valid", "test") if name in (report if whole else details)]
+        wrong = [f"details.{name}" for name in parts if not _is_plain(details.get(name))]
+    if wrong:
+        raise RunError(f'has no "{wrong[0]}" as weft writes it', where=str(path), cure="copy it again")
+
+
+def _is_plain(details: Any) -> bool:
+    """Whether this is what a report says of a part of the data."""
+    return isinstance(details, dict) and all(
+        isinstance(details[name], kind) for name, kind in DETAILS.items() if name in details
+    )

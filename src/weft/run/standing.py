@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +24,10 @@ from weft.training import Average, Best
 from weft.training.best import copy_weights
 
 LAST, BEST = "model.safetensors", "best.safetensors"
+
+LEARNING, COUNTED = ("number", "epoch", "batch"), ("step", "since")
+COUNTS = (("tokens",), *(("learning", name) for name in LEARNING), *(("best", name) for name in COUNTED))
+"""Where a checkpoint has whole numbers that later code counts on from."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,9 @@ class Standing:
 
     def read(self, folder: Path) -> None:
         state = read_state(folder)
-        read_run(folder, lambda files: self._read_weights(files, state))
         try:
+            _check_numbers(state)
+            read_run(folder, lambda files: self._read_weights(files, state))
             self.average.kept.extend((entry["step"], self._fitting(entry["weights"])) for entry in state["average"])
             self.tokens, self.earlier, self.began = state["tokens"], state["seconds"], time.monotonic()
             self.learning.restore(state["learning"])
@@ -111,3 +119,14 @@ class Standing:
             if (weights[name].shape, weights[name].dtype) != (tensor.shape, tensor.dtype):
                 raise ValueError(f"an earlier {name} is of another shape or type")
         return weights
+
+
+def _check_numbers(state: Tree) -> None:
+    """Raise where a count is none, or a score no number: that would show in the middle of an update, or at the end."""
+    for path in COUNTS:
+        count: Any = reduce(getitem, path, state)
+        if type(count) is not int or not 0 <= count < 1 << 53:
+            raise ValueError(f"{'.'.join(path)} is no count")
+    for name, value in state["best"].items():
+        if not isinstance(value, int | float):
+            raise ValueError(f"best.{name} is no number")

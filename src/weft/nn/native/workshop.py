@@ -88,10 +88,13 @@ def _read_ours(name: str, folder: int) -> bytes | None:
         opened = os.open(name, _PLAINLY, dir_fd=folder)
     except OSError:  # a link, or gone
         return None
+    info = os.fstat(opened)
+    ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o022
+    if not ours or info.st_size > limits.LIBRARY_FILE:
+        os.close(opened)
+        return None
     with open(opened, "rb") as file:  # noqa: PTH123
-        info = os.fstat(opened)
-        ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o022
-        return file.read() if ours and info.st_size <= limits.LIBRARY_FILE else None
+        return file.read()
 
 
 def _remove(name: str, folder: int) -> None:

@@ -37,6 +37,11 @@ def _report(name: str, change: Change, expected: Expected = EITHER) -> Row:
     return Row("report", name, change, expected, "compare")
 
 
+def _finished(name: str, change: Change) -> Row:
+    """A run that was finished is resumed."""
+    return Row("report", f"{name}, resumed", change, EITHER, "resume", "classify")
+
+
 def _emptied(folder: Path) -> None:
     for path in (folder / NEWEST).iterdir():
         path.unlink()
@@ -139,6 +144,11 @@ ROWS = [
             ("valid.accuracy", 10**400),
             ("valid", {"\x1b[31mred": 0.5}),
             ("details", 7),
+            ("details", {"valid": 7}),
+            ("details.valid.shown", 7),
+            ("details.valid.vocabulary", "x"),
+            ("details.valid.unknown_share", "x"),
+            ("details.valid.perplexity_unit", []),
             ("parameters", "many"),
             ("seconds", None),
             ("steps", -1),
@@ -146,6 +156,10 @@ ROWS = [
             ("ended", "\x1b]0;title\x07"),
         )
     ),
+    _finished("without anything", content(REPORT, b"{}", signed=False)),
+    _finished("a number for the baselines", put(REPORT, "baselines", 7)),
+    _finished("other steps", put(REPORT, "steps", "x")),
+    _finished("an end with escape codes", put(REPORT, "ended", "\x1b]0;title\x07")),
     _report("empty", content(REPORT, b"", signed=False)),
     _report("no JSON", content(REPORT, b"hello", signed=False)),
     _report("a list", content(REPORT, b"[]", signed=False)),
