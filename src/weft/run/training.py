@@ -128,7 +128,7 @@ def train_events(
         go_back(job, resumed.checkpoint)
         notes = (*notes, f"goes on after update {learning.number:,}")
     if not ranks.first:  # no two drop the same values
-        torch.manual_seed(config.seed + 1_000_003 * ranks.rank + learning.number)
+        torch.manual_seed((config.seed + 1_000_003 * ranks.rank + learning.number) % 2**64)
     yield Started(
         task=prepared.task.name,
         examples=len(prepared.train),
