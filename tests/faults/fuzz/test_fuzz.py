@@ -27,12 +27,14 @@ class Fuzz:
 
     def __init__(self, forked: Forked, base: Path) -> None:
         self.forked, self.base, self.battery = forked, base, Battery(forked, base)
-        write_samples(base)
+        self.samples = base / "samples"
+        self.samples.mkdir()
+        write_samples(self.samples)
 
     def good(self, name: str) -> bytes:
         loader = LOADERS[name]
         if not loader.base:
-            return (self.base / loader.path).read_bytes()
+            return (self.samples / loader.path).read_bytes()
         return (self.battery.run(loader.base) / Path(loader.path).relative_to("run")).read_bytes()
 
     def load(self, name: str, data: bytes) -> None:
@@ -86,6 +88,6 @@ def test_many_bad_files(fuzz: Fuzz, name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize(("name", "data"), REGRESSIONS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(("name", "data"), REGRESSIONS, ids=[f"{name} {data[:12]!r}" for name, data in REGRESSIONS])
 def test_what_was_once_handled_badly(fuzz: Fuzz, name: str, data: bytes) -> None:
     fuzz.load(name, data)

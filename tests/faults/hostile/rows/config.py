@@ -84,7 +84,11 @@ ROWS = [
         "another cell than the weights have", put(CONFIG, "model.cell.kind", "gru"), refused("model.safetensors|config")
     ),
     _row("more layers than the weights have", put(CONFIG, "model.layers", 3), refused("model.safetensors|config")),
-    _row("a size that the weights do not have", put(CONFIG, "model.hidden", 100_000), refused("safetensors|config")),
+    _row(
+        "a size that the weights do not have",
+        put(CONFIG, "model.hidden", 100_000),
+        refused("safetensors|config|memory"),
+    ),
     _row("another kind of model", put(CONFIG, "model.kind", "transformer"), refused("config.json|model")),
     _row("another kind of tokens", put(CONFIG, "text.kind", "word"), refused("tokenizer.json|config.json")),
     _row("another task", put(CONFIG, "task", "lm"), refused("config.json|labels.json|model.safetensors")),
