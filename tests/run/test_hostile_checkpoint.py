@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -84,6 +85,29 @@ def reshape(part: str) -> Callable[[dict[str, torch.Tensor]], Any]:
     return change
 
 
+def replace_all(part: str, by: torch.Tensor) -> Callable[[dict[str, torch.Tensor]], Any]:
+    return lambda found: found.update({name: by.clone() for name in found if name.endswith(part)})
+
+
+def fill(part: str, value: float) -> Callable[[dict[str, torch.Tensor]], Any]:
+    """The first number of one tensor, changed."""
+
+    def change(found: dict[str, torch.Tensor]) -> None:
+        found[next(name for name in sorted(found) if part in name)].view(-1)[:1] = value
+
+    return change
+
+
+def moments(tree: dict[str, Any]) -> dict[str, Any]:
+    """What the optimizer keeps of one parameter."""
+    kept: dict[str, dict[str, Any]] = tree["learning"]["parts"]["optimizer"]
+    return kept[min(kept)]
+
+
+UNFIT = "what the optimizer keeps of .* does not fit it"
+UNFIT_OR_UNNAMED = f"{UNFIT}|nothing names the tensor"
+
+
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
@@ -93,11 +117,25 @@ def reshape(part: str) -> Callable[[dict[str, torch.Tensor]], Any]:
         ("best.safetensors", nan, r"best\.safetensors: has numbers in .* that are not finite"),
         ("best.safetensors", drop(""), r"best\.safetensors: lacks the tensor"),
         ("state.safetensors", drop("exp_avg"), r"state\.json: is damaged: '.*exp_avg"),
-        ("state.safetensors", reshape("exp_avg"), "what the optimizer keeps of .* is not of its shape"),
+        ("state.safetensors", reshape("exp_avg"), UNFIT),
+        ("state.safetensors", replace_all("exp_avg", torch.ones(())), UNFIT),
+        ("state.safetensors", replace_all("exp_avg_sq", torch.ones(1)), UNFIT),
+        ("state.safetensors", fill("exp_avg", math.nan), UNFIT),
+        ("state.safetensors", fill("exp_avg_sq", -1.0), UNFIT),
+        ("state.safetensors", fill("/step", -1.0), UNFIT),
+        ("state.safetensors", fill("/step", 1e30), UNFIT),
+        ("state.safetensors", fill("chance/python", -5), "is of another training, or damaged: OverflowError"),
+        ("state.safetensors", lambda found: found.update(more=torch.ones(2)), "nothing names the tensor more"),
+        ("state.json", lambda tree: moments(tree).popitem(), UNFIT_OR_UNNAMED),
+        ("state.json", lambda tree: moments(tree).update(exp_avg=7), UNFIT_OR_UNNAMED),
+        ("state.json", lambda tree: moments(tree).update(exp_avg=moments(tree)["step"]), r"state\.json: is damaged"),
+        ("state.json", lambda tree: tree["best"].update(step=17), "best.step is an update that was not made yet"),
+        ("state.json", lambda tree: tree["best"].update(since="x"), "best.since is no count"),
+        ("state.json", lambda tree: tree["best"].update(score=None), "best.score is no number"),
         ("state.safetensors", reshape("average"), "is of another shape or type"),
         ("state.safetensors", drop("chance"), r"state\.json: is damaged"),
-        ("state.json", lambda tree: tree["learning"].pop("parts"), "is of another training, or damaged: KeyError"),
-        ("state.json", lambda tree: tree.update(average=[3]), "is of another training, or damaged: TypeError"),
+        ("state.json", lambda tree: tree["learning"].pop("parts"), r"state\.json: is damaged: nothing names"),
+        ("state.json", lambda tree: tree["average"].append(3), "is of another training, or damaged: TypeError"),
         ("state.json", lambda tree: tree.update(tokens={"$number": "many"}), r"state\.json: is damaged"),
     ],
 )

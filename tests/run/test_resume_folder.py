@@ -231,3 +231,15 @@ def rewrite(run: Path, **changes: Any) -> None:
     (folder / "state.json").write_text(json.dumps(state | changes), encoding="utf-8")
     names = [path.name for path in folder.iterdir() if path.name != "manifest.json"]
     write_manifest(folder, {name: hash_file(folder / name) for name in names})
+
+
+def test_references_of_the_same_tokens_are_other_data() -> None:
+    """A word that the vocabulary lacks is one token whatever it is, but BLEU, WER and CER compare the words."""
+    rows = [("one two", "un deux"), ("two one", "deux un")] * 20
+    trees = [
+        {"task": "translate", "data": {"train": rows, "valid": [("one", last)]}, "text": {"kind": "word"}}
+        for last in ("un oiseau", "un chien", "un oiseau")
+    ]
+    first, other, again = (mark(prepare(tree)) for tree in trees)
+    assert first != other
+    assert first == again

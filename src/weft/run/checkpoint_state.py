@@ -66,7 +66,10 @@ def read_state(folder: Path) -> Tree:
         plain = _read_plain(files)
         with open_tensors(files, TENSORS) as stored:
             try:
-                found: Tree = _unpack(plain, {name: stored.read(name) for name in stored.places})
+                tensors = {name: stored.read(name) for name in stored.places}
+                found: Tree = _unpack(plain, tensors)
+                if tensors:
+                    raise ValueError(f"nothing names the tensor {min(tensors)}")
             except (KeyError, TypeError, ValueError) as error:
                 raise RunError(f"is damaged: {shorten(str(error))}", where=str(folder / PLAIN)) from None
         return found
@@ -100,16 +103,21 @@ def _pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     return value
 
 
-def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The value with its tensors, each taken out of the table: no two parts may share one."""
     if isinstance(value, dict):
         if TENSOR in value:
-            return tensors[value[TENSOR]]
+            return tensors.pop(value[TENSOR])
         if NUMBER in value:
             return float(value[NUMBER])
         if TUPLE in value:
             return tuple(_unpack(item, tensors) for item in value[TUPLE])
         return {key: _unpack(item, tensors) for key, item in value.items()}
     return [_unpack(item, tensors) for item in value] if isinstance(value, list) else value
+
+
+LEAST = {"exp_avg_sq": 0.0}
+"""The least that an optimizer keeps under a name."""
 
 
 class Chance:
@@ -153,11 +161,27 @@ class Moments:
         return {name: dict(state[parameter]) for name, parameter in self.parameters.items() if parameter in state}
 
     def restore(self, state: Tree) -> None:
+        """The optimizer reads its tensors at the length of the parameter without a look at theirs, so they are checked
+        here. A sum of squares may have become infinite in a training, but nothing becomes NaN."""
+        kept = {key for values in state.values() for key in values}
         for name, values in state.items():
-            shape = self.parameters[name].shape
-            if any(isinstance(value, Tensor) and value.shape not in (shape, (), (1,)) for value in values.values()):
-                raise ValueError(f"what the optimizer keeps of {name} is not of its shape")
+            parameter = self.parameters[name]
+            if values.keys() != kept or not all(_fits(key, value, parameter) for key, value in values.items()):
+                raise ValueError(f"what the optimizer keeps of {name} does not fit it")
         numbers = {name: number for number, name in enumerate(self.parameters)}
         groups = self.optimizer.state_dict()["param_groups"]
         moments = {numbers[name]: values for name, values in state.items()}
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def _fits(key: str, value: Any, parameter: Tensor) -> bool:
+    """Whether the optimizer may keep this for a parameter under that name."""
+    if not isinstance(value, Tensor) or not value.is_floating_point() or bool(value.isnan().any()):
+        return False
+    if key == "step":
+        return value.dim() == 0 and 0 <= float(value) < 2**53
+    return (
+        value.shape == parameter.shape
+        and value.dtype == parameter.dtype
+        and bool((value >= LEAST.get(key, -math.inf)).all())
+    )

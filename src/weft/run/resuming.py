@@ -204,7 +204,8 @@ def journal_size(folder: Path) -> int:
 
 
 def mark(prepared: Prepared, *, whole: bool = True) -> str:
-    """A hash by which other data is noticed: of vocabularies and labels, all lengths and all tokens.
+    """A hash by which other data is noticed: of vocabularies and labels, all lengths and tokens, and the texts that
+    answers are compared with, which may differ where their tokens do not.
 
     Without `whole`, of no more than the first million tokens of each column, as it was once.
     """
@@ -219,6 +220,9 @@ def mark(prepared: Prepared, *, whole: bool = True) -> str:
                 found.update(np.ascontiguousarray(column.lengths[start : start + PART]).data)
             for start in range(0, column.size if whole else PART, PART):
                 found.update(column.flat(start, start + PART).data)
+    for compared in (prepared.valid, prepared.test) if whole else ():
+        for record in (compared.records or ()) if compared else ():
+            found.update(json.dumps(record.sides).encode())
     return f"{ALL}{found.hexdigest()}" if whole else found.hexdigest()
 
 

@@ -99,7 +99,7 @@ class Standing:
             self.learning.restore(state["learning"])
         except torch.OutOfMemoryError:
             raise
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
             what = f"is of another training, or damaged: {type(error).__name__}: {shorten(str(error))}"
             raise RunError(what, where=str(folder), cure="train again in another folder") from error
 
@@ -127,6 +127,8 @@ def _check_numbers(state: Tree) -> None:
         count: Any = reduce(getitem, path, state)
         if type(count) is not int or not 0 <= count < 1 << 53:
             raise ValueError(f"{'.'.join(path)} is no count")
+    if state["best"]["step"] > state["learning"]["number"]:
+        raise ValueError("best.step is an update that was not made yet")
     for name, value in state["best"].items():
         if not isinstance(value, int | float):
             raise ValueError(f"best.{name} is no number")
