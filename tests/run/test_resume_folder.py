@@ -233,13 +233,15 @@ def rewrite(run: Path, **changes: Any) -> None:
     write_manifest(folder, {name: hash_file(folder / name) for name in names})
 
 
-def test_references_of_the_same_tokens_are_other_data() -> None:
+def test_references_of_the_same_tokens_are_other_data(tmp_path: Path) -> None:
     """A word that the vocabulary lacks is one token whatever it is, but BLEU, WER and CER compare the words."""
-    rows = [("one two", "un deux"), ("two one", "deux un")] * 20
-    trees = [
-        {"task": "translate", "data": {"train": rows, "valid": [("one", last)]}, "text": {"kind": "word"}}
-        for last in ("un oiseau", "un chien", "un oiseau")
-    ]
-    first, other, again = (mark(prepare(tree)) for tree in trees)
+    train, valid = tmp_path / "train.tsv", tmp_path / "valid.tsv"
+    train.write_text("one two\tun deux\ntwo one\tdeux un\n" * 20, encoding="utf-8")
+    tree = {"task": "translate", "data": {"train": str(train), "valid": str(valid)}, "text": {"kind": "word"}}
+    marks = []
+    for last in ("oiseau", "chien", "oiseau"):
+        valid.write_text(f"one\tun {last}\n", encoding="utf-8")
+        marks.append(mark(prepare(tree)))
+    first, other, again = marks
     assert first != other
     assert first == again
