@@ -178,3 +178,25 @@ def test_numbers_that_are_not_finite_are_read_as_they_once_were_written(run: Pat
     assert "Infinity" in (folder / "state.json").read_text(encoding="utf-8")
     seal(folder)
     assert read_state(folder)["best"]["lowest"] == float("inf")
+
+
+def test_a_carried_state_of_other_sizes(tmp_path: Path) -> None:
+    """A running text goes on from the state that a checkpoint holds, which the kernels read at the model's sizes."""
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sleeps and the dog runs\n" * 60, encoding="utf-8")
+    train = TRAIN | {"truncate": 8, "batch_tokens": 32}
+    tree = {"task": "lm", "data": {"train": str(text), "unit": "stream"}, "model": MODEL, "train": train}
+    run = tmp_path / "run"
+    package.train(tree, out=run, quiet=True)
+    longer = tree | {"train": train | {"steps": 10}}
+    shutil.copytree(run, tmp_path / "good")
+    assert package.train(longer, out=tmp_path / "good", resume=True, quiet=True).report["steps"] == 10
+
+    def cut(found: dict[str, torch.Tensor]) -> None:
+        name = next(name for name in sorted(found) if "leaves" in name)
+        found[name] = found[name][..., :1].clone()
+
+    tensors(checkpoint(run) / "state.safetensors", cut)
+    seal(checkpoint(run))
+    with pytest.raises(RunError, match="the state that a checkpoint carries over is not of this model"):
+        package.train(longer, out=run, resume=True, quiet=True)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from weft.data import Examples
 from weft.data.corpus import TOKENS
-from weft.errors import ConfigError
+from weft.errors import ConfigError, RunError
 from weft.models import LanguageModel
 from weft.nn import State, detach, leaves_of
 from weft.nn.state import map_state, with_leaves
@@ -149,7 +149,11 @@ class Carry:
             return None
         rows = torch.arange(batch.tokens.size(0), device=batch.tokens.device)
         leaves = [leaf.to(rows.device)[batch.part * len(rows) :][: len(rows)] for leaf in self._restored]
-        return with_leaves(model.start(None, rows), leaves)
+        start = model.start(None, rows)
+        # The kernels read states at the model's sizes, whatever theirs are.
+        if [(leaf.shape, leaf.dtype) for leaf in leaves] != [(leaf.shape, leaf.dtype) for leaf in leaves_of(start)]:
+            raise RunError("the state that a checkpoint carries over is not of this model", cure="train again")
+        return with_leaves(start, leaves)
 
     def collect(self, ranks: Ranks, *, parts: int) -> None:
         """Give every rank the states of all parts, of which each carries its share."""
