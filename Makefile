@@ -82,10 +82,10 @@ lock: $(TOOLS)          ## locks/ anew from constraints.txt and pyproject.toml, 
 	@$(call write_lock,dev,$(TESTED) $(DEV_EXTRAS) $(call less,locks/core.txt))
 	@$(call write_lock,bench,$(TESTED) --extra bench $(call less,locks/core.txt locks/dev.txt))
 
-audit: $(DEV) $(TOOLS)  ## known vulnerabilities of what is installed; fails too where the database cannot be reached
+audit: $(CORE) $(TOOLS) ## known vulnerabilities of what is installed; fails too where the database cannot be reached
 	@.venv-tools/bin/python tools/audit.py $(BIN)/python
 
-sbom: $(DEV) $(TOOLS)   ## what is installed, as a software bill of materials: build/sbom.json
+sbom: $(CORE) $(TOOLS)  ## what is installed, as a software bill of materials: build/sbom.json
 	@mkdir -p build
 	@.venv-tools/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
 	@echo "Wrote build/sbom.json (CycloneDX)."

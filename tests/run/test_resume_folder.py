@@ -14,8 +14,9 @@ import weft
 from weft.errors import ConfigError, Fault, RunError
 from weft.run.checkpoint import Checkpoints
 from weft.run.manifest import hash_file, write_manifest
+from weft.run.marks import _old_mark, mark
 from weft.run.preparation import prepare
-from weft.run.resuming import mark, resume_run
+from weft.run.resuming import resume_run
 from weft.training import Journal
 
 TEXT = "".join(f"the {'cat' if n % 2 else 'dog'} sleeps {n} times\n" for n in range(20))
@@ -153,7 +154,19 @@ def test_the_same_data_elsewhere_is_the_same_data(run: Path, tree: dict[str, Any
         tree["data"] = {"train": path, "valid": path}
         assert resume(tree).checkpoint
     Path("moved/other.txt").write_text(TEXT.replace("19 times", "91 times"), encoding="utf-8")
-    with pytest.raises(RunError, match=r'trained on other data: data.train was "texts.txt" and is'):
+    with pytest.raises(
+        RunError, match=r'other data: the content of data\.train = ".*other\.txt" has changed \(put the old'
+    ):
+        resume(tree)
+
+
+def test_the_file_that_has_changed_is_named(run: Path, tree: dict[str, Any]) -> None:
+    """And no other, though its path is another one, too."""
+    shutil.copy("texts.txt", "valid.txt")
+    tree["data"] = {"train": str(Path("texts.txt").absolute()), "valid": "valid.txt"}
+    assert resume(tree).checkpoint
+    Path("valid.txt").write_text(TEXT.replace("19 times", "91 times"), encoding="utf-8")
+    with pytest.raises(RunError, match=r'other data: the content of data\.valid = "valid\.txt" has changed'):
         resume(tree)
 
 
@@ -169,20 +182,20 @@ def test_a_finished_run_without_checkpoints_has_only_the_names_of_its_data_to_go
 
 
 def test_a_change_anywhere_in_the_data_is_noticed(tree: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.run.resuming.PART", 8)  # tokens that were all that counted once
+    monkeypatch.setattr("weft.run.marks.PART", 8)  # tokens that were all that counted once
     before = prepare(tree)
     Path("texts.txt").write_text(TEXT.replace("19 times", "91 times"), encoding="utf-8")
     after = prepare(tree)
-    assert mark(before, whole=False) == mark(after, whole=False)
+    assert _old_mark(before) == _old_mark(after)
     assert mark(before) != mark(after)
     assert mark(before) == mark(before)
 
 
 def test_a_checkpoint_with_the_mark_of_an_older_version_goes_on(run: Path, tree: dict[str, Any]) -> None:
-    rewrite(run, data=mark(prepare(tree), whole=False))
+    rewrite(run, data=_old_mark(prepare(tree)))
     assert resume(tree).checkpoint
     Path("texts.txt").write_text(TEXT.replace("cat", "cow"), encoding="utf-8")
-    with pytest.raises(RunError, match="trained on other data: the files have changed since"):
+    with pytest.raises(RunError, match="trained on other data: the content of the files has changed"):
         resume(tree)
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from weft.catalog import TASKS
 from weft.config import Config, difference, merge, validate
@@ -23,6 +19,7 @@ from weft.run.claiming import JOURNAL
 from weft.run.files import shorten
 from weft.run.loading import load_config
 from weft.run.manifest import FORMAT_VERSION, check_version
+from weft.run.marks import changed_data, mark
 from weft.run.preparation import Prepared
 from weft.run.report import versions
 from weft.run.save import REPORT
@@ -36,12 +33,6 @@ FREE = ("name", "train.checkpoint_every", "train.compile", "train.device", "trai
 
 PLACES = ("data.train", "data.valid", "data.test")
 """Settings that say where the data is. A file may have moved: whether it is the same is told by the mark."""
-
-PART = 1 << 20
-"""Tokens that are hashed at once; marks of checkpoints from before all of them were hashed end after the first part."""
-
-ALL = "all:"
-"""What the mark of all tokens begins with."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +67,9 @@ def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClas
             raise _refuse(moved)
         if finished and not longer and not moved:
             return Resumed(finished=True)
-        if head and head.data != mark(prepared, whole=head.data.startswith(ALL)):
-            what = f"was trained on other data: {'; '.join(moved) or 'the files have changed since'}"
-            raise RunError(what, where=str(folder), cure="choose another --out")
+        if head and (changed := changed_data(head.data, prepared)):
+            what = f"was trained on other data: the content of {changed} has changed"
+            raise RunError(what, where=str(folder), cure="put the old file back, or choose another --out")
         if finished and not longer:
             return Resumed(finished=True)
         if not head:
@@ -201,29 +192,6 @@ def journal_size(folder: Path) -> int:
         cure = "put the file itself there, or remove it"
         raise RunError("is a link or no regular file", where=str(folder / JOURNAL), cure=cure)
     return found.st_size
-
-
-def mark(prepared: Prepared, *, whole: bool = True) -> str:
-    """A hash by which other data is noticed: of vocabularies and labels, all lengths and tokens, and the texts that
-    answers are compared with, which may differ where their tokens do not.
-
-    Without `whole`, of no more than the first million tokens of each column, as it was once.
-    """
-    found = hashlib.sha256()
-    codec = prepared.task.codec
-    known = [tokenizer.tokens(range(len(tokenizer))) for tokenizer in codec.tokenizers.values()]
-    found.update(json.dumps([known, codec.labels]).encode())
-    for examples in (prepared.train, prepared.valid, prepared.test):
-        for name, column in sorted(examples.columns.items()) if examples else ():
-            found.update(name.encode())
-            for start in range(0, len(column), PART):  # in parts: one length may stand for all, and is no array
-                found.update(np.ascontiguousarray(column.lengths[start : start + PART]).data)
-            for start in range(0, column.size if whole else PART, PART):
-                found.update(column.flat(start, start + PART).data)
-    for compared in (prepared.valid, prepared.test) if whole else ():
-        for record in (compared.records or ()) if compared else ():
-            found.update(json.dumps(record.sides).encode())
-    return f"{ALL}{found.hexdigest()}" if whole else found.hexdigest()
 
 
 def _versions_differ(before: Mapping[str, str]) -> tuple[str, ...]:
