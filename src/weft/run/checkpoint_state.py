@@ -153,9 +153,12 @@ class Moments:
         return {name: dict(state[parameter]) for name, parameter in self.parameters.items() if parameter in state}
 
     def restore(self, state: Tree) -> None:
+        kept = {"exp_avg", "exp_avg_sq", "step"} if "betas" in self.optimizer.defaults else {"momentum_buffer"}
         for name, values in state.items():
             shape = self.parameters[name].shape
-            if any(isinstance(value, Tensor) and value.shape not in (shape, (), (1,)) for value in values.values()):
+            shapes = {key: ((), (1,)) if key == "step" else (shape,) for key in kept}
+            fits = (isinstance(values[key], Tensor) and values[key].is_floating_point() for key in kept)
+            if values.keys() != kept or not all(fits) or any(values[key].shape not in shapes[key] for key in kept):
                 raise ValueError(f"what the optimizer keeps of {name} is not of its shape")
         numbers = {name: number for number, name in enumerate(self.parameters)}
         groups = self.optimizer.state_dict()["param_groups"]
