@@ -163,7 +163,7 @@ class Moments:
     def restore(self, state: Tree) -> None:
         """The optimizer reads its tensors at the length of the parameter without a look at theirs, so they are checked
         here. A sum of squares may have become infinite in a training, but nothing becomes NaN."""
-        kept = {key for values in state.values() for key in values}
+        kept = {"exp_avg", "exp_avg_sq", "step"} if "betas" in self.optimizer.defaults else {"momentum_buffer"}
         for name, values in state.items():
             parameter = self.parameters[name]
             if values.keys() != kept or not all(_fits(key, value, parameter) for key, value in values.items()):

@@ -78,7 +78,7 @@ def test_a_few_bad_files(fuzz: Fuzz, name: str) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", LOADERS)
 def test_many_bad_files(fuzz: Fuzz, name: str) -> None:
-    number = MANY // 10 if "checkpoint" in name else MANY
+    number = MANY // 6 if "checkpoint" in name else MANY
 
     @settings(max_examples=number, print_blob=True, **QUIET)
     @given(data=files_like(fuzz.good(name)) | st.binary(max_size=400))

@@ -11,6 +11,7 @@ from tests.faults.hostile.change import (
     all_of,
     content,
     directory,
+    edit,
     flipped,
     nested,
     put,
@@ -65,6 +66,11 @@ def _no_folder(folder: Path) -> None:
     (folder / "checkpoints").write_text("hello", encoding="utf-8")
 
 
+def _moment(key: str, value: Any) -> Change:
+    """Something else in what the optimizer keeps of a parameter."""
+    return edit(STATE, lambda tree: next(iter(tree["learning"]["parts"]["optimizer"].values())).update({key: value}))
+
+
 WRONG: dict[str, tuple[Any, ...]] = {
     "total": (-1, "x", 10**400, None, NOT_A_NUMBER),
     "journal": (-1, 10**18, "x", None),
@@ -112,6 +118,8 @@ ROWS = [
     _row(
         "a tuple that is none", put(STATE, "learning.parts.chance.python", {"$tuple": 7}), noticed("state|checkpoint")
     ),
+    _row("a moment that is null", _moment("exp_avg", None), noticed("state|checkpoint")),
+    _row("a moment too many", _moment("more", 1.0), noticed("state|checkpoint")),
     _row("a state that is a list", content(STATE, b"[]"), noticed("state|checkpoint")),
     _row("a state that is null", content(STATE, b"null"), noticed("state|checkpoint")),
     _row("a state without anything", content(STATE, b"{}"), noticed("state|checkpoint")),
