@@ -122,8 +122,8 @@ def _settle(study: optuna.Study, space: Sequence[Dimension], trials: int) -> int
 
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
         # A crash may have come before all its values were drawn, and may come again between these two.
-        if values := {**trial.system_attrs.get("fixed_params", {}), **trial.params}:
-            study.enqueue_trial(values)
+        if drawn := {**trial.system_attrs.get("fixed_params", {}), **trial.params}:
+            study.enqueue_trial(drawn)
         study.tell(trial.number, state=TrialState.FAIL)
     choices = [dimension for dimension in space if isinstance(dimension, Choice)]
     if len(choices) < len(space) or (size := math.prod(len(choice.values) for choice in choices)) > trials:
