@@ -22,7 +22,7 @@ KEPT_FILE: Final = 1 << 30
 """Bytes of a JSON file in the cache of tokens, which may hold all the texts that were set aside for validation."""
 
 JOURNAL_FILE: Final = 256 * MEGABYTE
-"""Bytes of the metrics.jsonl of a run."""
+"""Bytes of the metrics.jsonl of a run, and of the trials.log of a sweep."""
 
 TENSORS_FILE: Final = 1 << 40
 """Bytes of a file of a checkpoint's tensors; the weights of a run may have no more bytes than its settings ask for."""

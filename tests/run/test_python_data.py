@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.errors import DataError, RunError
+from weft.config import read_config
+from weft.errors import ConfigError, DataError, RunError
 
 SMALL = {"embedding": 8, "hidden": 8}
 MODELS = {
@@ -105,3 +106,50 @@ def test_a_translator_answers_one_string(pairs, tmp_path):
     run = train("translate", pairs, tmp_path / "run")
     assert run.predict("one two", beam=2) == run.predict(["one two"], beam=2)[0]
     assert run.predict("one two", prefix="un").text.startswith("un")
+
+
+@pytest.mark.parametrize("key", [5, None, (1, 2), b"train.rate"])
+def test_a_setting_has_a_name(key):
+    tree = {"task": "classify", "data": {"train": "c.tsv"}}
+    for config, overrides in ((tree, {key: 1}), (tree | {key: 1}, {}), (tree | {"train": {key: 1}}, {})):
+        with pytest.raises(ConfigError, match="is no name of a setting"):
+            weft.train(config, overrides)
+
+
+@pytest.mark.parametrize("overrides", [[1], 5, "train.rate=1"])
+def test_overrides_are_a_table(overrides):
+    with pytest.raises(ConfigError, match=r"overrides = .*: are no settings"):
+        weft.train({"task": "classify", "data": {"train": "c.tsv"}}, overrides)
+
+
+def test_a_path_with_a_nul_is_refused(tmp_path):
+    tree = {"task": "classify", "data": {"train": "c\0.tsv"}}
+    with pytest.raises(DataError, match=r"data\.train = 'c\\x00\.tsv': has a NUL"):
+        weft.train(tree)
+    with pytest.raises(ConfigError, match=r"data\.train = 'c\\x00\.tsv': has a NUL"):
+        read_config(tree)
+    with pytest.raises(RunError, match=r"out = .*has a NUL"):
+        weft.train({"task": "classify", "data": {"train": "c.tsv"}}, out="a\0b")
+
+
+def test_data_that_contains_itself_is_refused():
+    endless = []
+    endless.append(endless)
+    for data in (endless, [("a", endless)], [{(1, 2): "a"}]):
+        with pytest.raises(DataError, match=r"data\.train\[0\]: is no plain record"):
+            weft.train({"task": "classify", "data": {"train": data}})
+
+
+@pytest.mark.parametrize("path", [5, None, b"run", ["run"]])
+def test_only_a_path_is_loaded(path):
+    with pytest.raises(RunError, match=r"path = .*: is no path"):
+        weft.load(path)
+    if path is not None:
+        with pytest.raises(RunError, match=r"out = .*: is no path"):
+            weft.train({"task": "classify", "data": {"train": "c.tsv"}}, out=path)
+
+
+@pytest.mark.parametrize("config", [5, None, b"c.toml", [1]])
+def test_a_configuration_is_a_file_or_a_table(config):
+    with pytest.raises(ConfigError, match="is no configuration"):
+        weft.train(config)

@@ -14,7 +14,7 @@ import torch
 
 import weft as package
 from weft.errors import ConfigError, RunError
-from weft.run import preparation
+from weft.run import preparation, training
 from weft.run.claiming import locked
 from weft.run.preparation import prepare
 from weft.run.resuming import keep_defaults, resume_run
@@ -267,3 +267,18 @@ def test_a_full_disk_ends_the_run_clearly_and_it_goes_on_later(place, weft, labe
     assert "No space left on device" in left.err.splitlines()[-1]
     assert weft(*words, "--out", "broken").code == 0
     assert outcome(tmp_path / "broken") == outcome(tmp_path / "whole")
+
+
+def test_a_signal_while_the_report_is_made_leaves_a_finished_run(weft, labelled, monkeypatch, tmp_path):
+    score = training.score
+
+    def interrupted(*words):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return score(*words)
+
+    monkeypatch.setattr(training, "score", interrupted)
+    words = ["train", "classify", labelled, "model.hidden=8", "model.embedding=8", "train.steps=2", "--out", "run"]
+    left = weft(*words)
+    assert left.code == 0, left.err
+    assert "Next: weft predict run" in left.err
+    assert package.load("run").report["ended"] == "all updates done"

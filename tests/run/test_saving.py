@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import weft
-from weft.run.files import write_json
+from weft.errors import Fault
+from weft.run.files import write_file, write_json
 from weft.run.manifest import open_run, read_run, verify
 from weft.run.save import LABELS, WEIGHTS, PlainFiles, save_run
 from weft.run.weights import open_tensors
@@ -143,3 +144,14 @@ def test_all_files_of_a_run_have_the_mode_that_new_files_have(texts: str, tmp_pa
     modes = {path.name: path.stat().st_mode for path in (tmp_path / "run").rglob("*") if path.is_file()}
     assert modes == dict.fromkeys(modes, (tmp_path / "new").stat().st_mode)
     assert load_file(tmp_path / "run" / WEIGHTS)
+
+
+def test_what_cannot_be_written_says_whether_a_file_was_there(tmp_path: Path) -> None:
+    def fail(temporary: Path) -> None:
+        raise OSError(27, "File too large")
+
+    with pytest.raises(Fault, match=r"File too large \(nothing of it is left; make room"):
+        write_file(tmp_path / "file", fail)
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(Fault, match=r"File too large \(the file that was there is untouched"):
+        write_file(tmp_path / "file", fail)

@@ -58,6 +58,7 @@ def sweep(
         out=out,
         resume=resume,
         say=lambda trial: note("{}", describe(trial)),
+        note=lambda text: note("{}", text),
         skip_bad_lines=skip_bad_lines,
         cells=cells,
     )

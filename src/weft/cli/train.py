@@ -81,7 +81,7 @@ def train(
             stopped(run, ended, again)
     elif is_first() and not quiet:
         summarise(run, ended.reason, imports or [])
-    if ended.signal:
+    if ended.interrupted:
         raise typer.Exit(128 + ended.signal)
 
 

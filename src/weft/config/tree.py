@@ -29,6 +29,8 @@ TOO_DEEP: Final = f"more than {limits.NESTING} tables and lists in each other"
 
 def read_tree(path: str | Path) -> Tree:
     """The tables of a TOML file, or of a `config.json` that weft wrote."""
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError("is no configuration", where=show(path), cure="give the path of a TOML file, or a dict")
     path = Path(path)
     if path.suffix not in (".toml", ".json") and path.is_file():
         cure = f"give a task first, as in: weft train classify {path}; a configuration ends in .toml"
@@ -88,7 +90,8 @@ def _check_value(value: Any, where: str, *, depth: int) -> None:
         raise ConfigError(TOO_DEEP, where=where.partition(".")[0], cure="no setting needs that")
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            _check_value(str(key), where, depth=depth)
+            check_key(key, where)
+            _check_value(key, where, depth=depth)
             _check_value(inner, f"{where}.{key}" if where else str(key), depth=depth + 1)
     elif isinstance(value, list):
         for inner in value:
@@ -97,14 +100,24 @@ def _check_value(value: Any, where: str, *, depth: int) -> None:
         raise ConfigError("should be a finite number", where=f"{where} = {show(value)}")
     elif isinstance(value, int) and not -LARGEST < value < LARGEST:
         raise ConfigError(f"a number of more than {limits.DIGITS} digits", where=where, cure="lower it")
+    elif isinstance(value, str) and where in FILES and "\0" in value:
+        raise ConfigError("has a NUL, which no path can have", where=f"{where} = {value!a:.100}")
     elif isinstance(value, str) and has_surrogate(value):
         cure = "rename the file" if where.startswith("data.") else "write it in UTF-8"
         what = "is not UTF-8, and a run could not be saved with it"
         raise ConfigError(what, where=f"{where} = {show(value)}", cure=cure)
 
 
+def check_key(key: object, where: str = "") -> None:
+    """Refuse a key of a Python table, or of overrides, that is no text."""
+    if not isinstance(key, str):
+        place = f"{where}[{show(key)}]" if where else show(key)
+        raise ConfigError("is no name of a setting", where=place, cure='names are strings, such as "train.rate"')
+
+
 def nest(path: str, value: Any) -> Tree:
     """`a.b` and 1 -> {"a": {"b": 1}}."""
+    check_key(path)
     if path.count(".") > limits.NESTING:
         raise ConfigError(TOO_DEEP, where=show(path), cure="no setting needs that")
     for key in reversed(path.split(".")):

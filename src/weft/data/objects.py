@@ -31,8 +31,13 @@ class Objects:
         self.name, self.rows, self.labels = name, _rows_of(data, name), _label_names(data)
         content, self.count = hashlib.sha256(), 0
         for row in self.rows():
+            try:
+                content.update(json.dumps(row, default=_plain).encode())
+            except (RecursionError, TypeError, ValueError) as error:
+                what = f"is no plain record: {error}"
+                cure = "a record holds texts, numbers, and lists and dicts of them, none inside itself"
+                raise DataError(what, where=f"{name}[{self.count}]", cure=cure) from None
             self.count += 1
-            content.update(json.dumps(row, default=_plain).encode())
         self.content = content.hexdigest()[:16]
 
     def __str__(self) -> str:

@@ -83,7 +83,10 @@ def read_input(row: Any, columns: Columns, place: str) -> str | list[str]:
 
 def show_value(value: Any) -> str:
     """A value for a message, shortened, with its type."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except RecursionError:
+        shown = "nested without end"
     return "None" if value is None else f"{shown[:40]}{'…' * (len(shown) > 40)} ({type(value).__name__})"
 
 

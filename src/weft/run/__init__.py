@@ -12,6 +12,7 @@ from weft.errors import RunError
 from weft.nn import CellClass
 from weft.run.claiming import JOURNAL, claimed
 from weft.run.curves import draw_curves
+from weft.run.files import check_path
 from weft.run.given import EMPTY, Given, take_given
 from weft.run.importing import import_cells
 from weft.run.loading import load, load_config
@@ -82,8 +83,10 @@ def train_run(
 
     Started by torchrun, several processes train together: the first writes and shows, the others follow.
     """
-    if out is not None and has_surrogate(str(out)):
-        raise RunError("is not UTF-8", where=show(str(out)), cure="choose another --out")
+    if out is not None:
+        check_path(out, "out")
+        if has_surrogate(str(out)):
+            raise RunError("is not UTF-8", where=show(str(out)), cure="choose another --out")
     with only_training(), join_ranks(choose_device(tree.get("train", {}).get("device", "auto"))) as ranks:
         if ranks.first:
             return _lead(
@@ -120,7 +123,7 @@ def _lead(
         ranks.hear([str(folder), str(resumed.checkpoint or ""), resumed.total, resumed.finished])
         if resumed.finished:
             report = read_report(folder, whole=True)
-            ended = Ended(report["steps"], f"was finished before ({report['ended']})")
+            ended = Ended(report["steps"], f"was finished before ({report['ended']})", finished=True)
             return load(folder, cells=cells), ended
         journal = Journal(folder / JOURNAL, length=resumed.journal, seconds=resumed.seconds)
         # Whatever ends the training, all that was handed over to the saver is on the disk when the block is left.
@@ -130,7 +133,7 @@ def _lead(
                     with saver.noting():
                         listener(event)
         assert isinstance(event, Ended)
-        if not event.signal:
+        if not event.interrupted:
             draw_curves(folder)
         ranks.hear("the folder is complete")
     return load(folder, cells=cells), event
@@ -152,4 +155,4 @@ def _follow(
         ranks.hear()
         return load(folder, cells=cells), ended
     run = load(folder, cells=cells)
-    return run, Ended(run.report["steps"], "was finished before")
+    return run, Ended(run.report["steps"], "was finished before", finished=True)

@@ -14,9 +14,13 @@ from weft.disk import read_regular, sync
 from weft.documents import parse_json, to_json
 from weft.errors import Fault, RunError
 from weft.limits import SMALL_FILE
+from weft.settings import show
 
 NAME: Final = 100
 """Characters of a foreign name in a message."""
+
+UNTOUCHED: Final = "the file that was there is untouched"
+NOTHING_THERE: Final = "nothing of it is left; make room, raise the limit, or choose another folder"
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -33,7 +37,8 @@ def staged(path: Path) -> Iterator[Path]:
     """A temporary name beside a file that is to be written; what still has it after the block is removed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with writing(path, cure="the file that was there is untouched"):
+        there = os.path.lexists(path)
+        with writing(path, cure=UNTOUCHED if there else NOTHING_THERE):
             yield temporary
     finally:
         with suppress(OSError):  # the folder may be gone
@@ -104,3 +109,11 @@ def read_table(path: Path) -> dict[str, Any]:
 def shorten(name: str) -> str:
     """A name that a file chose, fit for a message."""
     return name if name.isprintable() and len(name) <= NAME else f"{name!a:.{NAME}}…"
+
+
+def check_path(path: object, name: str) -> None:
+    """Refuse what was given in Python for the folder of a run and can be none."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise RunError("is no path", where=f"{name} = {show(path)}", cure="give a str or a pathlib.Path")
+    if "\0" in os.fspath(path):
+        raise RunError("has a NUL, which no path can have", where=f"{name} = {os.fspath(path)!a:.100}")

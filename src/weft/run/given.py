@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from weft.config import merge, read_tree
-from weft.config.tree import nest
+from weft.config.tree import check_key, nest
 from weft.data import BadLines, Objects, Record, each_row, find_objects
-from weft.errors import DataError
+from weft.errors import ConfigError, DataError
+from weft.settings import show
 from weft.tasks import Task, Tree
 
 PARTS: Final = ("train", "valid", "test")
@@ -24,7 +25,11 @@ EMPTY: Final[Given] = {}
 def take_given(source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[Tree, Given]:
     """A configuration, not yet checked, in which names stand for the Python data it had; and that data."""
     tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
+    if not isinstance(overrides, Mapping):
+        cure = 'give a dict, such as {"train.rate": 3e-4}'
+        raise ConfigError("are no settings", where=f"overrides = {show(overrides)}", cure=cure)
     for path, value in overrides.items():
+        check_key(path)
         section, _, part = path.partition(".")
         if section == "data" and part in PARTS:  # data may be a dict of columns, which is no table of settings
             tree["data"] = {**tree.get("data", {}), part: value}
@@ -47,7 +52,11 @@ def find_source(data: Any, name: str) -> str | list[str] | Objects:
     found = find_objects(data, name)
     if found is not None:
         return found
-    return os.fspath(data) if isinstance(data, str | os.PathLike) else [os.fspath(path) for path in data]
+    paths = [os.fspath(path) for path in ([data] if isinstance(data, str | os.PathLike) else data)]
+    for path in paths:
+        if "\0" in path:
+            raise DataError("has a NUL, which no path can have", where=f"{name} = {path!a:.100}")
+    return paths[0] if isinstance(data, str | os.PathLike) else paths
 
 
 def each_input(inputs: Any) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from weft.config.tree import HEAD
 from weft.errors import ConfigError, RunError, WeftError
 from weft.limits import TOKENIZER_FILE
 from weft.nn import CellClass, UnknownCell
-from weft.run.files import shorten
+from weft.run.files import check_path, shorten
 from weft.run.fits import check_loads
 from weft.run.manifest import RunFiles, check_version, read_run
 from weft.run.outline import outlines
@@ -34,6 +34,7 @@ def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClas
 
     The folder only names a cell of your own: give its class again, as in cells={"mine": MyCell}.
     """
+    check_path(path, "path")
     return read_run(Path(path), lambda files: _load(files, device=device, cells=cells))
 
 

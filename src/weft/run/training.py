@@ -143,12 +143,13 @@ def train_events(
     )
     with Interrupt() as interrupt:
         reason = yield from learn(job, interrupt)
-        if not interrupt.signal:
+        finished = not interrupt.signal
+        if finished:
             yield from finish(job, reason)
         elif not best.weights:  # nothing was validated yet, and what was learned should be of use
             yield from validate(job)
         saver.settle()
-    yield Ended(learning.number, reason, interrupt.signal)
+    yield Ended(learning.number, reason, interrupt.signal, finished)
 
 
 def describe_search(prepared: Prepared) -> Iterator[str]:

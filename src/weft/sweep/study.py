@@ -40,15 +40,21 @@ def sweep(
     out: Path,
     resume: bool = False,
     say: Callable[[Trial], None] = lambda trial: None,
+    note: Callable[[str], None] = lambda text: None,
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
 ) -> Outcome:
     """Train `trials` runs of the configuration, each with other values from the space; `say` hears of each that ends.
 
-    With `resume` the trials of the folder count, and those that were cut off are run again.
+    `note` hears of a journal that a crash has left with half a line. With `resume` the trials of the folder count, and
+    those that were cut off are run again.
     """
     if find_spec("optuna") is None:
         raise WeftError("needs optuna", where="weft sweep", cure=EXTRAS["tune"].install)
+    import optuna
+
+    from weft.sweep.journal import open_journal, trusting
+
     if not space:
         raise ConfigError("there is nothing to search", cure="give a range or a list: train.rate=1e-4..1e-2")
     for dimension in space:
@@ -57,16 +63,25 @@ def sweep(
     tree = tree | {"data": {name: value for name, value in tree["data"].items() if name != "test"}}
     goal = Goal.of(tree, [dimension.path for dimension in space])
     _claim(out, {"settings": tree, "space": [dimension.tree() for dimension in space]}, resume=resume)
-    study = _open_study(out, tree, goal)
-    settled = _settle(study, space, trials)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage, found = open_journal(out / JOURNAL)
+    if found:
+        note(found)
+    with trusting(out / JOURNAL):
+        study = _open_study(out, tree, goal, storage)
+        settled = _settle(study, space, trials)
+        rank(study, goal)
     while len(ended_trials(study)) < settled:
-        trial = study.ask()
-        values = {dimension.path: dimension.suggest(trial) for dimension in space}
+        with trusting(out / JOURNAL):
+            trial = study.ask()
+            values = {dimension.path: dimension.suggest(trial) for dimension in space}
         folder = out / TRIALS / str(trial.number)
         signal = _run(study, trial, tree, values, folder, goal, skip_bad_lines=skip_bad_lines, cells=cells)
-        if signal:
+        told = study.trials[trial.number]
+        if told.state.is_finished():
+            say(read_trial(told, goal))
+        if signal and len(ended_trials(study)) < settled:
             return Outcome(rank(study, goal), signal)
-        say(read_trial(study.trials[trial.number], goal))
     return Outcome(rank(study, goal))
 
 
@@ -86,13 +101,11 @@ def _claim(out: Path, about: Tree, *, resume: bool) -> None:
     write_json(out / ABOUT, about)
 
 
-def _open_study(out: Path, tree: Tree, goal: Goal) -> optuna.Study:
+def _open_study(out: Path, tree: Tree, goal: Goal, storage: optuna.storages.JournalStorage) -> optuna.Study:
     import optuna
-    from optuna.storages.journal import JournalFileBackend
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(
-        storage=optuna.storages.JournalStorage(JournalFileBackend(str(out / JOURNAL))),
+        storage=storage,
         study_name="sweep",
         direction="minimize" if goal.lower_is_better else "maximize",
         pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=PATIENCE),
@@ -108,15 +121,16 @@ def _settle(study: optuna.Study, space: Sequence[Dimension], trials: int) -> int
     from optuna.trial import TrialState
 
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
+        # A crash may have come before all its values were drawn, and may come again between these two.
+        if drawn := {**trial.system_attrs.get("fixed_params", {}), **trial.params}:
+            study.enqueue_trial(drawn)
         study.tell(trial.number, state=TrialState.FAIL)
-        if trial.params:
-            study.enqueue_trial(trial.params)
     choices = [dimension for dimension in space if isinstance(dimension, Choice)]
     if len(choices) < len(space) or (size := math.prod(len(choice.values) for choice in choices)) > trials:
         return trials
-    if not study.trials:
-        for values in product(*(choice.values for choice in choices)):
-            study.enqueue_trial({choice.path: value for choice, value in zip(choices, values, strict=True)})
+    for values in product(*(choice.values for choice in choices)):
+        chosen = {choice.path: value for choice, value in zip(choices, values, strict=True)}
+        study.enqueue_trial(chosen, skip_if_exists=True)
     return size
 
 
@@ -139,7 +153,7 @@ def _run(
         settings = read_config(tree, values, cells=cells)
         watch = TrialWatch(trial, goal)
         run, ended = train_run(settings, out=folder, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells)
-        if ended.signal:
+        if ended.interrupted:
             return ended.signal  # the trial stays open, so that --resume runs it again
         scores, goal = run.report["valid"], watch.goal
         found = goal.score(scores)
@@ -147,11 +161,13 @@ def _run(
             raise Fault(f"{goal.name(scores)} is {found}")
         trial.set_user_attr("metric", goal.name(scores))
         study.tell(trial, found)
+        return ended.signal
     except TrialPruned:
         study.tell(trial, state=TrialState.PRUNED)
     except DataError:
         raise  # the files are the same for all trials; this one stays open too
     except Exception as error:
-        trial.set_user_attr("error", str(error) or type(error).__name__)
+        reason = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+        trial.set_user_attr("error", reason or type(error).__name__)
         study.tell(trial, state=TrialState.FAIL)
     return 0

@@ -55,11 +55,20 @@ class Saving:
 
 @dataclass(frozen=True)
 class Ended:
-    """The last event: why training stopped. `signal` is the number of the signal that asked for it, or 0."""
+    """The last event: why training stopped. `signal` is the number of the signal that came, or 0.
+
+    One that came while the report was made changed nothing: the run is `finished`.
+    """
 
     step: int
     reason: str
     signal: int = 0
+    finished: bool = False
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended the training, so that there is something left to do."""
+        return bool(self.signal) and not self.finished
 
 
 Event: TypeAlias = Started | Step | Measuring | Validated | Saving | Ended

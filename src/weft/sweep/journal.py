@@ -1,0 +1,88 @@
+"""The journal of a sweep, which Optuna writes and replays: looked over before Optuna has it.
+
+Optuna opens whatever has the name, appends to half a line that a crash left, and fails on a line it did not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from optuna.storages import JournalStorage
+from optuna.storages.journal import BaseJournalBackend, JournalFileBackend
+
+from weft.disk import read_regular
+from weft.documents import parse_json
+from weft.errors import RunError, WeftError
+from weft.limits import JOURNAL_FILE
+from weft.run.files import reading, write_bytes
+
+OPERATIONS: Final = range(10)
+"""The `op_code` of every line: what is done to the study or to a trial."""
+
+CURE: Final = "restore the file from a copy, or begin again with another --out"
+
+
+class Replayed(BaseJournalBackend):
+    """Lines that are only read. `line` is the number of the last one that was asked for."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path, self.content, self.line = path, content, 0
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(self.content.split(b"\n")[:-1], start=1):
+            self.line = number
+            yield self._parse(line)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        raise NotImplementedError
+
+    def _parse(self, line: bytes) -> dict[str, Any]:
+        found = parse_json(line, constants=True)  # a score may be no number
+        if not isinstance(found, dict):
+            raise ValueError("not a table")
+        code = found.get("op_code")
+        if type(code) is not int or code not in OPERATIONS:
+            raise ValueError(f"op_code is {code!a:.40}")
+        if not isinstance(found.get("worker_id"), str):
+            raise ValueError("no worker_id")
+        return found
+
+
+def open_journal(path: Path) -> tuple[JournalStorage, str]:
+    """The trials so far, ready for more, and what there is to say of the file: that half a line at its end is gone."""
+    note = ""
+    try:
+        with reading(path):
+            content = read_regular(path, most=JOURNAL_FILE)
+    except FileNotFoundError:
+        content = b""
+    end = content.rfind(b"\n") + 1
+    if end < len(content):
+        note = f"{path}: the last line was cut off in the middle and is dropped; what it told of is done again"
+        content = content[:end]
+        write_bytes(path, content)
+    replayed = Replayed(path, content)
+    try:
+        JournalStorage(replayed)
+    except Exception as error:  # Optuna checks nothing, and fails in as many ways as a line can be wrong
+        raise _damaged(error, f"{path}:{replayed.line}") from None
+    return JournalStorage(JournalFileBackend(str(path))), note
+
+
+@contextmanager
+def trusting(path: Path) -> Iterator[None]:
+    """What Optuna trips over while it uses trials whose lines each were well-formed is told in one line."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, WeftError):
+            raise
+        raise _damaged(error, str(path)) from error
+
+
+def _damaged(error: Exception, where: str) -> RunError:
+    reason = " ".join(str(error).split()) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return RunError(f"is damaged, no journal that Optuna wrote: {reason:.200}", where=where, cure=CURE)
