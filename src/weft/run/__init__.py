@@ -131,7 +131,7 @@ def _lead(
                         listener(event)
         assert isinstance(event, Ended)
         if not event.signal:
-            draw_curves(folder)
+            draw_curves(folder, watch.note)
         ranks.hear("the folder is complete")
     return load(folder, cells=cells), event
 
