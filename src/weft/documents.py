@@ -59,12 +59,7 @@ def parse_json(content: bytes | str, *, constants: bool = False) -> Any:
     _check_code(b"".join(plain.translate(None, _WORDS).split(b'"')[::2]))
     del plain
     with _no_collection():
-        value = json.loads(
-            text,
-            object_pairs_hook=_table,
-            parse_float=float if constants else _finite_number,
-            parse_constant=None if constants else _no_number,
-        )
+        value = (_WITH_CONSTANTS if constants else _STRICTLY).decode(text)
     if _SURROGATE.search(data):
         _check_text(value)
     return value
@@ -150,6 +145,11 @@ def _finite_number(text: str) -> float:
 
 def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number in JSON")
+
+
+_STRICTLY: Final = json.JSONDecoder(object_pairs_hook=_table, parse_float=_finite_number, parse_constant=_no_number)
+_WITH_CONSTANTS: Final = json.JSONDecoder(object_pairs_hook=_table)
+"""Made once: a journal has a document on every line."""
 
 
 def _check_text(value: Any) -> None:

@@ -24,6 +24,15 @@ KEPT_FILE: Final = 1 << 30
 JOURNAL_FILE: Final = 256 * MEGABYTE
 """Bytes of the metrics.jsonl of a run, and of the trials.log of a sweep."""
 
+JOURNAL_LINE: Final = 1 << 16
+"""Bytes of a line of it; weft writes a few hundred."""
+
+JOURNAL_VALUES: Final = 1 << 22
+"""Values of all its lines, where no line counts for less than eight: half a million lines, or five million updates."""
+
+STEP: Final = 1 << 53
+"""The number of an update in it; charts count with real numbers, and these hold no larger ones exactly."""
+
 TENSORS_FILE: Final = 1 << 40
 """Bytes of a file of a checkpoint's tensors; the weights of a run may have no more bytes than its settings ask for."""
 

@@ -134,7 +134,7 @@ def _lead(
                         listener(event)
         assert isinstance(event, Ended)
         if not event.interrupted:
-            draw_curves(folder)
+            draw_curves(folder, watch.note)
         ranks.hear("the folder is complete")
     return load(folder, cells=cells), event
 

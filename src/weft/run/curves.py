@@ -10,7 +10,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.catalog import TASKS
-from weft.disk import read_regular
-from weft.errors import ConfigError, RunError, WeftError, did_you_mean
+from weft.disk import open_regular
+from weft.documents import parse_json
+from weft.errors import ConfigError, Fault, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
-from weft.forking import was_forked
-from weft.limits import JOURNAL_FILE
+from weft.limits import JOURNAL_FILE, JOURNAL_LINE, JOURNAL_VALUES, STEP
 from weft.run.claiming import JOURNAL
 from weft.run.files import read_table, write_file
 from weft.run.save import CONFIG
@@ -47,6 +47,11 @@ name, options, specification = json.load(sys.stdin)
 found = getattr(vl_convert, name)(specification, **options)
 sys.stdout.buffer.write(found.encode() if isinstance(found, str) else found)
 """
+"""The converter brings a JavaScript engine, which ends its process where it does not get the memory that it asks for,
+and threads, which a forked process does not have. So it has a process of its own."""
+
+GIVE_UP = 120
+"""Seconds for a picture, which takes less than two."""
 
 MOST_POINTS = 400
 """Points of one line; of more, neighbours are averaged, which a screen could not tell apart."""
@@ -70,29 +75,49 @@ class Curve:
 def read_curve(folder: Path) -> Curve:
     """The journal of a run; a last line that was cut off is left out."""
     path = folder / JOURNAL
-    try:
-        text = read_regular(path, most=JOURNAL_FILE).decode("utf-8")
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise RunError(what, where=str(path), cure="is it a run of weft?") from None
-    except UnicodeDecodeError:
-        raise RunError("is not text in UTF-8", where=str(path)) from None
     train: list[tuple[int, float]] = []
     valid: list[tuple[int, dict[str, float]]] = []
-    for number, line in enumerate(text.split("\n")[:-1], 1):
+    for number, line in _lines(path):
         try:
-            event: dict[str, Any] = dict(json.loads(line).items())
+            event: dict[str, Any] = dict(parse_json(line, constants=True).items())
             if "valid" in event:
-                valid.append((int(event["step"]), {name: _number(value) for name, value in event["valid"].items()}))
+                valid.append((_step(event["step"]), {name: _number(value) for name, value in event["valid"].items()}))
             elif "loss" in event:
-                train.append((int(event["step"]), _number(event["loss"])))
+                train.append((_step(event["step"]), _number(event["loss"])))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RunError("is not a line of a journal", where=f"{path}:{number}") from None
     return Curve(_thin(train), valid)
 
 
-def _number(value: float | None) -> float:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of a journal with their numbers, as long as they are within the limits."""
+    number = values = 0
+    try:
+        with open_regular(path, most=JOURNAL_FILE) as file:
+            while (line := file.readline(JOURNAL_LINE)).endswith(b"\n"):
+                number, values = number + 1, values + max(8, line.count(b","))
+                if values > JOURNAL_VALUES:
+                    raise RunError(f"has more than {JOURNAL_VALUES:,} values", where=str(path))
+                yield number, line
+            if len(line) == JOURNAL_LINE:
+                what = f"is not a line of a journal: more than {JOURNAL_LINE:,} bytes"
+                raise RunError(what, where=f"{path}:{number + 1}")
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise RunError(what, where=str(path), cure="is it a run of weft?") from None
+
+
+def _step(value: Any) -> int:
+    """The number of an update."""
+    if type(value) is not int or not 0 <= value <= STEP:
+        raise ValueError("not the number of an update")
+    return value
+
+
+def _number(value: Any) -> float:
     """A score as it was measured: JSON has no word for one that is not finite, and null stands in its place."""
+    if type(value) not in (int, float, type(None)):
+        raise TypeError("not a number")
     return math.nan if value is None else float(value)
 
 
@@ -101,7 +126,8 @@ def _thin(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
     if len(points) <= MOST_POINTS:
         return points
     parts = np.array_split(np.asarray(points), MOST_POINTS)
-    return [(round(float(step)), float(loss)) for step, loss in (part.mean(0) for part in parts)]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn
+        return [(round(float(step)), float(loss)) for step, loss in (part.mean(0) for part in parts)]
 
 
 def can_draw() -> bool:
@@ -109,14 +135,21 @@ def can_draw() -> bool:
     return find_spec("altair") is not None and find_spec("vl_convert") is not None
 
 
-def draw_curves(folder: Path) -> Path | None:
-    """`curves.svg` of the run in the folder; None where the extra is not installed or nothing was validated yet."""
+def draw_curves(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Path | None:
+    """`curves.svg` of the run in the folder; None where the extra is not installed or nothing was validated yet.
+
+    None as well where it cannot be drawn, which is told: a training that has ended well is not to fail for a picture.
+    """
     if not can_draw() or not (folder / JOURNAL).exists():
         return None
-    curve = read_curve(folder)
-    if not curve.valid:
+    try:
+        curve = read_curve(folder)
+        if not curve.valid:
+            return None
+        return draw(chart({"": curve}, metric=own_metric(folder, curve)), folder / CURVES)
+    except WeftError as error:
+        tell(f"there is no picture of the learning curves: {error}")
         return None
-    return draw(chart({"": curve}, metric=own_metric(folder, curve)), folder / CURVES)
 
 
 def own_metric(folder: Path, curve: Curve) -> str:
@@ -164,7 +197,7 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
     points: list[dict[str, Any]] = []
     for name, curve in curves.items():
         valid = [(step, scores[metric]) for step, scores in curve.valid if metric in scores]
-        parts = {"validation": valid, "training": curve.train if metric == "loss" else []}
+        parts = {"validation": _thin(valid), "training": curve.train if metric == "loss" else []}
         points += [
             {"step": step, "value": value, "part": part, "run": name}
             for part, line in parts.items()
@@ -202,7 +235,7 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
 def draw(picture: altair.HConcatChart, path: Path) -> Path:
     """Write the picture in the format that the name of the file asks for."""
     check_format(path)
-    content = _render(path.suffix, picture.to_dict())
+    content = _render(path, picture.to_dict())
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
@@ -211,17 +244,21 @@ def draw(picture: altair.HConcatChart, path: Path) -> Path:
     return path
 
 
-def _render(suffix: str, specification: dict[str, Any]) -> bytes:
-    """The content of a file. The converter has threads of its own, which a forked process does not have."""
-    name, options = FORMATS[suffix]
-    if was_forked():
-        given = json.dumps([name, options, specification])
-        done = subprocess.run([sys.executable, "-c", CONVERT], input=given.encode(), capture_output=True, check=True)
-        return done.stdout
-    import vl_convert
-
-    found: str | bytes = getattr(vl_convert, name)(specification, **options)
-    return found.encode() if isinstance(found, str) else found
+def _render(path: Path, specification: dict[str, Any]) -> bytes:
+    """The content of a file."""
+    given = json.dumps([*FORMATS[path.suffix], specification]).encode()
+    # -P: a vl_convert.py in the folder where the command is given is not what is meant.
+    command = [sys.executable, "-P", "-c", CONVERT]
+    try:
+        return subprocess.run(command, input=given, capture_output=True, check=True, timeout=GIVE_UP).stdout
+    except subprocess.CalledProcessError as error:
+        code = error.returncode
+        what = f"vl-convert was ended by signal {-code}" if code < 0 else f"vl-convert failed with code {code}"
+    except subprocess.TimeoutExpired:
+        what = f"vl-convert took more than {GIVE_UP} s"
+    except OSError as error:
+        what = f"vl-convert cannot be started: {error.strerror or error}"
+    raise Fault(f"cannot be drawn: {what}", where=str(path), cure="is there enough memory?")
 
 
 def check_format(path: Path) -> None:

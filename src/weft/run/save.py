@@ -31,7 +31,6 @@ FACTS: Final[dict[str, Any]] = dict.fromkeys(("parameters", "seconds", "tokens_p
     "valid": dict,
 }
 DETAILS: Final[dict[str, Any]] = {
-    "shown": list,
     "perplexity_unit": str,
     "vocabulary": NUMBER,
     "unknown_share": NUMBER,
@@ -138,6 +137,8 @@ def _check_facts(report: dict[str, Any], path: Path, *, whole: bool) -> None:
 
 def _is_plain(details: Any) -> bool:
     """Whether this is what a report says of a part of the data."""
-    return isinstance(details, dict) and all(
-        isinstance(details[name], kind) for name, kind in DETAILS.items() if name in details
-    )
+    if not isinstance(details, dict):
+        return False
+    shown = details.get("shown", [])
+    plain = isinstance(shown, list) and all(isinstance(name, str) for name in shown)
+    return plain and all(isinstance(details[name], kind) for name, kind in DETAILS.items() if name in details)

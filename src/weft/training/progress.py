@@ -70,6 +70,12 @@ class Watch:
             self.shown = time.monotonic()
             self._print("{}", what)
 
+    def note(self, what: str) -> None:
+        """Say what a person should know beside the events."""
+        if not self.quiet:
+            with self._closed_terminal():
+                self._print("[yellow]note[/] {}", what)
+
     def show(self, event: Event) -> None:
         if self.quiet:
             return

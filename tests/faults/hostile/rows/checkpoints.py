@@ -154,6 +154,7 @@ ROWS = [
             ("details", 7),
             ("details", {"valid": 7}),
             ("details.valid.shown", 7),
+            ("details.valid.shown", [[]]),
             ("details.valid.vocabulary", "x"),
             ("details.valid.unknown_share", "x"),
             ("details.valid.perplexity_unit", []),
