@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import re
 import shutil
@@ -91,6 +92,15 @@ class Trials:
         (self.base / str(self.number) / "run").mkdir(parents=True)
         return self.base / str(self.number) / "run"
 
+    def cache(self, run: Path) -> Path:
+        """A cache beside a run, with nothing in it but the libraries that all trainings use."""
+        folder = run.parent / "cache"
+        folder.mkdir(mode=0o700)
+        compiled = Path(os.environ["WEFT_CACHE"], "compiled")
+        if compiled.is_dir():
+            shutil.copytree(compiled, folder / "compiled")
+        return folder
+
     def copy(self, run: Path) -> Path:
         other = self.fresh()
         return Path(shutil.copytree(run, other, dirs_exist_ok=True))
@@ -98,10 +108,16 @@ class Trials:
     def remove(self, run: Path) -> None:
         shutil.rmtree(run.parent)
 
-    def train(self, run: Path, orders: Orders = WATCHED, *, root: Path | None = None) -> Ended:
-        """Train in a process that is watched below the folder (or `root`), and broken as ordered."""
-        arguments = ([*self.words, str(run)], str(root or run), str(self.log), orders)
-        return self.forked.run("tests.faults.crash.trial:train", *arguments, cwd=self.base)
+    def train(
+        self, run: Path, orders: Orders = WATCHED, *, root: Path | None = None, cache: Path | None = None
+    ) -> Ended:
+        """Train in a process that is watched below the folder (or `root`), and broken as ordered.
+
+        With a `cache` of its own it keeps tokens there, though there are few.
+        """
+        arguments = ([*self.words, str(run)], str(root or run), str(self.log), orders, cache is not None)
+        variables = {"WEFT_CACHE": str(cache)} if cache else None
+        return self.forked.run("tests.faults.crash.trial:train", *arguments, cwd=self.base, variables=variables)
 
     def operations(self) -> list[Operation]:
         """Those of the last training."""
@@ -133,9 +149,12 @@ def saved(operations: Iterable[Operation], run: Path) -> bool:
     return any(done.name == "rename" and done.to == str(run / "manifest.json") for done in operations)
 
 
-def train(words: list[str], root: str, log: str, orders: list[int]) -> int:
-    """In a fork: train while the library watches."""
+def train(words: list[str], root: str, log: str, orders: list[int], keep: bool) -> int:
+    """In a fork: train while the library watches; `keep` the tokens of small files too."""
+    import weft.run.kept
+
     _leave_out_extras()
+    weft.run.kept.LARGE = 1 if keep else weft.run.kept.LARGE
     arm(root, log, orders)
     return command(words)
 
