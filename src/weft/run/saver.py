@@ -33,7 +33,8 @@ class Saver:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._given, self._full, self._identity = folder, Path(os.path.abspath(folder)), identity(folder)  # noqa: PTH100
+        self._given, self._full = folder, Path(os.path.abspath(folder))  # noqa: PTH100
+        self._began = self._identity = identity(folder)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="weft-saver")
         self._waiting: dict[str, Future[None]] = {}
         self._errors: list[BaseException] = []
@@ -86,6 +87,8 @@ class Saver:
     def _write(self, write: Write) -> None:
         try:
             self._check()
+            if self.folder != self._given:  # the journal is still written where the training began
+                self._copy_journal(self.folder)
             write(self.folder)
         except (Fault, OSError) as error:
             fault = self._explain(error)
@@ -122,10 +125,10 @@ class Saver:
             remove(folder)
 
     def _copy_journal(self, folder: Path) -> None:
-        if identity(self.folder) == self._identity:
+        if identity(self._given) == self._began:
             with (
                 suppress(FileNotFoundError),
-                open_regular(self.folder / JOURNAL) as source,
+                open_regular(self._given / JOURNAL) as source,
                 (folder / JOURNAL).open("wb") as target,
             ):
                 shutil.copyfileobj(source, target)
