@@ -62,9 +62,9 @@ class Checkpoints:
                     sync(file)
                 if os.path.lexists(path):  # damaged, or training would not have gone back to before it
                     discard(path)
+                sync(self.run)  # the names of this folder and of the journal, on which the checkpoint counts
                 temporary.replace(path)
                 sync(self.folder)
-                sync(self.run)
                 self.keep(KEPT)
         finally:
             remove(temporary)
