@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MEGABYTE, GIBIBYTE = 1 << 20, 1 << 30
 COMMAND = "tests.faults.forked:command"
@@ -59,6 +61,8 @@ class Forked:
     """The process that forks. `preload` is a library that the dynamic linker puts before libc in it."""
 
     def __init__(self, *, preload: Path | None = None, variables: Mapping[str, str] | None = None) -> None:
+        if sys.platform != "linux":
+            pytest.skip("only on Linux can a process that has imported torch be forked safely")
         path = os.pathsep.join(filter(None, [str(ROOT), *sys.path]))
         added = {"PYTHONPATH": path, "COLUMNS": "200", "OMP_NUM_THREADS": "1", **(variables or {})}
         if preload:

@@ -6,7 +6,6 @@ Exit code 0: it was read. 2: it was refused with an error of weft's. Anything el
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -118,6 +117,8 @@ LOADERS = {
 
 def load(name: str) -> int:
     """In a fork, in the folder with the file: read it within a limit of processor time."""
+    import resource
+
     from weft.errors import WeftError
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))

@@ -14,8 +14,10 @@ from tests.faults.forked import Ended, Forked
 from tests.faults.hostile.row import Row
 
 MOST_MEGABYTES, MOST_CPU_SECONDS, MOST_LETTERS = 1500, 5.0, 2000
-MOST_COMPILING = 30.0
-"""Seconds of CPU where libraries are compiled anew, which is no refusal."""
+MOST_WORKING = 30.0
+"""Seconds of CPU where a command goes on to train or compile, which is no refusal."""
+BUSY = 2.0
+"""Times as many seconds are allowed to a command that starts Python: on a busy machine that takes longer."""
 COMMANDS = "tests.faults.hostile.commands"
 SECRET = "what stands outside of a run folder is nobody's business"
 SMALL = ("model.embedding=8", "model.hidden=8")
@@ -90,7 +92,7 @@ class Battery:
         after = _tree(folder)
         touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
         free = WRITING.get(row.command) or (row.base if row.base in ("tokens", "compiled") else "nothing")
-        faults = _judge(row, ended) + [
+        faults = _judge(row, ended, really=really) + [
             f"touched {name}" for name in sorted(touched) if name.split("/")[0] not in (free, ".", *_caches(row))
         ]
         if row.expected.same and ended.code == 0 and answer != self._answer(row):
@@ -150,12 +152,13 @@ def _caches(row: Row) -> tuple[str, ...]:
     return ("run",) if row.base in ("tokens", "compiled") else ()
 
 
-def _judge(row: Row, ended: Ended) -> list[str]:
+def _judge(row: Row, ended: Ended, *, really: bool) -> list[str]:
     """What is wrong with how a command ended, what it said and what it took."""
     said = ended.err + (ended.out if "terminal" in row.command else "")
     lines = [line for line in said.splitlines() if line.startswith(("error", "fault"))]
     told = said.splitlines() if row.command not in WRITING else lines
-    most_seconds = MOST_COMPILING if row.base == "compiled" else MOST_CPU_SECONDS
+    working = row.base == "compiled" or (row.command in WRITING and ended.code == 0)
+    most_seconds = MOST_WORKING if working else MOST_CPU_SECONDS * (BUSY if really else 1)
     checks = {
         f"exit code {ended.code}": ended.code in row.expected.codes,
         "a traceback": "Traceback" not in said,

@@ -10,7 +10,7 @@ from tests.faults.hostile.attempt import WRITING, Battery
 from tests.faults.hostile.row import Row
 from tests.faults.hostile.rows import ROWS
 
-EVERY, EVERY_TRAINING, EVERY_REAL = 4, 10, 150
+EVERY, EVERY_TRAINING, EVERY_REAL = 4, 10, 190
 """Of how many rows the fast suite takes one: in all, of those that train, and through a command of its own."""
 
 
