@@ -73,7 +73,7 @@ def test_a_run_goes_on_with_the_same_objects_and_not_with_others(data, tmp_path)
     unbroken = train("classify", data, tmp_path / "unbroken", {"train.steps": 6})
     train("classify", data, tmp_path / "run")
     longer = {"train.steps": 6}
-    with pytest.raises(RunError, match=r"trained on other data: data\.train was \"<python: 200 records"):
+    with pytest.raises(RunError, match=r"the content of data\.train = \"<python: 200 records"):
         train("classify", [*data[1:], data[1]], tmp_path / "run", longer, resume=True)
     with pytest.raises(DataError, match="was given in Python"):
         train("classify", unbroken.config.data.train, tmp_path / "run", longer, resume=True)

@@ -136,8 +136,16 @@ def test_on_a_gpu_a_broken_run_reads_the_same_data_and_learns_the_same(name, hea
         assert step.loss == pytest.approx(whole[step.number].loss, rel=0.01)
 
 
+@pytest.fixture
+def heard_signals():
+    """The tests may have been started by nohup, which ignores SIGHUP for all of them."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
-def test_a_signal_saves_and_says_how_to_go_on(number, code, weft, labelled, at_update, tmp_path):
+def test_a_signal_saves_and_says_how_to_go_on(number, code, weft, labelled, at_update, tmp_path, heard_signals):
     words = ["train", "classify", labelled, *(f"train.{name}={value}" for name, value in TRAIN.items())]
     words += ["model.hidden=8", "model.embedding=8"]
     assert weft(*words, "--out", "whole").code == 0

@@ -168,11 +168,12 @@ def test_the_first_signal_is_noted_and_the_second_interrupts():
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no SIGHUP")
 def test_a_closed_terminal_is_noted_unless_its_signal_is_ignored():
-    with Interrupt() as interrupt:
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert interrupt.signal == signal.SIGHUP
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup starts a process
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
+        with Interrupt() as interrupt:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interrupt.signal == signal.SIGHUP
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup starts a process
         with Interrupt() as interrupt:
             os.kill(os.getpid(), signal.SIGHUP)
             assert not interrupt.signal

@@ -10,7 +10,6 @@ import numpy as np
 
 from weft.data import Examples, Ragged
 from weft.run.preparation import Prepared
-from weft.settings import show
 
 PART: Final = 1 << 20
 """Tokens that are hashed at once; marks of checkpoints from before all of them were hashed end after the first part."""
@@ -41,7 +40,7 @@ def changed_data(before: str, prepared: Prepared) -> str:
         changed = ["train"]
     data = prepared.config.data
     paths = {f"data.{name}": getattr(data, name) or data.train for name in changed}
-    return ", ".join(f"{name} = {show(path)}" for name, path in paths.items())
+    return ", ".join(f"{name} = {json.dumps(path, ensure_ascii=False)}" for name, path in paths.items())
 
 
 def _parts(prepared: Prepared) -> tuple[Examples | None, ...]:
