@@ -129,7 +129,11 @@ def translator_settings(case: DecodeCase) -> TranslatorConfig:
         side |= {name: getattr(case, name) for name in ("width", "heads", "feedforward")}
         side |= {"norm": "post", "positions": "sinusoid", "activation": "relu", "attention_bias": True}
         side |= {"max_positions": case.length + 2}
-    tree = {"task": "translate", "data": {"train": "made here"}, "model": {"encoder": side, "decoder": side | {"tie": False}}}
+    tree = {
+        "task": "translate",
+        "data": {"train": "none"},
+        "model": {"encoder": side, "decoder": side | {"tie": False}},
+    }
     settings = validate(tree).model
     assert isinstance(settings, TranslatorConfig)
     return settings

@@ -149,7 +149,7 @@ def weft_config(case: TrainingCase) -> Config:
     return validate(
         {
             "task": "translate",
-            "data": {"train": list(case.data) or "made here"},
+            "data": {"train": list(case.data) or "none"},
             "model": {"encoder": side, "decoder": side | {"tie": True}},
             "train": {"rate": RATE, "schedule": "constant", "warmup": 0, "clip": CLIP, "weight_decay": WEIGHT_DECAY},
         }
