@@ -159,7 +159,8 @@ def test_a_folder_that_becomes_read_only_ends_training_and_what_was_learned_is_e
     assert "run-rescued --resume" in str(told.value)
     assert not Checkpoints(folder).steps()
     assert all(map(torch.equal, train("run-rescued").model.state_dict().values(), whole.model.state_dict().values()))
-    assert (tmp_path / "run-rescued" / "metrics.jsonl").stat().st_size
+    journals = [(tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8") for name in ("whole", "run-rescued")]
+    assert [journal.count("\n") for journal in journals] == [journals[0].count("\n")] * 2
 
 
 def test_where_nothing_can_be_written_beside_it_the_temporary_folder_is_used(

@@ -29,11 +29,14 @@ Write = Callable[[Path], None]
 
 
 class Saver:
-    """Writes into the folder of a run, which must be the one that it was when training began."""
+    """Writes into the folder of a run, which must be the one that it was when training began.
+
+    `folder` is where it writes now. `given` is where training began and its journal is written to the end.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._given, self._full = folder, Path(os.path.abspath(folder))  # noqa: PTH100
+        self.folder = self.given = folder
+        self._full = Path(os.path.abspath(folder))  # noqa: PTH100
         self._began = self._identity = identity(folder)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="weft-saver")
         self._waiting: dict[str, Future[None]] = {}
@@ -78,7 +81,7 @@ class Saver:
         if not self._errors:
             return
         error = self._errors[0]
-        if isinstance(error, Fault) and self.folder != self._given:
+        if isinstance(error, Fault) and self.folder != self.given:
             place = show_path(str(self.folder))
             goes_on = f"go on with --out {place} --resume" if Checkpoints(self.folder).steps() else "the model is whole"
             raise Fault(error.what, where=error.where, cure=f"what was learned is in {place}: {goes_on}") from error
@@ -87,7 +90,7 @@ class Saver:
     def _write(self, write: Write) -> None:
         try:
             self._check()
-            if self.folder != self._given:  # the journal is still written where the training began
+            if self.folder != self.given:  # the journal is still written where the training began
                 self._copy_journal(self.folder)
             write(self.folder)
         except (Fault, OSError) as error:
@@ -125,10 +128,10 @@ class Saver:
             remove(folder)
 
     def _copy_journal(self, folder: Path) -> None:
-        if identity(self._given) == self._began:
+        if identity(self.given) == self._began:
             with (
                 suppress(FileNotFoundError),
-                open_regular(self._given / JOURNAL) as source,
+                open_regular(self.given / JOURNAL) as source,
                 (folder / JOURNAL).open("wb") as target,
             ):
                 shutil.copyfileobj(source, target)

@@ -87,7 +87,7 @@ class Job:
         if not self.ranks.first:
             return
         self.saver.wait("checkpoint")  # before there is a second copy in memory
-        snapshot = self.standing.snapshot(self.about | {"journal": journal_size(self.saver.folder)})
+        snapshot = self.standing.snapshot(self.about | {"journal": journal_size(self.saver.given)})
 
         def write(folder: Path) -> None:
             with suppress(FileNotFoundError):  # nothing was recorded yet
