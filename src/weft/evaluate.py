@@ -173,7 +173,7 @@ def _batches(
 
 @contextmanager
 def _placed(examples: Examples, rows: Sequence[int]) -> Iterator[None]:
-    """What a model cannot read is told with its place, or its first words: it is the longest of the rows."""
+    """Add the place, or the first words, of the longest row to an error about text that a model cannot read."""
     try:
         yield
     except DataError as error:

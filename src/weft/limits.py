@@ -60,7 +60,7 @@ VOCABULARY: Final = 1_000_000
 PIECES: Final = 1_500_000
 """Different beginnings of the pieces of a unigram vocabulary; the library keeps a table of 500 bytes for each."""
 
-LAYERS: Final = 1024
+LAYERS: Final = 512
 """Layers of a model, heads of an attention, and whatever else is built that often."""
 
 SIZE: Final = 1 << 17

@@ -82,7 +82,7 @@ class Forked:
     ) -> Ended:
         """Call "module:function" with plain values in a fork; if it returns a number, that is the exit code.
 
-        After `seconds` by the clock the fork is killed; `gigabytes` limits its address space.
+        After `seconds` by the clock the fork is killed; `gigabytes` limits the memory it can write to.
         """
         order = {
             "function": function,
@@ -154,7 +154,7 @@ def _work(order: dict[str, Any], out: IO[bytes], err: IO[bytes]) -> int:
     os.chdir(order["cwd"])
     os.environ.update(order["variables"])
     if order["bytes"]:
-        resource.setrlimit(resource.RLIMIT_AS, (order["bytes"], order["bytes"]))
+        resource.setrlimit(resource.RLIMIT_DATA, (order["bytes"], order["bytes"]))
     module, name = order["function"].split(":")
     try:
         code = getattr(importlib.import_module(module), name)(*order["arguments"])

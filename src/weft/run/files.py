@@ -47,7 +47,7 @@ def staged(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: Path, *, cure: str) -> Iterator[None]:
-    """What the system refuses inside the block, such as room on a full disk, is told in one line."""
+    """Turn an error of the system inside the block, such as a full disk, into one line with its cure."""
     try:
         yield
     except Fault as fault:  # of a file among those that are written here
@@ -78,7 +78,7 @@ def json_bytes(value: Any) -> bytes:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """What keeps a file from being read is told in one line; that there is none is left to the caller."""
+    """Turn an error of the system inside the block into one line; a missing file is left to the caller."""
     try:
         yield
     except FileNotFoundError:

@@ -37,7 +37,7 @@ PLACES = ("data.train", "data.valid", "data.test")
 
 @dataclass(frozen=True)
 class Resumed:
-    """What a run goes on from; without a checkpoint it begins anew."""
+    """The checkpoint from which a run is resumed; without one it starts from the beginning."""
 
     checkpoint: Path | None = None
     total: int = 0

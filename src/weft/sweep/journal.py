@@ -74,7 +74,7 @@ def open_journal(path: Path) -> tuple[JournalStorage, str]:
 
 @contextmanager
 def trusting(path: Path) -> Iterator[None]:
-    """What Optuna trips over while it uses trials whose lines each were well-formed is told in one line."""
+    """Turn an error of Optuna into one line: each line of the file was well-formed, but together they make no sense."""
     try:
         yield
     except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

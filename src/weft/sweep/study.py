@@ -111,7 +111,7 @@ def _open_study(out: Path, tree: Tree, goal: Goal, storage: optuna.storages.Jour
         pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=PATIENCE),
         load_if_exists=True,
     )
-    # What was drawn before must not be drawn again when a sweep goes on.
+    # A resumed sweep must not draw the same settings again.
     study.sampler = optuna.samplers.TPESampler(seed=(tree.get("seed", 0) + len(study.trials)) % 2**32)
     return study
 

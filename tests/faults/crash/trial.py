@@ -70,6 +70,11 @@ class Tried:
         self.number += 1
         self.faults += [f"{where}: {reason.strip()}" for met, reason in checks if not met]
 
+    def check(self, *, least: int) -> None:
+        """Fail the test if anything was wrong, or if there were too few trials to show that nothing is."""
+        assert self.number >= least
+        assert not self.faults, str(self)
+
     def __str__(self) -> str:
         told = "".join(f"\n  {fault}" for fault in self.faults)
         return f"{self.number} trials, {len(self.faults)} faults{told}"
@@ -118,6 +123,11 @@ class Trials:
         arguments = ([*self.words, str(run)], str(root or run), str(self.log), orders, cache is not None)
         variables = {"WEFT_CACHE": str(cache)} if cache else None
         return self.forked.run("tests.faults.crash.trial:train", *arguments, cwd=self.base, variables=variables)
+
+    def spread(self, number: int, *, first: int) -> range:
+        """Numbers of about as many operations of the last training, from `first` on, evenly apart."""
+        last = max(done.number for done in self.operations())
+        return range(first, last, last // number)
 
     def operations(self) -> list[Operation]:
         """Those of the last training."""

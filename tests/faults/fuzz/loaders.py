@@ -52,7 +52,9 @@ def _folder_of_labels(folder: Path) -> Any:
     """The file is one of the texts of a folder per label."""
     from weft.data import BadLines, read_labelled
 
-    (folder / "all" / "animal").mkdir(parents=True)
+    for label in ("animal", "plant"):
+        (folder / "all" / label).mkdir(parents=True)
+    (folder / "all" / "plant" / "1.txt").write_text("a tree", encoding="utf-8")
     (folder / "1.txt").rename(folder / "all" / "animal" / "1.txt")
     return list(read_labelled(str(folder / "all"), bad=BadLines(skip=False)))
 
