@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from weft.catalog import CELLS, LANGUAGE_MODELS, POSITIONS
 from weft.decoding import DecodeConfig, search
-from weft.decoding.lanes import MOST_ROWS
+from weft.decoding.slots import MOST_ROWS
 from weft.models import ConvolutionalConfig, RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 from weft.nn import Packing, select_rows
 
@@ -132,8 +132,8 @@ def test_the_toy_look_ahead_model_has_748_parameters():
     ids=["beam", "sample"],
 )
 @pytest.mark.parametrize("config", list(configs()))
-def test_search_in_lanes_finds_what_plain_search_finds(config, decode, monkeypatch, plain, same_hypotheses):
-    """Prompts that take turns in two lanes of fixed shape, against states that grow, everything at once."""
+def test_search_in_slots_finds_what_plain_search_finds(config, decode, monkeypatch, plain, same_hypotheses):
+    """Prompts that take turns in two slots of fixed shape, against states that grow, everything at once."""
     model = build_language_model(config, VOCABULARY).eval().double()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
 from weft.decoding import DecodeConfig, search
-from weft.decoding.lanes import MOST_ROWS
+from weft.decoding.slots import MOST_ROWS
 from weft.errors import ConfigError
 from weft.models import RecurrentDecoderConfig as DecoderConfig
 from weft.models import RecurrentSourceConfig as SourceConfig
@@ -181,8 +181,8 @@ def test_hypotheses_share_the_source_and_can_be_reordered(encoder, decoder):
 
 @pytest.mark.parametrize("config", [DecodeConfig(beam=1), DecodeConfig(beam=3, n_best=2)], ids=["greedy", "beam"])
 @pytest.mark.parametrize(("encoder", "decoder"), translators())
-def test_search_in_lanes_finds_what_plain_search_finds(encoder, decoder, config, monkeypatch, plain, same_hypotheses):
-    """Sentences that take turns in two lanes of fixed shape, against states that grow, everything at once."""
+def test_search_in_slots_finds_what_plain_search_finds(encoder, decoder, config, monkeypatch, plain, same_hypotheses):
+    """Sentences that take turns in two slots of fixed shape, against states that grow, everything at once."""
     model = build_translator(encoder, decoder).double()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)

@@ -174,11 +174,11 @@ def test_what_has_ended_is_only_replaced_by_better(random_model: Any, seed: int,
     config = DecodeConfig(beam=4, n_best=n_best, length_penalty=penalty, max_length=8)
     request = prepare(model, 3, config, prefixes=None, limits=None, forbid=(PAD, SOS, MASK))
     searching = Search(model, model.memory, request, attention=False)
-    before = searching.lanes.board.best.sort(1).values
-    board = searching.lanes.board
+    before = searching.slots.beams.best.sort(1).values
+    beams = searching.slots.beams
     for _ in range(8):
-        searching.lanes.turn()
-        after = board.best.sort(1).values
+        searching.slots.step()
+        after = beams.best.sort(1).values
         assert (after >= before).all()
         before = after
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, lanes, rows, search, stream
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, rows, search, slots, stream
 from weft.models import (
     ConvolutionalConfig,
     RecurrentDecoderConfig,
@@ -22,7 +22,7 @@ from weft.models import (
     TranslatorConfig,
     build_language_model,
 )
-from weft.models.stepper import Writer, reads_prompts
+from weft.models.stepper import Writer, can_prefill
 from weft.nn.native import decode
 from weft.nn.transformer import stack
 from weft.text import PAD
@@ -106,13 +106,13 @@ class Fixed(Unhurried):
         return self.model.step(tokens, state, attention=attention)
 
 
-class Reading(Fixed):
+class Backtrack(Fixed):
     """One that can."""
 
-    reads = True
+    can_prefill = True
 
-    def read(self, *given: Any, **options: Any) -> None:
-        self.model.read(*given, **options)
+    def prefill(self, *given: Any, **options: Any) -> None:
+        self.model.prefill(*given, **options)
 
 
 def loud(model: Any) -> Any:
@@ -191,20 +191,20 @@ def some(models: Iterable[str], *fully: str) -> list[tuple[str, str]]:
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(lanes.MOST_ROWS, "cpu", request.param)
+    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
 
 
 @pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many turns were made in each call."""
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many steps were made in each call."""
     made: list[int] = []
-    real = lanes.Lanes.turns
+    real = slots.Slots.steps
 
-    def counted(self: lanes.Lanes, most: int) -> int:
+    def counted(self: slots.Slots, most: int) -> int:
         made.append(real(self, most))
         return made[-1]
 
-    monkeypatch.setattr(lanes.Lanes, "turns", counted)
+    monkeypatch.setattr(slots.Slots, "steps", counted)
     return made
 
 
@@ -212,7 +212,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.usefixtures("_room")
 def test_a_language_model_goes_on_as_if_it_had_followed(name: str, kind: str) -> None:
     model = writer(name)
-    assert reads_prompts(model)
+    assert can_prefill(model)
     found = find(model, kind, EVERY)
     assert_same(found, find(model, kind, EVERY, through=Unhurried(model)))
     assert len({own[0].tokens for own in found if own}) > 3, "not all say the same"
@@ -222,7 +222,7 @@ def test_a_language_model_goes_on_as_if_it_had_followed(name: str, kind: str) ->
 @pytest.mark.usefixtures("_room")
 def test_a_translator_goes_on_as_if_it_had_followed(name: str, kind: str) -> None:
     model = translator(name)
-    assert reads_prompts(model) == (name != FOLLOWS)
+    assert can_prefill(model) == (name != FOLLOWS)
     for attention in (False, True):
         found = find(model, kind, EVERY, attention=attention)
         expected = find(model, kind, EVERY, through=Unhurried(model), attention=True)
@@ -234,17 +234,17 @@ def test_a_translator_goes_on_as_if_it_had_followed(name: str, kind: str) -> Non
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
 @pytest.mark.parametrize("name", ["wide", "rotary", "lstm"])
 @pytest.mark.usefixtures("_room")
-def test_a_model_of_fixed_states_that_cannot_read_at_once_follows(name: str, kind: str, turns: list[int]) -> None:
+def test_a_model_of_fixed_states_that_cannot_read_at_once_follows(name: str, kind: str, steps: list[int]) -> None:
     model = writer(name)
-    assert not reads_prompts(Fixed(model))
+    assert not can_prefill(Fixed(model))
     found = find(model, kind, EVERY)
-    quick = sum(turns)
-    turns.clear()
+    quick = sum(steps)
+    steps.clear()
     assert_same(find(model, kind, EVERY, through=Fixed(model)), found)
-    assert sum(turns) > len(PROMPTS[3]) > quick
-    turns.clear()
-    assert_same(find(model, kind, EVERY, through=Reading(model)), found)
-    assert sum(turns) < len(PROMPTS[3]), "unless it is taught to"
+    assert sum(steps) > len(PROMPTS[3]) > quick
+    steps.clear()
+    assert_same(find(model, kind, EVERY, through=Backtrack(model)), found)
+    assert sum(steps) < len(PROMPTS[3]), "unless it is taught to"
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -270,13 +270,13 @@ def test_many_positions_are_read_a_few_at_a_time(name: str, monkeypatch: pytest.
     model, read = writer(name), []
     expected = find(model, "beam", EVERY)
     monkeypatch.setitem(rows.MOST_POSITIONS, "cpu", 30)
-    real = model.read
+    real = model.prefill
 
     def counted(tokens: Tensor, *given: Any, **options: Any) -> None:
         read.append(tuple(tokens.shape))
         real(tokens, *given, **options)
 
-    monkeypatch.setattr(model, "read", counted)
+    monkeypatch.setattr(model, "prefill", counted)
     assert_same(find(model, "beam", EVERY), expected)
     assert read == [(1, 70), (1, 20), (2, 3), (1, 1)], "one at least, and little padding"
 
@@ -300,36 +300,36 @@ def test_padding_changes_nothing_where_all_lengths_are_read_together(
 
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("name", [*WRITERS, "inside"])
-def test_turns_are_made_for_free_tokens_alone(name: str, beam: int, turns: list[int]) -> None:
+def test_turns_are_made_for_free_tokens_alone(name: str, beam: int, steps: list[int]) -> None:
     model = translator(name) if name in TRANSLATORS and name not in WRITERS else writer(name)
     memory = memory_of(model, [0])
     config = DecodeConfig(beam=beam, min_length=6, max_length=6)
     for attention in (False, True):
-        turns.clear()
+        steps.clear()
         ((best,),) = search(model, memory, 1, config, prefixes=[PROMPTS[3]], attention=attention)
         assert len(best.tokens) == 6
-        assert sum(turns) == 6 + (len(PROMPTS[3]) if name == FOLLOWS else 0)
+        assert sum(steps) == 6 + (len(PROMPTS[3]) if name == FOLLOWS else 0)
 
 
 @pytest.mark.usefixtures("_room")
-def test_turns_of_many(turns: list[int]) -> None:
-    """As many as the longest needs where there is room for all, and else as many as those in one lane after another."""
+def test_turns_of_many(steps: list[int]) -> None:
+    """As many as the longest needs where there is room for all, and else as many as those in one slot after another."""
     config = DecodeConfig(beam=1, min_length=9, max_length=9)
     search(writer("wide"), None, 7, config, prefixes=PROMPTS, limits=LIMITS)
-    assert sum(turns) == max(LIMITS)
-    turns.clear()
+    assert sum(steps) == max(LIMITS)
+    steps.clear()
     search(writer("lstm"), None, 18, config, prefixes=[PROMPTS[3], *[()] * 17], limits=[5] * 18)
-    assert sum(turns) == (5 if lanes.MOST_ROWS["cpu"] == 128 else 10)
+    assert sum(steps) == (5 if slots.MOST_ROWS["cpu"] == 128 else 10)
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "diverse", "sample"])
 @pytest.mark.parametrize("name", ["wide", "rotary", "gru", "conv"])
 @pytest.mark.parametrize("row", [1, 3])
-def test_a_stream_tells_the_same_pieces(name: str, kind: str, row: int, turns: list[int]) -> None:
+def test_a_stream_tells_the_same_pieces(name: str, kind: str, row: int, steps: list[int]) -> None:
     model, config = writer(name), SEARCHES[kind].model_copy(update={"n_best": 1})
     asked: dict[str, Any] = {"prefix": PROMPTS[row], "limit": LIMITS[row], "key": row}
     pieces = list(stream(model, None, config, **asked))
-    assert sum(turns) <= LIMITS[row]
+    assert sum(steps) <= LIMITS[row]
     assert pieces == list(stream(Unhurried(model), None, config, **asked))
     ((best,),) = search(model, None, 1, config, prefixes=[PROMPTS[row]], limits=[LIMITS[row]], keys=[row])
     assert tuple(token for piece in pieces for token in piece) == best.tokens
@@ -339,7 +339,7 @@ def test_a_stream_tells_the_same_pieces(name: str, kind: str, row: int, turns: l
 def test_a_transformer_that_may_not_read_follows_step_by_step(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, chosen = writer("wide"), list(range(len(PROMPTS)))
     expected = find(model, kind, chosen)
-    monkeypatch.setattr(Writer, "reads", False)
+    monkeypatch.setattr(Writer, "can_prefill", False)
     assert [[one.tokens for one in own] for own in find(model, kind, chosen)] == [
         [one.tokens for one in own] for own in expected
     ]

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from weft.decoding import DecodeConfig, Hypothesis, search
-from weft.decoding.lanes import MOST_ROWS, Lanes, open_lanes
+from weft.decoding.backtrack import read_slots
 from weft.decoding.request import prepare
 from weft.decoding.search import NEVER
-from weft.decoding.trail import read_lanes
+from weft.decoding.slots import MOST_ROWS, Slots, open_slots
 from weft.models import RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 
 VOCABULARY, COUNT = 24, 18
@@ -53,9 +53,9 @@ def test_who_runs_ahead_finds_the_same(name: str, kind: str, monkeypatch: pytest
     expected = find()
     assert len({own[0].tokens for own in expected}) > 3, "not all say the same"
     monkeypatch.setitem(MOST_ROWS, "cpu", 16)  # most sentences begin where another has ended
-    monkeypatch.setattr(Lanes, "shrinks", False)
+    monkeypatch.setattr(Slots, "shrinks", False)
     for ahead in (1, 3):
-        monkeypatch.setattr(Lanes, "ahead", ahead)
+        monkeypatch.setattr(Slots, "ahead", ahead)
         assert told(find()) == told(expected)
 
 
@@ -67,11 +67,11 @@ def test_what_has_stopped_stays(kind: str) -> None:
     request = prepare(model, COUNT, config, **asked)
     with torch.inference_mode():
         sentences = [sentence for sentence in range(COUNT) for _ in range(config.groups)]
-        lanes = open_lanes(model, None, request, sentences, attention=False)
+        slots = open_slots(model, None, request, sentences, attention=False)
         stopped: dict[int, Any] = {}
         for _ in range(request.room + 3):
-            lanes.turn()
-            for lane in [lane for lane, live in enumerate(lanes.board.live.tolist()) if not live]:
-                now = read_lanes(lanes.board, torch.tensor([lane])).hypotheses(config.n_best, 1.0)
-                assert stopped.setdefault(lane, now) == now
-    assert len(stopped) == lanes.count
+            slots.step()
+            for slot in [slot for slot, live in enumerate(slots.beams.live.tolist()) if not live]:
+                now = read_slots(slots.beams, torch.tensor([slot])).hypotheses(config.n_best, 1.0)
+                assert stopped.setdefault(slot, now) == now
+    assert len(stopped) == slots.count

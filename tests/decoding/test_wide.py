@@ -46,15 +46,15 @@ def test_more_hypotheses_tokens_and_words_take_more(kind):
 
 
 def test_a_transformer_remembers_every_position():
-    """Keys and values of 2 layers, 8 numbers of 4 bytes each, and where they lie; the board takes the rest."""
+    """Keys and values of 2 layers, 8 numbers of 4 bytes each, and where they lie; the beams takes the rest."""
     longer, shorter = (needed("transformer", DecodeConfig(beam=8, max_length=size)) for size in (1001, 1))
-    board = needed("rnn", DecodeConfig(beam=8, max_length=1001)) - needed("rnn", DecodeConfig(beam=8, max_length=1))
-    assert longer - shorter == board + 8 * 1000 * (2 * 2 * 8 * 4 + 8)
+    beams = needed("rnn", DecodeConfig(beam=8, max_length=1001)) - needed("rnn", DecodeConfig(beam=8, max_length=1))
+    assert longer - shorter == beams + 8 * 1000 * (2 * 2 * 8 * 4 + 8)
 
 
 def test_one_text_that_does_not_fit_is_refused_before_the_search(monkeypatch):
     monkeypatch.setattr("weft.decoding.memory.free_memory", lambda device: 1 << 20)
-    monkeypatch.setattr(searching, "open_lanes", lambda *_, **__: pytest.fail("the search began"))
+    monkeypatch.setattr(searching, "open_slots", lambda *_, **__: pytest.fail("the search began"))
     with pytest.raises(ConfigError, match=r"decode\.beam = 500: with max_length = 2000 one text takes .* are free"):
         search(model(), None, 3, DecodeConfig(beam=500, max_length=2000))
     with pytest.raises(ConfigError, match=r"decode\.n_best = 500: .*lower one of the two"):
@@ -63,13 +63,13 @@ def test_one_text_that_does_not_fit_is_refused_before_the_search(monkeypatch):
 
 def test_where_memory_is_little_sentences_wait_for_each_other(monkeypatch):
     config, seats = DecodeConfig(beam=4, max_length=600), []
-    free, open_lanes = needed("rnn", config) * 5 // 2, searching.open_lanes
+    free, open_slots = needed("rnn", config) * 5 // 2, searching.open_slots
 
     def opened(net, memory, request, sentences, **options):
         seats.append(len(sentences))
-        return open_lanes(net, memory, request, sentences, **options)
+        return open_slots(net, memory, request, sentences, **options)
 
-    monkeypatch.setattr(searching, "open_lanes", opened)
+    monkeypatch.setattr(searching, "open_slots", opened)
     whole = search(model(), None, 6, config, attention=False)
     monkeypatch.setattr(searching, "free_memory", lambda device: free)
     few = search(model(), None, 6, config, attention=False)
@@ -94,7 +94,7 @@ def test_few_texts_are_drawn_together_where_each_takes_many_numbers():
 
 
 def test_reading_many_hypotheses_takes_no_board_for_each():
-    """512 of 512, in a process of its own: a trail for each of them would be 512 · 60 · 512 numbers, three times."""
+    """512 of 512, in a process of its own: backpointers of each would be 512 · 60 · 512 numbers, three times."""
     code = (
         "import resource, torch, weft.decoding as d, weft.models as m;"
         "net = m.build_language_model(m.RecurrentLanguageConfig(embedding=4, hidden=4), 12).eval();"

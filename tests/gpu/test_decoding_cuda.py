@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from weft.decoding import DecodeConfig, Hypothesis, search
-from weft.decoding import captured as captured_module
+from weft.decoding import DecodeConfig, Hypothesis, cuda_graph, search
 from weft.decoding import rows as rows_module
 from weft.models import (
     ConvolutionalConfig,
@@ -26,8 +25,8 @@ from weft.models import (
 )
 from weft.models.embedding import build_embedding
 from weft.nn.attention import attend
-from weft.nn.attention.one import attend_next, attend_shared
-from weft.nn.attention.past import Stored, attend_past
+from weft.nn.attention.kv_cache import LayerCache, attend_cached
+from weft.nn.attention.single_query import attend_next, attend_shared
 from weft.nn.kernels import HAS_TRITON
 from weft.nn.linear import Linear
 
@@ -175,13 +174,13 @@ def test_prompts_are_read_on_a_gpu_as_on_a_cpu(
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_recording_is_replayed_for_free_tokens_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, made = loud(build_language_model(WRITERS[name], VOCABULARY)).cuda(), []
-    real = captured_module.CapturedLanes.turns
+    real = cuda_graph.GraphSlots.steps
 
-    def counted(lanes: captured_module.CapturedLanes, most: int) -> int:
-        made.append(real(lanes, most))
+    def counted(slots: cuda_graph.GraphSlots, most: int) -> int:
+        made.append(real(slots, most))
         return made[-1]
 
-    monkeypatch.setattr(captured_module.CapturedLanes, "turns", counted)
+    monkeypatch.setattr(cuda_graph.GraphSlots, "steps", counted)
     config = DecodeConfig(beam=4, min_length=11, max_length=11)
     search(model, None, 3, config, prefixes=[[7] * 200, [8], []], attention=False)
     assert sum(made) == 11
@@ -207,10 +206,10 @@ def test_recordings_go_with_the_model() -> None:
     model, (source, lengths) = build("post").cuda(), sources()
     for beam in range(1, 8):
         find(model, source, lengths, DecodeConfig(beam=beam), [0, 1])
-    assert 0 < len(captured_module._kept[model]) <= captured_module.KEPT
+    assert 0 < len(cuda_graph._kept[model]) <= cuda_graph.KEPT
     del model
     gc.collect()
-    assert not [kept for kept in captured_module._kept.values() if kept]
+    assert not [kept for kept in cuda_graph._kept.values() if kept]
 
 
 def test_memory_does_not_grow_with_requests() -> None:
@@ -239,8 +238,8 @@ def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> No
     origin = None
     if moved:
         origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, room), device="cuda")
-    store = Stored(keys.double(), values.double(), None if origin is None else origin.clone(), length)
-    expected = attend_past(q.double(), k.double(), v.double(), store)
+    store = LayerCache(keys.double(), values.double(), None if origin is None else origin.clone(), length)
+    expected = attend_cached(q.double(), k.double(), v.double(), store)
     with torch.no_grad():
         found = attend_next(q, k, v, keys, values, origin, length, m**-0.5)
     tolerance = {"atol": 2e-2, "rtol": 2e-2} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-4}
@@ -253,11 +252,11 @@ def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> No
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("each", [1, 5, 20])
 def test_attention_to_what_rows_share(dtype: torch.dtype, each: int) -> None:
-    lanes, heads, m, size = 9, 4, 24, 75
-    q = torch.randn(lanes, each, heads, m, device="cuda", dtype=dtype)
-    source = torch.randn(lanes, size, 2 * heads * m, device="cuda", dtype=dtype)
-    keys, values = (part.view(lanes, size, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
-    mask = torch.arange(size, device="cuda") < torch.randint(0, size + 1, (lanes, 1), device="cuda")
+    slots, heads, m, size = 9, 4, 24, 75
+    q = torch.randn(slots, each, heads, m, device="cuda", dtype=dtype)
+    source = torch.randn(slots, size, 2 * heads * m, device="cuda", dtype=dtype)
+    keys, values = (part.view(slots, size, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
+    mask = torch.arange(size, device="cuda") < torch.randint(0, size + 1, (slots, 1), device="cuda")
     with torch.no_grad():
         found = attend_shared(q, keys, values, mask, m**-0.5)
     wide = (part.double() for part in (q.transpose(1, 2), keys, values))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from weft.nn import Cell
-from weft.nn.recording import record
+from weft.nn.cuda_graph import record
 from weft.nn.recurrent.engine.split import is_product
 from weft.nn.recurrent.engine.trace import trace
 

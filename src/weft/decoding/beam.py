@@ -10,7 +10,7 @@ proposals, ends included. A sentence stops when its length limit is reached or n
   make up for an unlikely phrase by repeating likely ones up to the limit;
 - with K = 1, when the hypothesis ends: this is greedy search.
 
-With a beam wide enough to keep everything this is exhaustive search. A lanes, K hypotheses of each, V tokens.
+With a beam wide enough to keep everything this is exhaustive search. A slots, K hypotheses of each, V tokens.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from weft.decoding.board import Board
+from weft.decoding.beam_state import BeamState
 from weft.decoding.diverse import choose_diverse
 from weft.decoding.proposals import Proposals, likeliest
 from weft.decoding.request import Request
 from weft.decoding.required import choose_required
 
 
-def advance_beam(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> Tensor:
-    """logits (A·K, V) -> the row (A·K,) that each row continues now. The board is one step further."""
-    found = _propose(board, logits, request)
-    board.note(found.tokens, found.logs, found.places, attention)
-    _finish(board, found, request)
-    board.go_on(found.tokens, found.sums, _stops(board, found.sums, request))
-    return (board.lanes[:, None] * board.shape.width + found.places).flatten()
+def advance_beam(beams: BeamState, logits: Tensor, request: Request, attention: Tensor | None) -> Tensor:
+    """logits (A·K, V) -> the row (A·K,) that each row continues now. The beams is one step further."""
+    found = _propose(beams, logits, request)
+    beams.note(found.tokens, found.logs, found.places, attention)
+    _finish(beams, found, request)
+    beams.go_on(found.tokens, found.sums, _stops(beams, found.sums, request))
+    return (beams.slots[:, None] * beams.shape.width + found.places).flatten()
 
 
-def _propose(board: Board, logits: Tensor, request: Request) -> Proposals:
+def _propose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
     """The continuations that each sentence takes; within its prefix a sentence has one."""
-    found = _choose(board, logits, request)
-    inside = board.inside[:, None]
+    found = _choose(beams, logits, request)
+    inside = beams.inside[:, None]
     alone = torch.full_like(found.sums, -torch.inf)
     alone[:, 0] = 0.0
     return Proposals(
         torch.where(inside, alone, found.sums),
-        torch.where(inside, board.forced[:, None], found.tokens),
+        torch.where(inside, beams.forced[:, None], found.tokens),
         found.logs,
         found.places.masked_fill(inside, 0),
         found.ends.masked_fill(inside, -torch.inf),
@@ -50,41 +50,45 @@ def _propose(board: Board, logits: Tensor, request: Request) -> Proposals:
     )
 
 
-def _choose(board: Board, logits: Tensor, request: Request) -> Proposals:
+def _choose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
     """The continuations, by the way of choosing that was asked for."""
     config = request.config
-    every = board.log_probabilities(logits, request)
+    every = beams.log_probabilities(logits, request)
     if request.requires:
-        return choose_required(board, every)
+        return choose_required(beams, every)
     if config.groups > 1:
-        return choose_diverse(board.sums, every, board.live, groups=config.groups, diversity=config.diversity)
-    return likeliest(board.sums, every)
+        return choose_diverse(beams.sums, every, beams.live, groups=config.groups, diversity=config.diversity)
+    return likeliest(beams.sums, every)
 
 
-def _finish(board: Board, found: Proposals, request: Request) -> None:
+def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
     """Hypotheses that end join the best of their sentence."""
-    ends = found.ends.masked_fill(~board.live[:, None], -torch.inf)
-    scores, n_best = request.scores(ends, board.lengths[:, None]), board.shape.n_best
-    every = torch.cat((board.best, scores.to(board.best.dtype)), 1)
-    # A lane that has stopped stays as it is, in its order too: it may be read while others go on.
-    picks = torch.where(board.live[:, None], every.topk(n_best).indices, torch.arange(n_best, device=board.device))
-    places = torch.arange(board.shape.width, device=board.device).expand_as(ends)
+    ends = found.ends.masked_fill(~beams.live[:, None], -torch.inf)
+    scores, n_best = request.scores(ends, beams.lengths[:, None]), beams.shape.n_best
+    every = torch.cat((beams.best, scores.to(beams.best.dtype)), 1)
+    # A slot that has stopped stays as it is, in its order too: it may be read while others go on.
+    picks = torch.where(beams.live[:, None], every.topk(n_best).indices, torch.arange(n_best, device=beams.device))
+    places = torch.arange(beams.shape.width, device=beams.device).expand_as(ends)
     parts = (
-        (board.best_step, board.step[:, None].expand_as(ends)),
-        (board.best_place, places),
-        (board.best_log, found.end_logs.to(board.best.dtype)),
+        (beams.best_step, beams.step[:, None].expand_as(ends)),
+        (beams.best_place, places),
+        (beams.best_log, found.end_logs.to(beams.best.dtype)),
     )
-    board.best.copy_(every.gather(1, picks))
+    beams.best.copy_(every.gather(1, picks))
     for kept, new in parts:
         kept.copy_(torch.cat((kept, new), 1).gather(1, picks))
-    board.ended.add_((ends > -torch.inf).sum(1))
+    beams.ended.add_((ends > -torch.inf).sum(1))
 
 
-def _stops(board: Board, sums: Tensor, request: Request) -> Tensor:
+def _stops(beams: BeamState, sums: Tensor, request: Request) -> Tensor:
     """(A,) which sentences are done; the bound of an empty beam is -inf, so it stops too."""
-    bound = request.scores(sums.amax(1), board.limit)
-    enough = (board.ended >= board.shape.width) | (bound == -torch.inf)
+    bound = request.scores(sums.amax(1), beams.limit)
+    enough = (beams.ended >= beams.shape.width) | (bound == -torch.inf)
     if request.by_bound:
-        passed = bound <= board.best.amin(1)
-        enough = passed if board.watch is None else torch.where(board.watch.requires(board.device), enough, passed)
-    return (board.lengths >= board.limit) | enough
+        passed = bound <= beams.best.amin(1)
+        enough = (
+            passed
+            if beams.constraints is None
+            else torch.where(beams.constraints.requires(beams.device), enough, passed)
+        )
+    return (beams.lengths >= beams.limit) | enough

@@ -1,7 +1,7 @@
 """How much memory a search takes, estimated before it begins: sentences wait for each other where it is little, and a
 search that cannot hold one of them is refused.
 
-K hypotheses of a sentence, of up to T tokens, V tokens of the vocabulary. The board holds K · T back pointers, the
+K hypotheses of a sentence, of up to T tokens, V tokens of the vocabulary. The beams holds K · T back pointers, the
 model K states, a transformer's of K · T positions, and a step scores K · V continuations.
 """
 
@@ -36,11 +36,11 @@ BEST: Final = 48
 
 def sentence_bytes(model: FixedStepper, memory: Any, request: Request, *, attention: bool) -> int:
     """What the search for one sentence takes, all its groups together."""
-    rows, tokens = request.width * request.config.groups, max(request.room, max(request.turns)) + 1
+    rows, tokens = request.width * request.config.groups, max(request.room, max(request.steps)) + 1
     shared, state = _state_bytes(model, memory, tokens, request.device)
-    board = rows * tokens * (COPIES * (POINTER + REAL) + (2 * REAL if request.config.sample else 0))
+    beams = rows * tokens * (COPIES * (POINTER + REAL) + (2 * REAL if request.config.sample else 0))
     looks = rows * tokens * 4 * source_length(memory) if attention else 0
-    return shared + rows * state + board + looks + _step_bytes(model, request, rows)
+    return shared + rows * state + beams + looks + _step_bytes(model, request, rows)
 
 
 def check_memory(needed: int, config: DecodeConfig, device: torch.device) -> None:

@@ -1,6 +1,6 @@
 """Which continuations a beam takes: the K likeliest that go on, and those ends that are among the K likeliest of all.
 
-A lanes, K hypotheses of each, V tokens.
+A slots, K hypotheses of each, V tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.text import EOS
 
 
 class Proposals(NamedTuple):
-    """K continuations of each lane that go on, and the hypotheses that end, all (A, K)."""
+    """K continuations of each slot that go on, and the hypotheses that end, all (A, K)."""
 
     sums: Tensor
     tokens: Tensor

@@ -30,7 +30,7 @@ class Request:
     """(F,)"""
     prompts: list[list[int]]
     """What the model reads of each sentence before its first step; known here, to ask the device would be to wait."""
-    turns: list[int]
+    steps: list[int]
     """The most steps of each sentence, those of its prefix among them; known here likewise."""
     follows: bool
     """Whether some sentence has a prefix."""
@@ -73,7 +73,7 @@ class Request:
 
     @property
     def width(self) -> int:
-        """Hypotheses of a lane: of each sentence, or of each of its groups."""
+        """Hypotheses of a slot: of each sentence, or of each of its groups."""
         return self.config.width
 
     @property
@@ -83,7 +83,7 @@ class Request:
 
     @property
     def single(self) -> bool:
-        """Whether besides no lane needs its neighbours."""
+        """Whether besides no slot needs its neighbours."""
         return self.recordable and self.config.groups == 1
 
     @property
@@ -104,7 +104,7 @@ class Request:
     @property
     def room(self) -> int:
         """The most tokens that the model reads of a sentence."""
-        return max(len(prompt) + turns for prompt, turns in zip(self.prompts, self.turns, strict=True))
+        return max(len(prompt) + steps for prompt, steps in zip(self.prompts, self.steps, strict=True))
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
@@ -131,7 +131,7 @@ def prepare(
     forbid: Sequence[int],
     keys: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
-    reads: bool = False,
+    can_prefill: bool = False,
 ) -> Request:
     """Check what was asked and move it beside the model, which can, or cannot, have read prompts at once."""
     prefixes = [()] * count if prefixes is None else prefixes
@@ -146,8 +146,8 @@ def prepare(
     ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
     _check_required(config, constraints or ())
     rules = compile_rules(constraints, prefixes)
-    read = [[SOS, *prefix] if reads else [SOS] for prefix in prefixes]
-    prefixes = [()] * count if reads else prefixes
+    read = [[SOS, *prefix] if can_prefill else [SOS] for prefix in prefixes]
+    prefixes = [()] * count if can_prefill else prefixes
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     device = device_of(model)
     rows = [
@@ -159,7 +159,7 @@ def prepare(
         numbers=send(rows, device),
         forbidden=send(list(forbid), device),
         prompts=[tokens[:-1] for tokens in read],
-        turns=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
+        steps=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
         follows=any(prefixes),
         never=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings), device) if config.sample else None,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from weft.decoding.board import Board
+from weft.decoding.beam_state import BeamState
 from weft.decoding.constraints import Progress, Rules
 from weft.decoding.proposals import Proposals
 from weft.text import EOS, PAD
@@ -28,46 +28,46 @@ class Candidate(NamedTuple):
     log: float
 
 
-def choose_required(board: Board, every: Tensor) -> Proposals:
-    """Log-probabilities (A·K, V) -> the continuations that each lane of the board takes."""
-    assert board.watch is not None
-    width = board.shape.width
+def choose_required(beams: BeamState, every: Tensor) -> Proposals:
+    """Log-probabilities (A·K, V) -> the continuations that each slot of the beams takes."""
+    assert beams.constraints is not None
+    width = beams.shape.width
     logs, tokens = every.topk(min(width + 1, every.size(1)))
-    wanted = _wanted(board)
+    wanted = _wanted(beams)
     extra = every.gather(1, torch.tensor(wanted, dtype=torch.long, device=every.device))
     all_logs, all_tokens = torch.cat((logs, extra), 1).tolist(), tokens.tolist()
-    sums, searching = board.sums.tolist(), (board.live & ~board.inside).tolist()
+    sums, searching = beams.sums.tolist(), (beams.live & ~beams.inside).tolist()
     empty = Candidate(-torch.inf, 0, PAD, -torch.inf)
     chosen: list[list[Candidate]] = []
-    ending = torch.zeros(board.shape.lanes, width, dtype=torch.bool)
-    for lane, rules in enumerate(board.watch.rules):
-        rows = range(lane * width, (lane + 1) * width)
+    ending = torch.zeros(beams.shape.slots, width, dtype=torch.bool)
+    for slot, rules in enumerate(beams.constraints.rules):
+        rows = range(slot * width, (slot + 1) * width)
         candidates = {
-            (place, token): Candidate(sums[lane][place] + log, place, token, log)
+            (place, token): Candidate(sums[slot][place] + log, place, token, log)
             for place, row in enumerate(rows)
             for token, log in zip((*all_tokens[row], *wanted[row]), all_logs[row], strict=True)
         }
         possible = [one for one in candidates.values() if one.sum > -torch.inf]
         taken: list[Candidate] = []
-        if rules and searching[lane]:
-            progress = board.watch.progress[lane]
+        if rules and searching[slot]:
+            progress = beams.constraints.progress[slot]
             for one in _allocate(possible, rules, progress, width):
-                ending[lane, one.place] |= one.token == EOS
+                ending[slot, one.place] |= one.token == EOS
             taken = _allocate([one for one in possible if one.token != EOS], rules, progress, width)
         chosen.append(taken + [empty] * (width - len(taken)))
-    found = torch.tensor([[(one.sum, one.log) for one in lane] for lane in chosen], dtype=every.dtype).to(every.device)
-    which = torch.tensor([[(one.token, one.place) for one in lane] for lane in chosen]).to(every.device)
-    end_logs = every[:, EOS].view_as(board.sums)
-    ends = (board.sums + end_logs).masked_fill(~ending.to(every.device), -torch.inf)
+    found = torch.tensor([[(one.sum, one.log) for one in slot] for slot in chosen], dtype=every.dtype).to(every.device)
+    which = torch.tensor([[(one.token, one.place) for one in slot] for slot in chosen]).to(every.device)
+    end_logs = every[:, EOS].view_as(beams.sums)
+    ends = (beams.sums + end_logs).masked_fill(~ending.to(every.device), -torch.inf)
     return Proposals(found[..., 0], which[..., 0], found[..., 1], which[..., 1], ends, end_logs)
 
 
-def _wanted(board: Board) -> list[list[int]]:
+def _wanted(beams: BeamState) -> list[list[int]]:
     """Of each row the tokens that carry on what is required, filled up to one size with padding, which never comes."""
-    assert board.watch is not None
+    assert beams.constraints is not None
     rows: list[tuple[int, ...]] = []
-    for rules, progress in zip(board.watch.rules, board.watch.progress, strict=True):
-        rows += [rules.wanted(own) for own in progress] if rules else [()] * board.shape.width
+    for rules, progress in zip(beams.constraints.rules, beams.constraints.progress, strict=True):
+        rows += [rules.wanted(own) for own in progress] if rules else [()] * beams.shape.width
     most = max(map(len, rows))
     return [[*row, *[PAD] * (most - len(row))] for row in rows]
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from weft.decoding.request import send
 from weft.models.memory import Decoded
-from weft.models.stepper import FixedStepper, Step, Stepper, Writer, reads_prompts
+from weft.models.stepper import FixedStepper, Step, Stepper, Writer, can_prefill
 from weft.nn import State, select_rows
-from weft.nn.lanes import keep, own, put, reorder, rows_of, write
+from weft.nn.slots import keep, own, put, reorder, rows_of, write
 from weft.text import PAD
 
 MOST_POSITIONS: Final = {"cpu": 1 << 13, "cuda": 1 << 15}
@@ -24,19 +24,19 @@ Prompts = Sequence[Sequence[int]]
 
 
 class Rows(Protocol):
-    """The rows of A lanes."""
+    """The rows of A slots."""
 
     def step(self, tokens: Tensor) -> Step:
         """tokens (A·K,) -> what may follow each."""
 
     def settle(self, rows: Tensor | None) -> None:
-        """After the step, row i continues row rows[i] of its lane, or itself."""
+        """After the step, row i continues row rows[i] of its slot, or itself."""
 
-    def keep(self, lanes: Tensor) -> None:
-        """Go on with those lanes alone."""
+    def keep(self, slots: Tensor) -> None:
+        """Go on with those slots alone."""
 
-    def admit(self, lanes: Tensor, sentences: Tensor, prompts: Prompts) -> None:
-        """New sentences begin in those lanes, with what they have read."""
+    def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
+        """New sentences begin in those slots, with what they have read."""
 
 
 class GrowingRows:
@@ -55,10 +55,10 @@ class GrowingRows:
         if rows is not None:
             self.state = select_rows(self.state, rows)
 
-    def keep(self, lanes: Tensor) -> None:
-        self.state = select_rows(self.state, rows_of(lanes, self.each))
+    def keep(self, slots: Tensor) -> None:
+        self.state = select_rows(self.state, rows_of(slots, self.each))
 
-    def admit(self, lanes: Tensor, sentences: Tensor, prompts: Prompts) -> None:
+    def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         raise NotImplementedError("all sentences have started")
 
 
@@ -99,23 +99,23 @@ class FixedRows:
         write(self.state, self.after if rows is None else reorder(self.after, rows))
         self.after = None
 
-    def keep(self, lanes: Tensor) -> None:
-        self.state = keep(self.state, lanes, self.each)
+    def keep(self, slots: Tensor) -> None:
+        self.state = keep(self.state, slots, self.each)
 
-    def admit(self, lanes: Tensor, sentences: Tensor, prompts: Prompts) -> None:
-        put(self.state, lanes, self.model.reserve(self.memory, sentences, each=self.each, room=0), self.each)
-        self.read(lanes, prompts)
+    def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
+        put(self.state, slots, self.model.reserve(self.memory, sentences, each=self.each, room=0), self.each)
+        self.prefill(slots, prompts)
 
-    def read(self, lanes: Tensor, prompts: Prompts) -> None:
-        """Those lanes (n,), which have just begun, read their prompts."""
+    def prefill(self, slots: Tensor, prompts: Prompts) -> None:
+        """Those slots (n,), which have just begun, read their prompts."""
         model = self.model
-        most = MOST_POSITIONS.get(lanes.device.type, MOST_POSITIONS["cpu"])
+        most = MOST_POSITIONS.get(slots.device.type, MOST_POSITIONS["cpu"])
         for group in _some_at_a_time([len(prompt) for prompt in prompts], most):
             lengths = [len(prompts[number]) for number in group]
             padded = [[*prompts[number], *[PAD] * (lengths[0] - len(prompts[number]))] for number in group]
-            here, tokens = send(group, lanes.device), send(padded, lanes.device)
-            assert reads_prompts(model)
-            model.read(tokens, torch.tensor(lengths), self.state, lanes=lanes[here], each=self.each)
+            here, tokens = send(group, slots.device), send(padded, slots.device)
+            assert can_prefill(model)
+            model.prefill(tokens, torch.tensor(lengths), self.state, slots=slots[here], each=self.each)
 
 
 def _some_at_a_time(lengths: list[int], most: int) -> Iterator[list[int]]:

@@ -1,6 +1,6 @@
 """Sampling: tokens drawn by their probability, which temperature, top-k, top-p and min-p reshape in this order.
 
-The hypotheses of a sentence are texts of their own. A lanes, K texts of each, N = A·K rows, V tokens.
+The hypotheses of a sentence are texts of their own. A slots, K texts of each, N = A·K rows, V tokens.
 """
 
 from __future__ import annotations
@@ -8,35 +8,35 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from weft.decoding.board import Board
+from weft.decoding.beam_state import BeamState
 from weft.decoding.config import DecodeConfig
 from weft.decoding.request import Request
 from weft.text import EOS
 
 
-def advance_sample(board: Board, logits: Tensor, request: Request, attention: Tensor | None) -> None:
-    """logits (N, V) -> the board is one step further; every row continues itself."""
-    width, lengths = board.shape.width, board.lengths
-    every = board.log_probabilities(logits, request)
-    column = (lengths - 1).clamp(min=0, max=board.uniforms.size(2) - 1)
-    uniforms = board.uniforms.gather(2, column[:, None, None].expand(-1, width, 1)).flatten()
+def advance_sample(beams: BeamState, logits: Tensor, request: Request, attention: Tensor | None) -> None:
+    """logits (N, V) -> the beams is one step further; every row continues itself."""
+    width, lengths = beams.shape.width, beams.lengths
+    every = beams.log_probabilities(logits, request)
+    column = (lengths - 1).clamp(min=0, max=beams.uniforms.size(2) - 1)
+    uniforms = beams.uniforms.gather(2, column[:, None, None].expand(-1, width, 1)).flatten()
     drawn = draw(every, uniforms, request.config).view(-1, width)
-    inside = board.inside[:, None]
-    tokens = torch.where(inside, board.forced[:, None], drawn)
+    inside = beams.inside[:, None]
+    tokens = torch.where(inside, beams.forced[:, None], drawn)
     logs = every.gather(1, tokens.view(-1, 1)).view_as(tokens)
-    places = torch.arange(width, device=board.device).expand_as(tokens)
-    board.note(tokens, logs, places, attention)
+    places = torch.arange(width, device=beams.device).expand_as(tokens)
+    beams.note(tokens, logs, places, attention)
 
-    open_ = (board.sums > -torch.inf) & board.live[:, None]
+    open_ = (beams.sums > -torch.inf) & beams.live[:, None]
     # Where nothing may follow, as in an unsmoothed count model, the text leads nowhere: its place is empty.
-    sums = torch.where(inside, board.sums, board.sums + logs)
+    sums = torch.where(inside, beams.sums, beams.sums + logs)
     ends = (tokens == EOS) & ~inside & open_ & (sums > -torch.inf)
-    board.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), board.best))
-    board.best_step.copy_(torch.where(ends, board.step[:, None], board.best_step))
-    board.best_place.copy_(torch.where(ends, places, board.best_place))
-    board.best_log.copy_(torch.where(ends, logs, board.best_log))
+    beams.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), beams.best))
+    beams.best_step.copy_(torch.where(ends, beams.step[:, None], beams.best_step))
+    beams.best_place.copy_(torch.where(ends, places, beams.best_place))
+    beams.best_log.copy_(torch.where(ends, logs, beams.best_log))
     sums = sums.masked_fill(ends, -torch.inf)
-    board.go_on(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= board.limit))
+    beams.go_on(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= beams.limit))
 
 
 def draw(log_probabilities: Tensor, uniforms: Tensor, config: DecodeConfig) -> Tensor:

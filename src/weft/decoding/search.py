@@ -1,7 +1,7 @@
 """The door to search: greedy for a beam of 1, beam search for more, sampling on request.
 
-Sentences wait in a queue, the longest first, and take a seat each: a lane, or with diverse beams one for each group.
-Where one ends, the next begins. At the end, when nobody waits, seats are given up.
+Sentences wait in a queue, the longest first, and take a place each: a slot, or with diverse beams one for each group.
+Where one ends, the next begins. At the end, when nobody waits, places are given up.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any, Final
 
 import torch
 
-from weft.decoding.captured import can_capture, most_seats, open_captured
+from weft.decoding.backtrack import Backtrack
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
+from weft.decoding.cuda_graph import can_record, most_sentences, open_recorded
 from weft.decoding.hypothesis import Hypothesis, best_first
-from weft.decoding.lanes import MOST_ROWS, Glance, Lanes, open_lanes
 from weft.decoding.memory import COMMON_TOKENS, check_memory, free_memory, sentence_bytes
 from weft.decoding.request import Request, prepare, send
-from weft.decoding.trail import Reading
-from weft.models.stepper import FixedStepper, Stepper, is_fixed, reads_prompts
-from weft.nn.native.decode import Steady
+from weft.decoding.slots import MOST_ROWS, Poll, Slots, open_slots
+from weft.models.stepper import FixedStepper, Stepper, can_prefill, is_fixed
+from weft.nn.native.decode import PackedWeights
 from weft.text import MASK, PAD, SOS
 
 NEVER: Final = (PAD, SOS, MASK)
 """Tokens that are never proposed."""
 
 FREE: Final = 8
-"""New sentences are taken in when one in so many lanes is free; lanes are given up likewise."""
+"""New sentences are taken in when one in so many slots is free; slots are given up likewise."""
 
 
 @torch.inference_mode()
@@ -66,7 +66,7 @@ def search(
         forbid=forbid,
         keys=keys,
         constraints=constraints,
-        reads=reads_prompts(model),
+        can_prefill=can_prefill(model),
     )
     found: list[list[Hypothesis]] = [[] for _ in range(count)]
     for ended in Search(model, memory, request, attention=attention).run():
@@ -76,12 +76,12 @@ def search(
 
 
 @dataclass(slots=True)
-class Seat:
+class Running:
     """A place for one sentence, or for none."""
 
     sentence: int | None = None
     left: int = 0
-    """The most turns that the sentence still needs."""
+    """The most steps that the sentence still needs."""
     joined: int = 0
     """How many rounds had been made when it sat down."""
 
@@ -91,99 +91,99 @@ class Search:
 
     def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
         self.request, self.groups = request, request.config.groups
-        self.steady, self.rounds = Steady(), 0
-        longest_first = sorted(range(request.count), key=lambda sentence: -request.turns[sentence])
+        self.packed, self.rounds = PackedWeights(), 0
+        longest_first = sorted(range(request.count), key=lambda sentence: -request.steps[sentence])
         most = request.count
-        captured = not attention and request.recordable and can_capture(model, request)
+        recorded = not attention and request.recordable and can_record(model, request)
         if is_fixed(model):
             rows = request.width * self.groups
-            seats = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // rows
-            most = most_seats(rows) if captured else max(1, seats)
+            places = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // rows
+            most = most_sentences(rows) if recorded else max(1, places)
             most = self._fitting(model, memory, min(most, request.count), attention=attention)
-        first, self.waiting = longest_first[:most], longest_first[most:]
-        self.lanes: Lanes
-        if captured:
-            self.lanes = open_captured(model, memory, request, self._sentences(first))
+        first, self.queue = longest_first[:most], longest_first[most:]
+        self.slots: Slots
+        if recorded:
+            self.slots = open_recorded(model, memory, request, self._sentences(first))
         else:
-            with self.steady:
-                self.lanes = open_lanes(model, memory, request, self._sentences(first), attention=attention)
-        self.seats = [Seat() for _ in range(self.lanes.count // self.groups)]
-        for seat, sentence in zip(self.seats, first, strict=False):
-            seat.sentence, seat.left = sentence, request.turns[sentence]
+            with self.packed:
+                self.slots = open_slots(model, memory, request, self._sentences(first), attention=attention)
+        self.running = [Running() for _ in range(self.slots.count // self.groups)]
+        for one, sentence in zip(self.running, first, strict=False):
+            one.sentence, one.left = sentence, request.steps[sentence]
 
-    def _fitting(self, model: FixedStepper, memory: Any, seats: int, *, attention: bool) -> int:
-        """So many seats or, where memory is little, fewer; an error where there is none for a single sentence."""
+    def _fitting(self, model: FixedStepper, memory: Any, places: int, *, attention: bool) -> int:
+        """So many places or, where memory is little, fewer; an error where there is none for a single sentence."""
         request = self.request
         rows, common = request.width * self.groups, MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"])
         if rows <= common and request.room <= COMMON_TOKENS:
-            return seats
+            return places
         needed, free = sentence_bytes(model, memory, request, attention=attention), free_memory(request.device)
         check_memory(needed, request.config, request.device)
-        return seats if free is None else max(1, min(seats, free // needed))
+        return places if free is None else max(1, min(places, free // needed))
 
     def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
         """Each time some steps have been made, at most so many together: the sentences that have ended since."""
-        ahead = 0 if together else self.lanes.ahead
-        glances: deque[tuple[int, Glance]] = deque()
+        ahead = 0 if together else self.slots.ahead
+        polls: deque[tuple[int, Poll]] = deque()
         try:
-            while any(seat.sentence is not None for seat in self.seats):
-                # Who has no turns left has ended, though nobody may have looked yet.
-                near = min((seat.left for seat in self.seats if seat.sentence is not None and seat.left > 0), default=0)
+            while any(one.sentence is not None for one in self.running):
+                # Who has no steps left has ended, though nobody may have looked yet.
+                near = min((one.left for one in self.running if one.sentence is not None and one.left > 0), default=0)
                 if near:
-                    with self.steady:
-                        turns = self.lanes.turns(min(near, together or near))
-                    for seat in self.seats:
-                        seat.left -= turns
+                    with self.packed:
+                        steps = self.slots.steps(min(near, together or near))
+                    for one in self.running:
+                        one.left -= steps
                     self.rounds += 1
-                    glances.append((self.rounds, self.lanes.glance()))
-                if not near or len(glances) > ahead:
-                    yield self.harvest(*glances.popleft())
+                    polls.append((self.rounds, self.slots.poll()))
+                if not near or len(polls) > ahead:
+                    yield self.collect(*polls.popleft())
                     self.fill()
         finally:
-            self.lanes.close()
+            self.slots.close()
 
-    def harvest(self, rounds: int, glance: Glance) -> list[tuple[int, list[Hypothesis]]]:
-        """The sentences that had ended after so many rounds; their seats are free."""
-        live, each = glance.read(), self.groups
+    def collect(self, rounds: int, poll: Poll) -> list[tuple[int, list[Hypothesis]]]:
+        """The sentences that had ended after so many rounds; their places are free."""
+        live, each = poll.read(), self.groups
         done = [
             number
-            for number, seat in enumerate(self.seats)
-            if seat.sentence is not None and seat.joined < rounds and not any(live[number * each : (number + 1) * each])
+            for number, one in enumerate(self.running)
+            if one.sentence is not None and one.joined < rounds and not any(live[number * each : (number + 1) * each])
         ]
         if not done:
             return []
-        reading, ended = self.lanes.read(self._lanes(done), glance), []
+        reading, ended = self.slots.read(self._slots(done), poll), []
         for number, hypotheses in zip(done, self._gather(reading), strict=True):
-            sentence, self.seats[number].sentence = self.seats[number].sentence, None
+            sentence, self.running[number].sentence = self.running[number].sentence, None
             assert sentence is not None
             ended.append((sentence, self._rank(sentence, hypotheses)))
         return ended
 
     def fill(self) -> None:
-        """Give free seats to those who wait, or up."""
-        free = [number for number, seat in enumerate(self.seats) if seat.sentence is None]
-        if not free or (self.lanes.joins and FREE * len(free) < len(self.seats)):
+        """Give free places to those who wait, or up."""
+        free = [number for number, one in enumerate(self.running) if one.sentence is None]
+        if not free or (self.slots.joins and FREE * len(free) < len(self.running)):
             return
-        if self.waiting:
-            free = free[: len(self.waiting)]
-            taken, self.waiting = self.waiting[: len(free)], self.waiting[len(free) :]
+        if self.queue:
+            free = free[: len(self.queue)]
+            taken, self.queue = self.queue[: len(free)], self.queue[len(free) :]
             for number, sentence in zip(free, taken, strict=True):
-                self.seats[number] = Seat(sentence, self.request.turns[sentence], self.rounds)
-            with self.steady:
-                self.lanes.admit(send(self._lanes(free), self.request.device), self.request, self._sentences(taken))
-        elif self.lanes.shrinks:
-            kept = [number for number, seat in enumerate(self.seats) if seat.sentence is not None]
-            self.seats = [self.seats[number] for number in kept]
+                self.running[number] = Running(sentence, self.request.steps[sentence], self.rounds)
+            with self.packed:
+                self.slots.admit(send(self._slots(free), self.request.device), self.request, self._sentences(taken))
+        elif self.slots.shrinks:
+            kept = [number for number, one in enumerate(self.running) if one.sentence is not None]
+            self.running = [self.running[number] for number in kept]
             if kept:
-                self.lanes.keep(send(self._lanes(kept), self.request.device))
+                self.slots.keep(send(self._slots(kept), self.request.device))
 
-    def _gather(self, reading: Reading) -> list[list[Hypothesis]]:
-        """What the lanes of each seat have found, together."""
+    def _gather(self, reading: Backtrack) -> list[list[Hypothesis]]:
+        """What the slots of each place have found, together."""
         # Where something is required, the best of those that the limit cut need not be among the likeliest.
-        most = self.request.width if self.request.requires else self.lanes.board.shape.n_best
+        most = self.request.width if self.request.requires else self.slots.beams.shape.n_best
         found = reading.hypotheses(most, self.request.config.length_penalty)
-        seats = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
-        return [[one for lane in seat for one in lane] for seat in seats]
+        places = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
+        return [[one for slot in place for one in slot] for place in places]
 
     def _rank(self, sentence: int, found: list[Hypothesis]) -> list[Hypothesis]:
         """The n_best of a sentence."""
@@ -194,10 +194,10 @@ class Search:
             found = list({(one.tokens, one.finished): one for one in found}.values())
         return best_first(found)[: self.request.config.n_best]
 
-    def _lanes(self, seats: list[int]) -> list[int]:
-        """The lanes of some seats, side by side."""
-        return [seat * self.groups + group for seat in seats for group in range(self.groups)]
+    def _slots(self, places: list[int]) -> list[int]:
+        """The slots of some places, side by side."""
+        return [place * self.groups + group for place in places for group in range(self.groups)]
 
     def _sentences(self, sentences: list[int]) -> list[int]:
-        """Sentences, one for each lane."""
+        """Sentences, one for each slot."""
         return [sentence for sentence in sentences for _ in range(self.groups)]

@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
+from weft.decoding.backtrack import read_slots
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER, Search
-from weft.decoding.trail import read_lanes
 from weft.errors import ConfigError
-from weft.models.stepper import FixedStepper, Stepper, reads_prompts
+from weft.models.stepper import FixedStepper, Stepper, can_prefill
 
 
 def stream(
@@ -45,7 +45,7 @@ def stream(
         forbid=forbid,
         keys=[key],
         constraints=constraints,
-        reads=reads_prompts(model),
+        can_prefill=can_prefill(model),
     )
     return _follow(model, memory, request)
 
@@ -59,8 +59,8 @@ def _follow(model: Stepper | FixedStepper, memory: Any, request: Request) -> Ite
             ((_, found),) = ended
             sure = found[0].tokens if found else ()
         else:
-            board = search.lanes.board
-            sure = _common(read_lanes(board, board.lanes).going_on(board.live.cpu().numpy()))
+            beams = search.slots.beams
+            sure = _common(read_slots(beams, beams.slots).going_on(beams.live.cpu().numpy()))
         if len(sure) > told:
             yield sure[told:]
             told = len(sure)

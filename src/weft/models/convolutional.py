@@ -74,14 +74,14 @@ class ConvolutionalDecoder(nn.Module):
         like = next(self.layers.parameters())
         return tuple(layer.initial_state(rows.numel(), like) for layer in self._stack())
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
         """tokens (N, T), as many of each as lengths (N,) say -> the state after them, which sees the last of them."""
         lengths = lengths.to(tokens.device)
         last = torch.arange(min(tokens.size(1), self.context), device=tokens.device)
         tokens = tokens.gather(1, (lengths[:, None] - self.context).clamp(min=0) + last)
         x, ends, states = self.widen(self.embedding(tokens)), lengths.clamp(max=self.context), []
         for layer, before in zip(self._stack(), state, strict=True):
-            x, after = layer.read(x, ends, before)
+            x, after = layer.prefill(x, ends, before)
             states.append(after)
         return tuple(states)
 

@@ -92,7 +92,7 @@ class PlainDecoder(nn.Module):
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.summary(memory), rows)
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
         """tokens (N, T), as many of each as lengths (N,) say -> the state after them."""
         inner, shared = state
         summary = shared.expand()[:, None].expand(-1, tokens.size(1), -1)
@@ -127,7 +127,7 @@ class AfterDecoder(nn.Module):
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
         """tokens (N, T), as many of each as lengths (N,) say -> the state after them, which no attention changes."""
         inner, shared = state
         return self.rnn(self.embedding(tokens), lengths, inner)[1], shared

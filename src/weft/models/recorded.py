@@ -17,8 +17,8 @@ from torch.nn.functional import pad
 
 from weft.models.memory import Memory
 from weft.nn import map_state
+from weft.nn.cuda_graph import addresses, record
 from weft.nn.kernels import power_of_two
-from weft.nn.recording import addresses, record
 from weft.text import PAD
 
 KEPT: Final = 16

@@ -215,7 +215,7 @@ class RecurrentDecoder(nn.Module):
         hidden, state = self.rnn(self.dropout(self.embedding(tokens)), state=state)
         return self.dropout(hidden), state
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
         """tokens (N, T), as many of each as lengths (N,) say -> the state after them."""
         return self.rnn(self.embedding(tokens), lengths, state)[1]
 

@@ -11,7 +11,7 @@ from weft.models.embedding import Output
 from weft.models.memory import Decoded, Decoder
 from weft.models.transformer import TransformerDecoder
 from weft.nn import State, select_rows
-from weft.nn.lanes import first_of, in_lanes, spread
+from weft.nn.slots import first_of, in_slots, spread
 
 
 class Step(NamedTuple):
@@ -37,7 +37,7 @@ class Stepper(Protocol):
 
 
 class FixedStepper(Protocol):
-    """A stepper that also knows states of fixed shape, in lanes (see weft.nn.lanes): what a fast search runs on."""
+    """A stepper that also knows states of fixed shape, in slots (see weft.nn.slots): what a fast search runs on."""
 
     @property
     def longest(self) -> int | None:
@@ -53,15 +53,15 @@ class FixedStepper(Protocol):
         """The same; without `attention` nobody asks for it."""
 
 
-class PromptReader(Protocol):
+class Prefiller(Protocol):
     """What a fixed stepper may offer besides: to read a prompt at once. Others follow it token by token."""
 
     @property
-    def reads(self) -> bool:
+    def can_prefill(self) -> bool:
         """Whether it does."""
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: State, *, lanes: Tensor, each: int) -> None:
-        """All `each` rows of those lanes (n,), which have just begun, have read tokens (n, P), as many as lengths (n,)
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: State, *, slots: Tensor, each: int) -> None:
+        """All `each` rows of those slots (n,), which have just begun, have read tokens (n, P), as many as lengths (n,)
         say, which stand on the CPU. The state is written over."""
 
 
@@ -70,9 +70,9 @@ def is_fixed(model: Any) -> TypeGuard[FixedStepper]:
     return hasattr(model, "reserve")
 
 
-def reads_prompts(model: Any) -> TypeGuard[PromptReader]:
+def can_prefill(model: Any) -> TypeGuard[Prefiller]:
     """Whether a model reads a prompt at once."""
-    return is_fixed(model) and getattr(model, "reads", False)
+    return is_fixed(model) and getattr(model, "can_prefill", False)
 
 
 class Writer(nn.Module):
@@ -86,25 +86,25 @@ class Writer(nn.Module):
         return self.decoder.start(memory, rows)
 
     def reserve(self, memory: Any, sentences: Tensor, *, each: int, room: int) -> Any:
-        """The same with room for so many tokens: a lane of `each` hypotheses for each of the sentences (A,)."""
+        """The same with room for so many tokens: a slot of `each` hypotheses for each of the sentences (A,)."""
         chosen = select_rows(memory, sentences)
         rows = torch.arange(sentences.numel(), device=sentences.device).repeat_interleave(each)
         if isinstance(self.decoder, TransformerDecoder):
             return self.decoder.reserve(chosen, rows.numel(), each=each, room=room)
-        return in_lanes(self.decoder.start(chosen, rows), each)
+        return in_slots(self.decoder.start(chosen, rows), each)
 
     @property
-    def reads(self) -> bool:
+    def can_prefill(self) -> bool:
         """Whether it reads a prompt at once."""
-        return hasattr(self.decoder, "read")
+        return hasattr(self.decoder, "prefill")
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: Any, *, lanes: Tensor, each: int) -> None:
-        """The rows of those lanes (n,) have read tokens (n, P), as many as lengths (n,) say; see `PromptReader`."""
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any, *, slots: Tensor, each: int) -> None:
+        """The rows of those slots (n,) have read tokens (n, P), as many as lengths (n,) say; see `Prefiller`."""
         decoder: Any = self.decoder
         if isinstance(decoder, TransformerDecoder):
-            decoder.read(tokens, lengths, state, lanes=lanes, each=each)
+            decoder.prefill(tokens, lengths, state, slots=slots, each=each)
         else:
-            spread(state, lanes, decoder.read(tokens, lengths, first_of(state, lanes, each)), each)
+            spread(state, slots, decoder.prefill(tokens, lengths, first_of(state, slots, each)), each)
 
     def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
         """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""

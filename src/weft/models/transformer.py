@@ -20,7 +20,7 @@ from weft.models.embedding import Embedding, EmbeddingSetting, Vectors, has_tabl
 from weft.models.memory import Decoded, Encoder, Memory
 from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
-from weft.nn.attention.past import Past
+from weft.nn.attention.kv_cache import KVCache
 from weft.nn.kernels import power_of_two
 from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
@@ -259,7 +259,7 @@ class TransformerDecoder(nn.Module):
         return Written(length, self.stack.start(memory.states, memory.lengths, rows))
 
     def reserve(self, memory: Memory | None, rows: int, *, each: int, room: int) -> Written:
-        """The state before the first token with room for so many, in lanes of `each` rows (see weft.nn.lanes)."""
+        """The state before the first token with room for so many, in slots of `each` rows (see weft.nn.slots)."""
         like = next(self.parameters())
         self.placed.reach(max(1, room))
         if isinstance(self.stack, EncoderStack):
@@ -283,16 +283,16 @@ class TransformerDecoder(nn.Module):
             hidden, layers, looked = self.stack.step(x, state.layers, attention=attention)
         return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), looked)
 
-    def read(self, tokens: Tensor, lengths: Tensor, state: Written, *, lanes: Tensor, each: int) -> None:
-        """Lanes (n,) of `each` rows, which have just begun, read tokens (n, T), as many of each as lengths (n,) say,
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, each: int) -> None:
+        """Slots (n,) of `each` rows, which have just begun, read tokens (n, T), as many of each as lengths (n,) say,
         which stand on the CPU."""
         x = self.placed.all(self.embedding(tokens), None)
-        self.stack.read(x, lengths, state.layers, lanes=lanes, each=each)
+        self.stack.prefill(x, lengths, state.layers, slots=slots, each=each)
 
     def reader(self, state: Written, *, each: int) -> native.Reader | None:
         """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
         seen, added = self._seen(state), self._added()
-        if added is None or not isinstance(seen, Past) or not native.steps(self.stack, added.table):
+        if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
         made = native.prepare(self.stack, seen, each=each, source=source)

@@ -40,7 +40,7 @@ class GatedConvolution(nn.Module):
         window = torch.cat([state, x[:, None]], dim=1)
         return self._pass(x, window.flatten(1)), window[:, 1:]
 
-    def read(self, x: Tensor, lengths: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def prefill(self, x: Tensor, lengths: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, T, D) after what left a state, lengths (B,) -> (B, T, D), and the state after each row's last step."""
         seen = torch.cat([state, x], dim=1)
         last = lengths[:, None] + torch.arange(self.kernel - 1, device=x.device)

@@ -59,7 +59,7 @@ class Place(NamedTuple):
         return f"{self.shape} of {str(self.dtype).removeprefix('torch.')}"
 
 
-class Stored:
+class StoredTensors:
     """The tensors of an open file."""
 
     def __init__(self, file: BufferedReader, path: Path, *, head: int = limits.TENSORS_HEAD) -> None:
@@ -133,7 +133,9 @@ class Stored:
 
 
 @contextmanager
-def open_tensors(files: RunFiles, name: str, *, like: nn.Module | None = None, each: bool = False) -> Iterator[Stored]:
+def open_tensors(
+    files: RunFiles, name: str, *, like: nn.Module | None = None, each: bool = False
+) -> Iterator[StoredTensors]:
     """The tensors of a file; with `like`, those of such a model, of which nothing but the sizes is read."""
     most, head = limits.TENSORS_FILE, limits.TENSORS_HEAD
     if like is not None:
@@ -141,7 +143,7 @@ def open_tensors(files: RunFiles, name: str, *, like: nn.Module | None = None, e
         head = min(head, sum((LETTER * len(one) + ENTRY for one in wanted), start=ENTRY))
         most = LENGTH + head + sum(tensor.nbytes for tensor in wanted.values())
     with files.opened(name, most=most) as file:
-        stored = Stored(file, files.folder / name, head=head)
+        stored = StoredTensors(file, files.folder / name, head=head)
         if like is not None:
             stored.check(like, each=each)
         yield stored
@@ -152,7 +154,7 @@ def check_sizes(files: RunFiles) -> None:
     for name in files.hashes:
         if name.endswith(".safetensors"):
             with files.unhashed(name, most=limits.TENSORS_FILE) as file:
-                Stored(file, files.folder / name)
+                StoredTensors(file, files.folder / name)
 
 
 def load_weights(files: RunFiles, name: str, model: nn.Module) -> None:

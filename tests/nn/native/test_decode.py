@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from weft.nn.attention import attend
-from weft.nn.attention.past import Stored, attend_past
+from weft.nn.attention.kv_cache import LayerCache, attend_cached
 from weft.nn.linear import Linear
 from weft.nn.native import compiler, decode
 
@@ -24,7 +24,7 @@ def _outside_of_training(vectors: str) -> Iterator[None]:
     if decode.library() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
-    with torch.no_grad(), decode.Steady():
+    with torch.no_grad(), decode.PackedWeights():
         yield
 
 
@@ -67,7 +67,7 @@ def test_weights_that_changed_are_packed_anew() -> None:
     )
     for change in changes:
         change()
-        with decode.Steady() as steady:
+        with decode.PackedWeights() as steady:
             for _ in range(2):
                 assert_close(linear(x), nn.functional.linear(x, linear.weight, linear.bias), **CLOSE)
             assert linear in steady.known
@@ -77,21 +77,21 @@ def test_outside_of_a_steady_time_torch_multiplies() -> None:
     linear, x = Linear(6, 9), torch.randn(4, 6)
     assert decode.multiplies(x, linear)
     assert not decode.multiplies(x[:1], linear)
-    with decode.Steady():
+    with decode.PackedWeights():
         pass
     assert decode.multiplies(x, linear), "the outer time goes on"
-    steady, decode._here.steady = decode._here.steady, None
+    steady, decode._here.packed = decode._here.packed, None
     assert not decode.multiplies(x, linear)
-    decode._here.steady = steady
+    decode._here.packed = steady
 
 
 def test_a_steady_time_may_be_entered_again() -> None:
-    outer, again = decode.steady(), decode.Steady()
+    outer, again = decode.packed_weights(), decode.PackedWeights()
     with again:
         with again:
-            assert decode.steady() is again
-        assert decode.steady() is again
-    assert decode.steady() is outer
+            assert decode.packed_weights() is again
+        assert decode.packed_weights() is again
+    assert decode.packed_weights() is outer
 
 
 def test_what_learns_is_left_to_torch() -> None:
@@ -102,10 +102,10 @@ def test_what_learns_is_left_to_torch() -> None:
     assert linear.double()(torch.randn(4, 6, dtype=torch.float64)).dtype == torch.float64
 
 
-def plainly(q: Tensor, k: Tensor, v: Tensor, seen: Stored) -> Tensor:
+def plainly(q: Tensor, k: Tensor, v: Tensor, seen: LayerCache) -> Tensor:
     """The twin, which double precision is left to."""
-    store = Stored(seen.keys.double(), seen.values.double(), seen.origin, seen.length)
-    return attend_past(q.double(), k.double(), v.double(), store).float()
+    store = LayerCache(seen.keys.double(), seen.values.double(), seen.origin, seen.length)
+    return attend_cached(q.double(), k.double(), v.double(), store).float()
 
 
 @pytest.mark.parametrize("moved", [False, True])
@@ -116,13 +116,13 @@ def test_attention_to_the_past(moved: bool, sizes: tuple[int, int]) -> None:
     keys, values = torch.randn(rows, heads, room, m), torch.randn(rows, heads, room, v_size)
     joint = torch.randn(rows, heads * (2 * m + v_size)).split([heads * m, heads * m, heads * v_size], dim=1)
     q, k, v = (part.unflatten(1, (heads, -1)) for part in joint)
-    length = torch.tensor([0, 3, 8, 5]).repeat_interleave(3)  # rows of a lane are equally long
+    length = torch.tensor([0, 3, 8, 5]).repeat_interleave(3)  # rows of a slot are equally long
     own = torch.arange(rows)
     origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, room)) if moved else None
     if origin is not None:
         origin.scatter_(1, length[:, None], own[:, None])
-    expected = plainly(q, k, v, Stored(keys.clone(), values.clone(), origin, length))
-    found = decode.attend_past(q, k, v, keys, values, origin, length, m**-0.5)
+    expected = plainly(q, k, v, LayerCache(keys.clone(), values.clone(), origin, length))
+    found = decode.attend_cached(q, k, v, keys, values, origin, length, m**-0.5)
     assert_close(found, expected, **CLOSE)
     assert_close(keys[own, :, length], k)
     assert_close(values[own, :, length], v)
@@ -133,19 +133,19 @@ def test_what_was_never_written_is_never_read() -> None:
     q, k, v = (torch.randn(3, 2, 8) for _ in range(3))
     keys[:, :, :2], values[:, :, :2] = torch.randn(2, 3, 2, 2, 8)
     length = torch.tensor([2, 0, 1])
-    expected = plainly(q, k, v, Stored(keys.clone(), values.clone(), None, length))
+    expected = plainly(q, k, v, LayerCache(keys.clone(), values.clone(), None, length))
     assert expected.isfinite().all()
-    assert_close(decode.attend_past(q, k, v, keys, values, None, length, 8**-0.5), expected, **CLOSE)
+    assert_close(decode.attend_cached(q, k, v, keys, values, None, length, 8**-0.5), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("each", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.usefixtures("threads")
 def test_attention_to_what_rows_share(each: int, masked: bool) -> None:
-    lanes, heads, m, length = 5, 2, 20, 7
-    q = torch.randn(lanes * each, heads * m + 3)[:, : heads * m].view(lanes, each, heads, m)
-    source = torch.randn(lanes, length, 2 * heads * m)
-    keys, values = (part.view(lanes, length, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
+    slots, heads, m, length = 5, 2, 20, 7
+    q = torch.randn(slots * each, heads * m + 3)[:, : heads * m].view(slots, each, heads, m)
+    source = torch.randn(slots, length, 2 * heads * m)
+    keys, values = (part.view(slots, length, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
     mask = torch.arange(length) < torch.tensor([7, 3, 1, 0, 5])[:, None] if masked else None
     found = decode.attend_shared(q, keys, values, mask, m**-0.5)
     wide = None if mask is None else mask[:, None, None]

@@ -9,8 +9,8 @@ import torch
 from torch.testing import assert_close
 
 from weft.nn import DecoderStack, EncoderStack
-from weft.nn.lanes import keep, reorder
 from weft.nn.native import decode, stack
+from weft.nn.slots import keep, reorder
 
 pytestmark = pytest.mark.usefixtures("vectors")
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
@@ -38,23 +38,23 @@ def build(kind: type[Any], options: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @torch.no_grad()
 def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
-    lanes, each, room = 5, 3, 7
+    slots, each, room = 5, 3, 7
     decoder = build(DecoderStack, options)
-    memory, lengths = torch.randn(lanes, 6, 40), torch.tensor([6, 1, 4, 0, 3])
+    memory, lengths = torch.randn(slots, 6, 40), torch.tensor([6, 1, 4, 0, 3])
     states = [decoder.reserve(memory, lengths, each=each, room=room) for _ in range(2)]
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     for number in range(room - 1):
-        x = torch.randn(lanes * each, WIDTH)
+        x = torch.randn(slots * each, WIDTH)
         plain, states[0], _ = decoder.step(x, states[0], attention=True)
-        with decode.Steady():
+        with decode.PackedWeights():
             assert stack.steps(decoder, x)
             found, states[1], _ = decoder.step(x, states[1], attention=False)
         assert_close(found, plain, **CLOSE)
-        rows = torch.arange(lanes * each).view(lanes, each)[:, [1, 1, number % each]].flatten()
+        rows = torch.arange(slots * each).view(slots, each)[:, [1, 1, number % each]].flatten()
         states = [reorder(state, rows) for state in states]
         if number == 3:
-            lanes = 3
+            slots = 3
             states = [keep(state, torch.tensor([0, 2, 4]), each) for state in states]
     torch.set_num_threads(before)
 
@@ -89,7 +89,7 @@ def test_an_encoder_reads_every_row_alone() -> None:
 def test_a_steady_time_ends_with_the_encoder() -> None:
     encoder = build(EncoderStack, {})
     encoder(torch.randn(2, 3, WIDTH))
-    assert decode.steady() is None
+    assert decode.packed_weights() is None
 
 
 def test_what_learns_is_left_to_torch() -> None:
@@ -107,7 +107,7 @@ def test_a_language_model(options: dict[str, Any]) -> None:
     model, x = build(EncoderStack, options), torch.randn(4, 6, WIDTH)
     state = model.reserve(4, x, each=1, room=6)
     whole = model(x, causal=True)
-    with decode.Steady():
+    with decode.PackedWeights():
         for t in range(6):
             assert stack.steps(model, x[:, t])
             out, state = model.step(x[:, t], state)
@@ -122,11 +122,11 @@ def test_a_language_model(options: dict[str, Any]) -> None:
 def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], each: int, threads: int) -> None:
     """In C, to the last bit, as if they had been read step by step; in torch nearly so."""
     model, room, lengths = build(kind, options), 75, torch.tensor([70, 1, 4, 23])
-    x, lanes = torch.randn(4, 70, WIDTH), torch.tensor([2, 0, 5, 3])
+    x, slots = torch.randn(4, 70, WIDTH), torch.tensor([2, 0, 5, 3])
     memory, real = torch.randn(6, 5, 40), torch.tensor([5, 1, 4, 2, 3, 5])
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    with decode.Steady():
+    with decode.PackedWeights():
         states = [
             model.reserve(6 * each, memory, each=each, room=room)
             if kind is EncoderStack
@@ -134,17 +134,17 @@ def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], e
             for _ in range(3)
         ]
         assert stack.steps(model, x)
-        model.read(x, lengths, states[0], lanes=lanes, each=each)
+        model.prefill(x, lengths, states[0], slots=slots, each=each)
         step = torch.zeros(6, 70, WIDTH)
-        step[lanes] = x
+        step[slots] = x
         for t in range(70):
             after = model.step(step[:, t].repeat_interleave(each, 0), states[1], **asked(kind))[1]
             states[1] = after
-    model.read(x, lengths, states[2], lanes=lanes, each=each)
+    model.prefill(x, lengths, states[2], slots=slots, each=each)
     torch.set_num_threads(before)
     read, stepped, plain = (state if kind is EncoderStack else state.seen for state in states)
-    for lane, length in zip(lanes.tolist(), lengths.tolist(), strict=True):
-        first, rows = lane * each, slice(lane * each, (lane + 1) * each)
+    for slot, length in zip(slots.tolist(), lengths.tolist(), strict=True):
+        first, rows = slot * each, slice(slot * each, (slot + 1) * each)
         assert read.length[rows].tolist() == plain.length[rows].tolist() == [length] * each
         assert read.origin is None or (read.origin[rows, :length] == first).all()
         for store, twin, other in zip(*((*past.keys, *past.values) for past in (read, stepped, plain)), strict=True):

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from weft.errors import ConfigError
 from weft.nn.attention import torch_weights
 from weft.nn.attention.attend import attend
-from weft.nn.attention.one import attend_shared, serves
+from weft.nn.attention.kv_cache import LayerCache, attend_cached
 from weft.nn.attention.packed import attend_packed
-from weft.nn.attention.past import Stored, attend_past
 from weft.nn.attention.rotary import Rotary
 from weft.nn.attention.scores import Score
 from weft.nn.attention.short import attend_short, is_short
+from weft.nn.attention.single_query import attend_shared, serves
 from weft.nn.linear import Linear
 from weft.nn.native import decode as native
 from weft.nn.native import pages
@@ -219,15 +219,15 @@ class MultiHeadAttention(nn.Module):
         keys, values = (pages.empty(rows, size, like).view(rows, self.heads, positions, -1) for size in sizes)
         return keys, values
 
-    def step_within(self, x: Tensor, seen: Stored) -> Tensor:
+    def step_within(self, x: Tensor, seen: LayerCache) -> Tensor:
         """Self-attention of the next token, x (N, …) -> (N, output_size); its keys and values are written to `seen`."""
         q, k, v = self._project(x, None, None)
         if self.rotary is not None:
             q, k = self.rotary(q, seen.length[:, None]), self.rotary(k, seen.length[:, None])
-        out: Tensor = self.output(attend_past(q, k, v, seen, score=self.score).flatten(1))
+        out: Tensor = self.output(attend_cached(q, k, v, seen, score=self.score).flatten(1))
         return out
 
-    def read_within(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+    def prefill_within(self, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
         """Causal self-attention of texts from their beginning on, x (n, T, …) -> (n, T, output_size). Their keys and
         values are written to the rows (n,) of `seen`."""
         q, k, v = self._project(x, None, None)

@@ -8,22 +8,22 @@
 /* FETCH: steps of a product between two lines that it fetches ahead, where there are MANY_TILES of rows or more; fewer
    are through before it pays. Both as measured. */
 #if defined(__AVX512F__)
-#define LANES 16
+#define FLOATS 16
 #define TILE_ROWS 8
 #define FETCH 4
 #define MANY_TILES 4
 #else
 #if defined(__AVX__)
-#define LANES 8
+#define FLOATS 8
 #define TILE_ROWS 6
 #else
-#define LANES 4
+#define FLOATS 4
 #define TILE_ROWS 4
 #endif
 #define FETCH 8
 #define MANY_TILES 5
 #endif
-#define PANEL (2 * LANES)
+#define PANEL (2 * FLOATS)
 #define LINE 16 /* numbers that memory gives at once */
 
 /* A vector stays in its register. Else gcc reads it from memory again for every row that it is multiplied with, and a
@@ -34,7 +34,7 @@
 #define HOLD(v)
 #endif
 
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef float vec __attribute__((vector_size(4 * FLOATS), aligned(4)));
 typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
 
 /* ---- work in tasks, which threads take one after the other ---- */
@@ -125,12 +125,12 @@ static inline __attribute__((always_inline)) void add_step(
     vec b[4];
 #pragma GCC unroll 4
     for (int j = 0; j < 2 * panels; j++) {
-        b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * LANES);
+        b[j] = *(const vec *)(panel + (j / 2 * depth + k) * PANEL + j % 2 * FLOATS);
         HOLD(b[j]);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) {
-        const vec x = a[i][k] - (vec){0}; /* one number in every lane */
+        const vec x = a[i][k] - (vec){0}; /* one number in every element */
 #pragma GCC unroll 4
         for (int j = 0; j < 2 * panels; j++) sum[i][j] += x * b[j];
     }
@@ -145,7 +145,7 @@ static inline __attribute__((always_inline)) void tile(
     vec sum[TILE_ROWS][4];
     long k = 0;
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * LANES) : (vec){0};
+        for (int j = 0; j < 2 * panels; j++) sum[i][j] = bias ? *(const vec *)(bias + j * FLOATS) : (vec){0};
     for (; next && k + FETCH <= depth;) {
         __builtin_prefetch(next + k * (LINE / FETCH));
         const long end = k + FETCH;
@@ -154,7 +154,7 @@ static inline __attribute__((always_inline)) void tile(
     }
     for (; k < depth; k++) add_step(rows, panels, a, panel, depth, k, sum);
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2 * panels; j++) *(vec *)(c[i] + j * LANES) = sum[i][j];
+        for (int j = 0; j < 2 * panels; j++) *(vec *)(c[i] + j * FLOATS) = sum[i][j];
 }
 
 /* The tile of so many rows, over one panel. */

@@ -1,11 +1,11 @@
 /* Attention of one query in each row: to the past of its text, or to a source that several rows share. Follows decode.c.
-   Numbers are added in LANES strands and places that are no keys add nothing, so that padding changes no bit. */
+   Numbers are added in FLOATS strands and places that are no keys add nothing, so that padding changes no bit. */
 
 #if defined(__SSE__)
 #include <immintrin.h>
 #endif
 
-typedef int whole __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int whole __attribute__((vector_size(4 * FLOATS), aligned(4)));
 
 /* a where a > b, and else b. A compiler sees a choice here, which takes three times as long as the instruction. */
 static inline vec larger(vec a, vec b) {
@@ -17,15 +17,15 @@ static inline vec larger(vec a, vec b) {
     return (vec)_mm_max_ps((__m128)a, (__m128)b);
 #else
     vec found;
-    for (int j = 0; j < LANES; j++) found[j] = a[j] > b[j] ? a[j] : b[j];
+    for (int j = 0; j < FLOATS; j++) found[j] = a[j] > b[j] ? a[j] : b[j];
     return found;
 #endif
 }
 
-#if LANES == 16
+#if FLOATS == 16
 #define EVERY(f, n) f(0, n), f(1, n), f(2, n), f(3, n), f(4, n), f(5, n), f(6, n), f(7, n), f(8, n), f(9, n), f(10, n), \
                     f(11, n), f(12, n), f(13, n), f(14, n), f(15, n)
-#elif LANES == 8
+#elif FLOATS == 8
 #define EVERY(f, n) f(0, n), f(1, n), f(2, n), f(3, n), f(4, n), f(5, n), f(6, n), f(7, n)
 #else
 #define EVERY(f, n) f(0, n), f(1, n), f(2, n), f(3, n)
@@ -37,36 +37,36 @@ static inline vec larger(vec a, vec b) {
 #endif
 #define PLACE(i, n) (i)
 #define ACROSS(i, n) ((i) ^ (n))
-#define LEFT(i, n) ((i) & (n) ? LANES + (i) - (n) : (i))
-#define RIGHT(i, n) ((i) & (n) ? LANES + (i) : (i) + (n))
-/* Two vectors into one: what lies n lanes apart is added, sums of the first beside sums of the second. */
+#define LEFT(i, n) ((i) & (n) ? FLOATS + (i) - (n) : (i))
+#define RIGHT(i, n) ((i) & (n) ? FLOATS + (i) : (i) + (n))
+/* Two vectors into one: what lies n elements apart is added, sums of the first beside sums of the second. */
 #define FOLD(n)                                                                                                        \
-    for (int j = 0; j < LANES / 2 / n; j++) {                                                                          \
+    for (int j = 0; j < FLOATS / 2 / n; j++) {                                                                          \
         const vec a = sum[2 * j], b = sum[2 * j + 1];                                                                  \
         sum[j] = SHUFFLE(a, b, EVERY(LEFT, n)) + SHUFFLE(a, b, EVERY(RIGHT, n));                                       \
     }
 
-/* The sum of each of LANES vectors, side by side. */
+/* The sum of each of FLOATS vectors, side by side. */
 static inline vec across(vec *sum) {
     FOLD(1)
     FOLD(2)
-#if LANES > 4
+#if FLOATS > 4
     FOLD(4)
 #endif
-#if LANES > 8
+#if FLOATS > 8
     FOLD(8)
 #endif
     return sum[0];
 }
 
-/* The sum, or the highest, of all numbers of a vector, in each of its lanes. */
+/* The sum, or the highest, of all numbers of a vector, in each of its elements. */
 static inline vec total_of(vec x) {
     x += SHUFFLE(x, x, EVERY(ACROSS, 1));
     x += SHUFFLE(x, x, EVERY(ACROSS, 2));
-#if LANES > 4
+#if FLOATS > 4
     x += SHUFFLE(x, x, EVERY(ACROSS, 4));
 #endif
-#if LANES > 8
+#if FLOATS > 8
     x += SHUFFLE(x, x, EVERY(ACROSS, 8));
 #endif
     return x;
@@ -75,10 +75,10 @@ static inline vec total_of(vec x) {
 static inline vec highest_of(vec x) {
     x = larger(x, SHUFFLE(x, x, EVERY(ACROSS, 1)));
     x = larger(x, SHUFFLE(x, x, EVERY(ACROSS, 2)));
-#if LANES > 4
+#if FLOATS > 4
     x = larger(x, SHUFFLE(x, x, EVERY(ACROSS, 4)));
 #endif
-#if LANES > 8
+#if FLOATS > 8
     x = larger(x, SHUFFLE(x, x, EVERY(ACROSS, 8)));
 #endif
     return x;
@@ -97,7 +97,7 @@ static inline vec falling(vec x) {
 /* Σ exp(x - base) with base >= x, of whole vectors, the terms kept in `terms` if there is room for them. */
 static inline float sum_exponentials(const float *x, float base, long count, float *terms) {
     vec strands = {0};
-    for (long i = 0; i < count; i += LANES) {
+    for (long i = 0; i < count; i += FLOATS) {
         const vec term = falling(*(const vec *)(x + i) - base);
         strands += term;
         if (terms) *(vec *)(terms + i) = term;
@@ -114,14 +114,14 @@ static inline vec first_of(vec x, long count) {
 
 /* scores (count, room for whole vectors) -> shares that sum to one; nothing where there is nothing. */
 static inline void soften(float *scores, long count) {
-    const long full = count / LANES * LANES, end = (count + LANES - 1) / LANES * LANES;
+    const long full = count / FLOATS * FLOATS, end = (count + FLOATS - 1) / FLOATS * FLOATS;
     vec peaks = (vec){0} - INFINITY;
     if (full < count) *(vec *)(scores + full) = first_of(*(const vec *)(scores + full), count - full);
-    for (long t = 0; t < end; t += LANES) peaks = larger(*(const vec *)(scores + t), peaks);
+    for (long t = 0; t < end; t += FLOATS) peaks = larger(*(const vec *)(scores + t), peaks);
     const float highest = highest_of(peaks)[0];
     const float total = sum_exponentials(scores, highest == -INFINITY ? 0.0f : highest, end, scores);
     const float scale = total > 0.0f ? 1.0f / total : 0.0f;
-    for (long t = 0; t < end; t += LANES) *(vec *)(scores + t) *= scale;
+    for (long t = 0; t < end; t += FLOATS) *(vec *)(scores + t) *= scale;
 }
 
 /* What queries of one head see: position t lies at keys + place[t] * key_step, or without places at t * key_step, and
@@ -134,7 +134,7 @@ typedef struct {
     float scale;
 } sight_t;
 
-enum { ABREAST = 4, SUMS = LANES == 16 ? 16 : 8 }; /* queries that read a key together; sums that fit into registers */
+enum { ABREAST = 4, SUMS = FLOATS == 16 ? 16 : 8 }; /* queries that read a key together; sums that fit into registers */
 
 static inline __attribute__((always_inline)) long place_of(const sight_t *s, long t) { return s->place ? s->place[t] : t; }
 
@@ -150,21 +150,21 @@ static inline vec some_of(const float *x, long count) {
     return found;
 }
 
-/* scores (rows, `apart` each, room for whole vectors) of positions from `first` to `end`: LANES pairs of a query and a key
+/* scores (rows, `apart` each, room for whole vectors) of positions from `first` to `end`: FLOATS pairs of a query and a key
    at a time. Values are fetched meanwhile. */
 static inline __attribute__((always_inline)) void compare(
     const sight_t *s, const int rows, long first, long end, const float *query, long query_step, float *scores, long apart) {
-    const int together = LANES / rows;
+    const int together = FLOATS / rows;
     for (long t = first; t < end; t += together) {
-        const float *key[LANES];
-        vec sum[LANES] = {0};
+        const float *key[FLOATS];
+        vec sum[FLOATS] = {0};
         long i = 0;
         for (int j = 0; j < together; j++) {
             const long place = place_of(s, t + j < end ? t + j : t);
             key[j] = s->keys + place * s->key_step;
             fetch(s->values + place * s->value_step, s->width);
         }
-        for (; i + LANES <= s->size; i += LANES) {
+        for (; i + FLOATS <= s->size; i += FLOATS) {
             vec x[ABREAST];
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++) x[r] = *(const vec *)(query + r * query_step + i);
@@ -195,14 +195,14 @@ static inline __attribute__((always_inline)) void weigh(
     vec sum[ABREAST][SUMS];
     for (int r = 0; r < rows; r++)
         for (int j = 0; j < vectors; j++)
-            sum[r][j] = first ? *(const vec *)(out + r * out_step + from + j * LANES) : (vec){0};
+            sum[r][j] = first ? *(const vec *)(out + r * out_step + from + j * FLOATS) : (vec){0};
     for (long t = first; t < end; t++) {
         const long place = place_of(s, t);
         const float *value = s->values + place * s->value_step + from;
         if (s->next && !from) fetch(s->next + place * s->key_step, s->size);
         vec v[SUMS];
 #pragma GCC unroll 16
-        for (int j = 0; j < vectors; j++) v[j] = *(const vec *)(value + j * LANES);
+        for (int j = 0; j < vectors; j++) v[j] = *(const vec *)(value + j * FLOATS);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             const vec share = shares[r * apart + t] - (vec){0};
@@ -211,17 +211,17 @@ static inline __attribute__((always_inline)) void weigh(
         }
     }
     for (int r = 0; r < rows; r++)
-        for (int j = 0; j < vectors; j++) *(vec *)(out + r * out_step + from + j * LANES) = sum[r][j];
+        for (int j = 0; j < vectors; j++) *(vec *)(out + r * out_step + from + j * FLOATS) = sum[r][j];
 }
 
 static inline __attribute__((always_inline)) void weigh_all(
     const sight_t *s, const int rows, long first, long end, const float *shares, long apart, float *out, long out_step) {
     long i = 0;
-    for (; i + SUMS / rows * LANES <= s->width; i += SUMS / rows * LANES)
+    for (; i + SUMS / rows * FLOATS <= s->width; i += SUMS / rows * FLOATS)
         weigh(s, rows, SUMS / rows, first, end, shares, apart, i, out, out_step);
-    for (; i + SUMS / rows / 2 * LANES <= s->width && SUMS / rows > 2; i += SUMS / rows / 2 * LANES)
+    for (; i + SUMS / rows / 2 * FLOATS <= s->width && SUMS / rows > 2; i += SUMS / rows / 2 * FLOATS)
         weigh(s, rows, SUMS / rows / 2, first, end, shares, apart, i, out, out_step);
-    for (; i + LANES <= s->width; i += LANES) weigh(s, rows, 1, first, end, shares, apart, i, out, out_step);
+    for (; i + FLOATS <= s->width; i += FLOATS) weigh(s, rows, 1, first, end, shares, apart, i, out, out_step);
     /* Position by position: a compiler would add the products of several, and then differently where fewer are left. */
     for (int r = 0; r < rows && i < s->width; r++) {
         if (!first) memset(out + r * out_step + i, 0, sizeof(float) * (s->width - i));
@@ -291,10 +291,10 @@ static void expect(const past_t *p, long first, long rows, const int *place, lon
     }
 }
 
-/* The rows from `first` on, at most ABREAST, of one lane and one length; place is that of the first, shares room for
-   ABREAST times room + LANES numbers. Positions that they share are read once. `then` rows come after them. */
-static void attend_lane(const past_t *p, long first, long rows, long then, const int *place, float *shares) {
-    const long count = p->length[row_of(p->row, first)] + 1, apart = p->room + LANES;
+/* The rows from `first` on, at most ABREAST, of one slot and one length; place is that of the first, shares room for
+   ABREAST times room + FLOATS numbers. Positions that they share are read once. `then` rows come after them. */
+static void attend_slot(const past_t *p, long first, long rows, long then, const int *place, float *shares) {
+    const long count = p->length[row_of(p->row, first)] + 1, apart = p->room + FLOATS;
     const long same = rows == 1 ? 0 : common(place, rows, p->room, count);
     for (long r = first; r < first + rows; r++)
         for (long h = 0; h < p->heads; h++) {
@@ -336,19 +336,19 @@ static void past_rows(const job_t *job, long task) {
     const pasts_t *all = job->data;
     const past_t *p = &all->past;
     const long first = task * TOGETHER, end = first + TOGETHER < all->rows ? first + TOGETHER : all->rows;
-    float *shares = numbers(ABREAST * (p->room + LANES));
+    float *shares = numbers(ABREAST * (p->room + FLOATS));
     int *place = malloc(sizeof(int) * TOGETHER * p->room);
     long here[TOGETHER];
     for (long r = first; r < end; r++) here[r - first] = r;
     locate(here, end - first, all->origin, p->length, p->heads, p->room, place);
-    for (long r = first; r < end; r++) attend_lane(p, r, 1, r + 1 < end, place + (r - first) * p->room, shares);
+    for (long r = first; r < end; r++) attend_slot(p, r, 1, r + 1 < end, place + (r - first) * p->room, shares);
     free(place);
     free(shares);
 }
 
 /* keys (N, H, T, m) and values (N, H, T, v); the next position of each row becomes its own. Nobody reads the position
    that another row writes now, so rows may be shared out as they come. */
-void attend_past(const float *q, const float *k, const float *v, long q_stride, long k_stride, long v_stride,
+void attend_cached(const float *q, const float *k, const float *v, long q_stride, long k_stride, long v_stride,
                  float *keys, float *values, long *origin, const long *length, float *out, long rows, long heads,
                  long size, long width, long room, float scale, long threads, parallel_t parallel) {
     const pasts_t p = {{q, k, v, keys, values, out, 0, length, q_stride, k_stride, v_stride, heads, size, width, room,
@@ -364,19 +364,19 @@ typedef struct {
     float *out;
     const unsigned char *mask;
     long q_stride, heads, size, width, length, mask_stride;
-    long key_lane, key_head, key_step, value_lane, value_head, value_step;
+    long key_slot, key_head, key_step, value_slot, value_head, value_step;
     float scale;
 } shared_t;
 
-/* Rows from `first` on, at most ABREAST, read the source of a lane; shares is room for ABREAST times length + LANES.
-   Afterwards the lane `then` is read. */
-static void attend_source(const shared_t *s, long lane, long then, long first, long rows, float *shares) {
-    const float *keys = s->keys + lane * s->key_lane, *values = s->values + lane * s->value_lane;
-    const unsigned char *mask = s->mask ? s->mask + lane * s->mask_stride : 0;
-    const long apart = s->length + LANES, step = s->heads * s->width;
+/* Rows from `first` on, at most ABREAST, read the source of a slot; shares is room for ABREAST times length + FLOATS.
+   Afterwards the slot `then` is read. */
+static void attend_source(const shared_t *s, long slot, long then, long first, long rows, float *shares) {
+    const float *keys = s->keys + slot * s->key_slot, *values = s->values + slot * s->value_slot;
+    const unsigned char *mask = s->mask ? s->mask + slot * s->mask_stride : 0;
+    const long apart = s->length + FLOATS, step = s->heads * s->width;
     for (long h = 0; h < s->heads; h++) {
         const float *own = keys + h * s->key_head, *q = s->q + first * s->q_stride + h * s->size;
-        const float *next = h + 1 < s->heads ? own + s->key_head : s->keys + then * s->key_lane;
+        const float *next = h + 1 < s->heads ? own + s->key_head : s->keys + then * s->key_slot;
         const sight_t sight = {own, values + h * s->value_head, next, 0, mask, s->key_step, s->value_step, s->size,
                                s->width, s->scale};
         compare_rows(&sight, rows, 0, s->length, q, s->q_stride, shares, apart);
@@ -388,25 +388,25 @@ static void attend_source(const shared_t *s, long lane, long then, long first, l
 typedef struct {
     shared_t shared;
     long each;
-} lanes_t;
+} slots_t;
 
-static void shared_lane(const job_t *job, long lane) {
-    const lanes_t *all = job->data;
-    float *shares = numbers(ABREAST * (all->shared.length + LANES));
+static void shared_slot(const job_t *job, long slot) {
+    const slots_t *all = job->data;
+    float *shares = numbers(ABREAST * (all->shared.length + FLOATS));
     for (long n = 0; n < all->each; n += ABREAST) {
         const long rows = all->each - n < ABREAST ? all->each - n : ABREAST;
-        attend_source(&all->shared, lane, lane, lane * all->each + n, rows, shares);
+        attend_source(&all->shared, slot, slot, slot * all->each + n, rows, shares);
     }
     free(shares);
 }
 
-/* `each` rows of a lane read the one source of `length` positions. */
-void attend_shared(const float *q, long q_stride, const float *keys, long key_lane, long key_head, long key_step,
-                   const float *values, long value_lane, long value_head, long value_step, const unsigned char *mask,
-                   long mask_stride, float *out, long lanes, long each, long heads, long size, long width, long length,
+/* `each` rows of a slot read the one source of `length` positions. */
+void attend_shared(const float *q, long q_stride, const float *keys, long key_slot, long key_head, long key_step,
+                   const float *values, long value_slot, long value_head, long value_step, const unsigned char *mask,
+                   long mask_stride, float *out, long slots, long each, long heads, long size, long width, long length,
                    float scale, long threads, parallel_t parallel) {
-    const lanes_t all = {{q, keys, values, out, mask, q_stride, heads, size, width, length, mask_stride, key_lane,
-                          key_head, key_step, value_lane, value_head, value_step, scale}, each};
-    job_t job = {shared_lane, lanes, 0, &all};
+    const slots_t all = {{q, keys, values, out, mask, q_stride, heads, size, width, length, mask_stride, key_slot,
+                          key_head, key_step, value_slot, value_head, value_step, scale}, each};
+    job_t job = {shared_slot, slots, 0, &all};
     share(&job, threads, parallel);
 }

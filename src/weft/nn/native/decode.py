@@ -22,7 +22,7 @@ FEWEST: Final = 4
 
 def text() -> str:
     """All that is compiled, in one piece."""
-    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "texts.c", "beam.c", "turns.c")
+    names = ("arithmetic.c", "decode.c", "attend.c", "stack.c", "texts.c", "beam.c", "beam_steps.c")
     return "".join(read_source("weft.nn.native", name) for name in names)
 
 
@@ -58,7 +58,7 @@ _packed: WeakKeyDictionary[nn.Linear, Packed] = WeakKeyDictionary()
 _here = threading.local()
 
 
-class Steady:
+class PackedWeights:
     """A time in which no weights change: `with` it, products use packed weights.
 
     Packed weights are kept from one such time to the next. An optimizer may change weights without torch counting it,
@@ -68,15 +68,15 @@ class Steady:
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
         self.tables: dict[nn.Module, Made] = {}
-        self.before: list[Steady | None] = []
+        self.before: list[PackedWeights | None] = []
 
-    def __enter__(self) -> Steady:
-        self.before.append(steady())
-        _here.steady = self
+    def __enter__(self) -> PackedWeights:
+        self.before.append(packed_weights())
+        _here.packed = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        _here.steady = self.before.pop()
+        _here.packed = self.before.pop()
 
     def packed(self, linear: nn.Linear) -> Packed:
         if linear not in self.known:
@@ -84,15 +84,15 @@ class Steady:
         return self.known[linear]
 
 
-def steady() -> Steady | None:
+def packed_weights() -> PackedWeights | None:
     """The steady time that it is here and now."""
-    found: Steady | None = getattr(_here, "steady", None)
+    found: PackedWeights | None = getattr(_here, "packed", None)
     return found
 
 
 def steadily() -> AbstractContextManager[Any]:
     """The steady time that it is, or one of its own for as long as it lasts."""
-    return Steady() if steady() is None else nullcontext()
+    return PackedWeights() if packed_weights() is None else nullcontext()
 
 
 def table(tensors: Sequence[Tensor | None]) -> Made:
@@ -102,7 +102,7 @@ def table(tensors: Sequence[Tensor | None]) -> Made:
 
 def multiplies(x: Tensor, linear: nn.Linear) -> bool:
     """Whether `multiply` is the way: in a steady time, for rows enough to be worth it."""
-    if steady() is None or x.numel() < FEWEST * x.size(-1):
+    if packed_weights() is None or x.numel() < FEWEST * x.size(-1):
         return False
     return serves(x, linear.weight)
 
@@ -111,7 +111,7 @@ def multiply(x: Tensor, linear: nn.Linear, *, relu: bool = False) -> Tensor:
     """x (…, K) -> (…, M), in a steady time."""
     rows = x.reshape(-1, x.size(-1))
     rows = rows if rows.stride(1) == 1 else rows.contiguous()
-    packed, width = _here.steady.packed(linear), linear.out_features
+    packed, width = _here.packed.packed(linear), linear.out_features
     y = x.new_empty(rows.size(0), _padded(width))
     call(
         "linear", rows, rows.size(0), rows.stride(0), rows.size(1), width, packed.weight, packed.bias, int(relu), y,
@@ -120,14 +120,14 @@ def multiply(x: Tensor, linear: nn.Linear, *, relu: bool = False) -> Tensor:
     return y[:, :width].view(*x.shape[:-1], width)
 
 
-def attend_past(
+def attend_cached(
     q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, origin: Tensor | None, length: Tensor, scale: float
 ) -> Tensor:
-    """q, k (N, H, m), v (N, H, v) and a store (see weft.nn.attention.past) -> (N, H, v)."""
+    """q, k (N, H, m), v (N, H, v) and a store (see weft.nn.attention.kv_cache) -> (N, H, v)."""
     out = torch.empty(v.shape)
     rows, heads, size = q.shape
     call(
-        "attend_past", q, k, v, q.stride(0), k.stride(0), v.stride(0), keys, values, origin, length, out, rows, heads,
+        "attend_cached", q, k, v, q.stride(0), k.stride(0), v.stride(0), keys, values, origin, length, out, rows, heads,
         size, v.size(2), keys.size(2), scale,
     )  # fmt: skip
     return out
@@ -135,13 +135,13 @@ def attend_past(
 
 def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """q (A, K, H, m), keys (A, H, S, m), values (A, H, S, v), mask (A, S) -> (A, K, H, v): K rows read one source."""
-    lanes, each, heads, size = q.shape
-    out = torch.empty(lanes, each, heads, values.size(3))
+    slots, each, heads, size = q.shape
+    out = torch.empty(slots, each, heads, values.size(3))
     rows = q.flatten(0, 1)  # of which the stride can be trusted even where a dimension is 1
     masks = 0 if mask is None else mask.stride(0)
     call(
         "attend_shared", rows, rows.stride(0), keys, *keys.stride()[:3], values, *values.stride()[:3], mask, masks, out,
-        lanes, each, heads, size, values.size(3), keys.size(2), scale,
+        slots, each, heads, size, values.size(3), keys.size(2), scale,
     )  # fmt: skip
     return out
 

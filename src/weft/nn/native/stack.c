@@ -1,6 +1,6 @@
 /* All layers of a stack: one position of a decoder for some rows, or all positions of an encoder. Each thread takes its
    rows through the whole stack, so that nobody waits for anybody. Follows attend.c. Widths are whole panels; D width, N
-   rows, in lanes of `each`. */
+   rows, in slots of `each`. */
 
 enum { JOINT, OUTPUT, QUERY, CROSS, INNER, OUTER, PRODUCTS };
 enum { POST, PRE, REZERO };
@@ -14,10 +14,10 @@ typedef struct {
 /* A stack and what its rows have seen, put together once for many passes. */
 typedef struct {
     const layer_t *layers;
-    float *const *stores; /* keys and values of each layer; none where the rows of a lane are positions of one text */
+    float *const *stores; /* keys and values of each layer; none where the rows of a slot are positions of one text */
     const float *last[2]; /* the norm that ends a pre-norm stack, or none */
-    const float *source; /* (lanes, layers, 2, heads, length, D / heads), or none */
-    const unsigned char *mask; /* (lanes, source_length), or none */
+    const float *source; /* (slots, layers, 2, heads, length, D / heads), or none */
+    const unsigned char *mask; /* (slots, source_length), or none */
     long *origin, *length;
     long count, each, width, heads, units, room, source_length;
     float epsilon;
@@ -49,7 +49,7 @@ static void normalise(const float *x, const float *add, const float *gamma, cons
         for (long i = 0; i < width; i += PANEL)
 #pragma GCC unroll 2
             for (long j = 0; j < 2; j++) {
-                const long at = i + j * LANES;
+                const long at = i + j * FLOATS;
                 const vec value = *(const vec *)(x + at) + (add ? *(const vec *)(add + at) : (vec){0});
                 *(vec *)(out + at) = value;
                 sum[j] += value;
@@ -58,11 +58,11 @@ static void normalise(const float *x, const float *add, const float *gamma, cons
         for (long i = 0; i < width; i += PANEL)
 #pragma GCC unroll 2
             for (long j = 0; j < 2; j++) {
-                const vec apart = *(const vec *)(out + i + j * LANES) - mean;
+                const vec apart = *(const vec *)(out + i + j * FLOATS) - mean;
                 square[j] += apart * apart;
             }
         const float scale = 1.0f / sqrtf(total_of(square[0] + square[1])[0] / width + epsilon);
-        for (long i = 0; i < width; i += LANES) {
+        for (long i = 0; i < width; i += FLOATS) {
             const vec apart = *(const vec *)(out + i) - mean;
             *(vec *)(out + i) = apart * scale * *(const vec *)(gamma + i) + *(const vec *)(beta + i);
         }
@@ -109,44 +109,44 @@ static void begin(const pass_t *p, long first, long rows, float *x) {
     }
 }
 
-/* How many rows from r on are of one lane, at most ABREAST. */
+/* How many rows from r on are of one slot, at most ABREAST. */
 static long abreast(const long *row, long rows, long r, long each) {
     long count = r < rows;
     while (count < ABREAST && r + count < rows && row[r + count] / each == row[r] / each) count++;
     return count;
 }
 
-/* Self-attention, joint (rows, 3 D) -> context (rows, D): to the past of each row, or to all positions of its lane. */
+/* Self-attention, joint (rows, 3 D) -> context (rows, D): to the past of each row, or to all positions of its slot. */
 static void attend_self(const stack_t *s, long layer, const long *row, long rows, const int *place, const float *joint,
                         float *context, float *shares) {
-    const long d = s->width, size = d / s->heads, step = 3 * d, lane_step = s->each * step;
-    const float scale = 1.0f / sqrtf((float)size), *lanes = joint - row[0] * step; /* as if all rows were there */
+    const long d = s->width, size = d / s->heads, step = 3 * d, slot_step = s->each * step;
+    const float scale = 1.0f / sqrtf((float)size), *slots = joint - row[0] * step; /* as if all rows were there */
     const past_t past = {joint, joint + d, joint + 2 * d, s->stores ? s->stores[2 * layer] : 0,
                          s->stores ? s->stores[2 * layer + 1] : 0, context, row, s->length, step, step, step, s->heads,
                          size, size, s->room, scale};
-    const shared_t whole = {joint, lanes + d, lanes + 2 * d, context, s->mask, step, s->heads, size, size, s->each,
-                            s->each, lane_step, size, step, lane_step, size, step, scale};
+    const shared_t whole = {joint, slots + d, slots + 2 * d, context, s->mask, step, s->heads, size, size, s->each,
+                            s->each, slot_step, size, step, slot_step, size, step, scale};
     for (long r = 0, count; r < rows; r += count) {
         count = abreast(row, rows, r, s->each);
         if (s->stores)
-            attend_lane(&past, r, count, abreast(row, rows, r + count, s->each), place + r * s->room, shares);
+            attend_slot(&past, r, count, abreast(row, rows, r + count, s->each), place + r * s->room, shares);
         else
             attend_source(&whole, row[r] / s->each, row[r] / s->each, r, count, shares);
     }
 }
 
-/* Attention of q (rows, D) to the source of each lane -> context (rows, D). */
+/* Attention of q (rows, D) to the source of each slot -> context (rows, D). */
 static void attend_memory(const stack_t *s, long layer, const long *row, long rows, const float *q, float *context,
                           float *shares) {
     const long size = s->width / s->heads, head = s->source_length * size, part = s->heads * head;
-    const long lane_step = s->count * 2 * part;
+    const long slot_step = s->count * 2 * part;
     const float *keys = s->source + layer * 2 * part, scale = 1.0f / sqrtf((float)size);
     const shared_t shared = {q, keys, keys + part, context, s->mask, s->width, s->heads, size, size, s->source_length,
-                             s->source_length, lane_step, head, size, lane_step, head, size, scale};
+                             s->source_length, slot_step, head, size, slot_step, head, size, scale};
     for (long r = 0, count; r < rows; r += count) {
         count = abreast(row, rows, r, s->each);
-        const long lane = row[r] / s->each, then = r + count < rows ? row[r + count] / s->each : lane;
-        attend_source(&shared, lane, then, r, count, shares);
+        const long slot = row[r] / s->each, then = r + count < rows ? row[r + count] / s->each : slot;
+        attend_source(&shared, slot, then, r, count, shares);
     }
 }
 
@@ -175,7 +175,7 @@ static void stack_rows(const pass_t *p, long task) {
     const long rows = p->rows - first < p->at_once ? p->rows - first : p->at_once;
     const long widest = 3 * d > s->units ? 3 * d : s->units, seen = s->stores ? s->room : s->each;
     const long longest = seen > s->source_length ? seen : s->source_length;
-    float *x = numbers(rows * (3 * d + widest) + ABREAST * (longest + LANES));
+    float *x = numbers(rows * (3 * d + widest) + ABREAST * (longest + FLOATS));
     float *h = x + rows * d, *context = h + rows * d, *wide = context + rows * d, *shares = wide + rows * widest;
     int *place = s->stores ? malloc(sizeof(int) * rows * s->room) : 0;
     if (place) locate(row, rows, s->origin, s->length, s->heads, s->room, place);
@@ -225,11 +225,11 @@ void stack_step(const stack_t *s, const float *x, float *out, long rows, long th
 
 enum { FILL = 64 };
 
-/* x (A, T, D) -> out (A, T, D), where all positions of a lane that are real see each other. */
-void stack_all(const stack_t *s, const float *x, float *out, long lanes, long threads, parallel_t parallel) {
+/* x (A, T, D) -> out (A, T, D), where all positions of a slot that are real see each other. */
+void stack_all(const stack_t *s, const float *x, float *out, long slots, long threads, parallel_t parallel) {
     const long at_once = s->each < FILL ? FILL / s->each : 1; /* rows enough for the weights to be worth fetching */
-    long *row = counting(lanes * s->each);
-    const pass_t pass = {s, 0, x, out, row, lanes * s->each, at_once * s->each};
+    long *row = counting(slots * s->each);
+    const pass_t pass = {s, 0, x, out, row, slots * s->each, at_once * s->each};
     go_through(&pass, threads, parallel);
     free(row);
 }
@@ -239,28 +239,28 @@ typedef struct {
     const float *const *weights; /* packed, and biases (or none), of each layer */
     const float *memory;
     float *out;
-    long layers, lanes, positions, depth, heads, size;
+    long layers, slots, positions, depth, heads, size;
 } source_t;
 
 static void source_part(const job_t *job, long task) {
     const source_t *s = job->data;
-    const long layer = task % s->layers, first = task / s->layers * SOME, all = s->lanes * s->positions;
+    const long layer = task % s->layers, first = task / s->layers * SOME, all = s->slots * s->positions;
     const long rows = all - first < SOME ? all - first : SOME, parts = 2 * s->heads, width = parts * s->size;
     const float *weight = s->weights[2 * layer], *bias = s->weights[2 * layer + 1];
     float *y = numbers(rows * padded(width));
     product_of(rows, s->memory + first * s->depth, s->depth, weight, s->depth, width, bias, y, padded(width));
     for (long r = 0; r < rows; r++) {
-        const long lane = (first + r) / s->positions, position = (first + r) % s->positions;
-        float *to = s->out + ((lane * s->layers + layer) * parts * s->positions + position) * s->size;
+        const long slot = (first + r) / s->positions, position = (first + r) % s->positions;
+        float *to = s->out + ((slot * s->layers + layer) * parts * s->positions + position) * s->size;
         for (long p = 0; p < parts; p++)
             memcpy(to + p * s->positions * s->size, y + r * padded(width) + p * s->size, sizeof(float) * s->size);
     }
     free(y);
 }
 
-void source_all(const float *const *weights, const float *memory, float *out, long layers, long lanes, long positions,
+void source_all(const float *const *weights, const float *memory, float *out, long layers, long slots, long positions,
                 long depth, long heads, long size, long threads, parallel_t parallel) {
-    const source_t s = {weights, memory, out, layers, lanes, positions, depth, heads, size};
-    job_t job = {source_part, (lanes * positions + SOME - 1) / SOME * layers, 0, &s};
+    const source_t s = {weights, memory, out, layers, slots, positions, depth, heads, size};
+    job_t job = {source_part, (slots * positions + SOME - 1) / SOME * layers, 0, &s};
     share(&job, threads, parallel);
 }

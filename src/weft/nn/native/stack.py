@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.masks import length_mask
-from weft.nn.attention.past import Past
 from weft.nn.native import decode, pages
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock
 from weft.nn.transformer.norm import LayerNorm, PostNorm, PreNorm, ReZero
@@ -77,10 +77,10 @@ def serves(stack: Any, x: Tensor) -> bool:
 
 def steps(stack: Any, x: Tensor) -> bool:
     """Whether it makes the next step: in a steady time, in which many follow."""
-    return decode.steady() is not None and serves(stack, x)
+    return decode.packed_weights() is not None and serves(stack, x)
 
 
-def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
+def step(stack: Any, x: Tensor, seen: KVCache, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
     """x (N, D) -> (N, D); keys and values are written to `seen`. `source` are keys and values of all layers
     (A, L, 2, H, S, m), and where they are real (A, 1, S)."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -88,7 +88,7 @@ def step(stack: Any, x: Tensor, seen: Past, *, each: int, source: tuple[Tensor, 
     return out
 
 
-def prepare(stack: Any, seen: Past, *, each: int, source: tuple[Tensor, Tensor] | None) -> decode.Made:
+def prepare(stack: Any, seen: KVCache, *, each: int, source: tuple[Tensor, Tensor] | None) -> decode.Made:
     """The stack for many steps, in a steady time, with what its rows have seen: N rows, `each` of a sentence."""
     stores = [pointer for pair in zip(seen.keys, seen.values, strict=True) for pointer in pair]
     looked_at, mask = (part.contiguous() for part in source) if source is not None else (None, None)
@@ -98,20 +98,20 @@ def prepare(stack: Any, seen: Past, *, each: int, source: tuple[Tensor, Tensor] 
     )
 
 
-def read(
+def prefill(
     stack: Any,
     x: Tensor,
     lengths: Tensor,
-    seen: Past,
+    seen: KVCache,
     *,
-    lanes: Tensor,
+    slots: Tensor,
     each: int,
     source: tuple[Tensor, Tensor] | None,
 ) -> None:
     """x (n, T, D), of which lengths (n,) are real, read causally: keys and values are written to the first of the
-    `each` rows of those lanes (n,) of `seen`. In a steady time."""
+    `each` rows of those slots (n,) of `seen`. In a steady time."""
     real = length_mask(lengths, x.size(1))
-    rows, places = (lanes * each)[:, None].expand_as(real)[real], torch.arange(x.size(1)).expand_as(real)[real]
+    rows, places = (slots * each)[:, None].expand_as(real)[real], torch.arange(x.size(1)).expand_as(real)[real]
     stream, queries = x[real], torch.empty(rows.numel(), x.size(2))
     made = prepare(stack, seen, each=each, source=source)
     decode.call("stack_read", made, stream, queries, rows, places, rows.numel())
@@ -119,15 +119,15 @@ def read(
 
 def recall(maps: Sequence[nn.Linear], memory: Tensor, *, heads: int) -> Tensor:
     """memory (A, S, M) -> keys and values of all layers (A, L, 2, H, S, m), by the map of each, in a steady time."""
-    steady = decode.steady()
+    steady = decode.packed_weights()
     assert steady is not None
-    packed, (lanes, positions, depth) = [steady.packed(linear) for linear in maps], memory.shape
+    packed, (slots, positions, depth) = [steady.packed(linear) for linear in maps], memory.shape
     tensors = [part for one in packed for part in (one.weight, one.bias)]
     size = maps[0].out_features // (2 * heads)
-    out = pages.empty(lanes, len(maps) * 2 * heads * positions * size, memory)
-    sizes = (len(maps), lanes, positions, depth, heads, size)
+    out = pages.empty(slots, len(maps) * 2 * heads * positions * size, memory)
+    sizes = (len(maps), slots, positions, depth, heads, size)
     decode.call("source_all", decode.table(tensors), memory.contiguous(), out, *sizes)
-    return out.view(lanes, len(maps), 2, heads, positions, size)
+    return out.view(slots, len(maps), 2, heads, positions, size)
 
 
 def run(stack: Any, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -153,7 +153,7 @@ def _make(
 
 def _prepare(stack: Any) -> tuple[Layout, decode.Made]:
     """What the C knows of the stack, in a steady time."""
-    layout, steady = layout_of(stack), decode.steady()
+    layout, steady = layout_of(stack), decode.packed_weights()
     assert layout is not None
     assert steady is not None
     if stack not in steady.tables:
@@ -166,7 +166,7 @@ def _final(stack: Any) -> tuple[Tensor | None, Tensor | None]:
     return (stack.final.weight, stack.final.bias) if isinstance(stack.final, LayerNorm) else (None, None)
 
 
-def _table(stack: Any, steady: decode.Steady) -> decode.Made:
+def _table(stack: Any, steady: decode.PackedWeights) -> decode.Made:
     """The layers as stack.c lays them out: weights, biases and norms of each."""
     tensors: list[Tensor | None] = []
     for block in stack.blocks:

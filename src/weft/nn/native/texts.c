@@ -10,11 +10,11 @@ typedef struct {
     long rows, at_once, layer;
 } texts_t;
 
-/* Attention of some positions in the layer before -> context (rows, D). As in attend_lane, what several see is read once,
+/* Attention of some positions in the layer before -> context (rows, D). As in attend_slot, what several see is read once,
    and no number depends on who reads along. */
 static void attend_before(const texts_t *t, long first, long rows, float *context, float *shares) {
     const stack_t *s = t->stack;
-    const long d = s->width, size = d / s->heads, head = s->room * size, apart = s->room + LANES, *row = t->row + first;
+    const long d = s->width, size = d / s->heads, head = s->room * size, apart = s->room + FLOATS, *row = t->row + first;
     const float *keys = s->stores[2 * t->layer - 2], *values = s->stores[2 * t->layer - 1];
     for (long r = 0, count; r < rows; r += count) {
         const long same = t->place[first + r] + 1;
@@ -57,7 +57,7 @@ static void text_part(const job_t *job, long task) {
     const long first = task * t->at_once, rows = t->rows - first < t->at_once ? t->rows - first : t->at_once;
     const long d = s->width, widest = 3 * d > s->units ? 3 * d : s->units;
     const long longest = s->room > s->source_length ? s->room : s->source_length;
-    float *h = numbers(rows * (2 * d + widest) + ABREAST * (longest + LANES)), *context = h + rows * d;
+    float *h = numbers(rows * (2 * d + widest) + ABREAST * (longest + FLOATS)), *context = h + rows * d;
     float *wide = context + rows * d, *shares = wide + rows * widest, *x = t->x + first * d;
     if (t->layer) {
         attend_before(t, first, rows, context, shares);

@@ -14,13 +14,13 @@ from typing import Any, Self, TypeVar
 from torch import Tensor, nn
 
 from weft.nn.attention import KeysValues, MultiHeadAttention
-from weft.nn.attention.past import Stored
+from weft.nn.attention.kv_cache import LayerCache
 from weft.nn.packing import Packing
 from weft.nn.transformer import torch_weights
 from weft.nn.transformer.feedforward import Activation, FeedForward
 from weft.nn.transformer.norm import NORMS
 
-Seen = TypeVar("Seen", KeysValues, Stored)
+Seen = TypeVar("Seen", KeysValues, LayerCache)
 """What came before the next position: values that grow, or room that is written."""
 
 
@@ -72,7 +72,7 @@ class EncoderBlock(nn.Module):
         x, seen = _attend(self, x, seen)
         return self.around_feedforward(x, self.feedforward), seen
 
-    def read(self, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+    def prefill(self, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
         """Texts from their beginning on: x (n, T, width) -> (n, T, width), and they are in the rows (n,) of `seen`."""
         x = remember(self, x, seen, rows)
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
@@ -151,7 +151,9 @@ class DecoderBlock(nn.Module):
         x = self.around_cross(x, look)
         return self.around_feedforward(x, self.feedforward), seen, used
 
-    def read(self, x: Tensor, seen: Stored, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None) -> Tensor:
+    def prefill(
+        self, x: Tensor, seen: LayerCache, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None
+    ) -> Tensor:
         """Texts from their beginning on, each beside its source: x (n, T, width) -> (n, T, width), and they are in the
         rows (n,) of `seen`."""
         x = remember(self, x, seen, rows)
@@ -165,7 +167,7 @@ def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[
 
     def attend(x: Tensor) -> Tensor:
         nonlocal after
-        if isinstance(seen, Stored):
+        if isinstance(seen, LayerCache):
             return block.attention.step_within(x, seen)
         out, after = block.attention.step(x, seen)
         return out
@@ -173,9 +175,9 @@ def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[
     return block.around_attention(x, attend), after
 
 
-def remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Stored, rows: Tensor) -> Tensor:
+def remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
     """Self-attention of texts from their beginning on, x (n, T, width) -> the same: all of `read` that `seen` needs."""
-    found: Tensor = block.around_attention(x, lambda x: block.attention.read_within(x, seen, rows))
+    found: Tensor = block.around_attention(x, lambda x: block.attention.prefill_within(x, seen, rows))
     return found
 
 

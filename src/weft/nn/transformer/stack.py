@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear as linear_map
 
 from weft.nn.attention import KeysValues, length_mask
-from weft.nn.attention.past import Past
+from weft.nn.attention.kv_cache import KVCache
 from weft.nn.native import stack as native
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
@@ -50,13 +50,13 @@ class EncoderStack(nn.Module):
         """The state before the first position, for so many hypotheses."""
         return _start(self.blocks, rows, like)
 
-    def reserve(self, rows: int, like: Tensor, *, each: int, room: int) -> Past:
-        """The same with room for so many positions, for lanes of `each` rows (see weft.nn.lanes)."""
+    def reserve(self, rows: int, like: Tensor, *, each: int, room: int) -> KVCache:
+        """The same with room for so many positions, for slots of `each` rows (see weft.nn.slots)."""
         return _reserve(self.blocks, rows, like, each=each, room=room)
 
     def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
         """The next position, read causally: x (N, D) -> (N, D)."""
-        if isinstance(state, Past) and native.steps(self, x):
+        if isinstance(state, KVCache) and native.steps(self, x):
             return native.step(self, x, state, each=1, source=None), state.end()
         after = []
         for number, block in enumerate(self.blocks):
@@ -64,16 +64,16 @@ class EncoderStack(nn.Module):
             after.append(seen)
         return self.final(x), _after(state, after)
 
-    def read(self, x: Tensor, lengths: Tensor, seen: Past, *, lanes: Tensor, each: int) -> None:
-        """Lanes (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
-        seen.skip(lanes, lengths, each=each)
+    def prefill(self, x: Tensor, lengths: Tensor, seen: KVCache, *, slots: Tensor, each: int) -> None:
+        """Slots (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
+        seen.skip(slots, lengths, each=each)
         if native.steps(self, x):
-            native.read(self, x, lengths, seen, lanes=lanes, each=each, source=None)
+            native.prefill(self, x, lengths, seen, slots=slots, each=each, source=None)
             return
         for texts, longest in _together(lengths, x):
-            here, rows = x[texts, :longest], lanes[texts] * each
+            here, rows = x[texts, :longest], slots[texts] * each
             for number, block in enumerate(self.blocks[:-1]):
-                here = block.read(here, seen.layer(number), rows)
+                here = block.prefill(here, seen.layer(number), rows)
             remember(self.blocks[-1], here, seen.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
@@ -81,7 +81,7 @@ class EncoderStack(nn.Module):
         self.run = torch.compile(_run)
 
 
-Sight = tuple[KeysValues, ...] | Past
+Sight = tuple[KeysValues, ...] | KVCache
 """What the layers have seen: values that grow, or room that is written."""
 
 
@@ -117,7 +117,7 @@ class DecoderStack(nn.Module):
         return DecoderState(_start(self.blocks, rows.numel(), memory), Shared(self._source(memory, lengths), rows))
 
     def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, room: int) -> DecoderState:
-        """The same with room for so many positions: a lane of `each` hypotheses for every sentence of the memory."""
+        """The same with room for so many positions: a slot of `each` hypotheses for every sentence of the memory."""
         rows = torch.arange(memory.size(0), device=memory.device).repeat_interleave(each)
         seen = _reserve(self.blocks, rows.numel(), memory, each=each, room=room)
         return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
@@ -138,7 +138,7 @@ class DecoderStack(nn.Module):
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
-        if not attention and isinstance(state.seen, Past) and native.steps(self, x):
+        if not attention and isinstance(state.seen, KVCache) and native.steps(self, x):
             out = native.step(self, x, state.seen, each=shared.each, source=shared.value)
             return out, DecoderState(state.seen.end(), shared), None
         parts, mask = shared.value if shared.each else shared.expand()
@@ -151,19 +151,19 @@ class DecoderStack(nn.Module):
             after.append(seen)
         return self.final(x), DecoderState(_after(state.seen, after), shared), looked
 
-    def read(self, x: Tensor, lengths: Tensor, state: DecoderState, *, lanes: Tensor, each: int) -> None:
-        """Lanes (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
+    def prefill(self, x: Tensor, lengths: Tensor, state: DecoderState, *, slots: Tensor, each: int) -> None:
+        """Slots (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
         seen, (parts, mask) = state.seen, state.source.value
-        assert isinstance(seen, Past)
-        seen.skip(lanes, lengths, each=each)
+        assert isinstance(seen, KVCache)
+        seen.skip(slots, lengths, each=each)
         if native.steps(self, x):
-            native.read(self, x, lengths, seen, lanes=lanes, each=each, source=(parts, mask))
+            native.prefill(self, x, lengths, seen, slots=slots, each=each, source=(parts, mask))
             return
         for texts, longest in _together(lengths, x):
-            here, own, rows = x[texts, :longest], lanes[texts], lanes[texts] * each
+            here, own, rows = x[texts, :longest], slots[texts], slots[texts] * each
             for number, block in enumerate(self.blocks[:-1]):
                 source = KeysValues(parts[own, number, 0], parts[own, number, 1])
-                here = block.read(here, seen.layer(number), rows, source, mask=mask[own])
+                here = block.prefill(here, seen.layer(number), rows, source, mask=mask[own])
             remember(self.blocks[-1], here, seen.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
@@ -175,18 +175,20 @@ def _start(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tenso
     return tuple(block.attention.empty(rows, like) for block in blocks)
 
 
-def _reserve(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, room: int) -> Past:
+def _reserve(
+    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, room: int
+) -> KVCache:
     stores = [block.attention.room(rows, room, like) for block in blocks] if room else []
     keys, values = (tuple(store[part] for store in stores) for part in (0, 1))
-    return Past.make(keys, values, rows=torch.arange(rows, device=like.device), room=room, reorders=each > 1)
+    return KVCache.make(keys, values, rows=torch.arange(rows, device=like.device), room=room, reorders=each > 1)
 
 
 def _of_layer(state: Sight, number: int) -> Any:
-    return state.layer(number) if isinstance(state, Past) else state[number]
+    return state.layer(number) if isinstance(state, KVCache) else state[number]
 
 
 def _after(state: Sight, seen: list[Any]) -> Any:
-    return state.end() if isinstance(state, Past) else tuple(seen)
+    return state.end() if isinstance(state, KVCache) else tuple(seen)
 
 
 def _together(lengths: Tensor, x: Tensor) -> Iterator[tuple[Tensor | slice, int]]:

@@ -1,4 +1,4 @@
-/* Several turns of a beam search with a transformer: read the tokens, go through the stack, take the best, and again.
+/* Several steps of a beam search with a transformer: read the tokens, go through the stack, take the best, and again.
    Rows that hold no hypothesis are left out; prompts have been read (texts.c). Follows beam.c. */
 
 #include <time.h>
@@ -7,8 +7,8 @@ enum { SPINS = 10000 }; /* as many as GNU's OpenMP is allowed (weft/spinning.py)
 
 /* Each row goes on with the past of the row that it continues, one position further. A row that nobody reads any more
    stays where room ends. */
-static void settle(const stack_t *s, const beam_t *b, long lane, long *past) {
-    const long each = b->width, first = lane * each, room = s->room, count = s->length[first] + 1;
+static void settle(const stack_t *s, const beam_t *b, long slot, long *past) {
+    const long each = b->width, first = slot * each, room = s->room, count = s->length[first] + 1;
     for (long k = 0; s->origin && k < each; k++)
         memcpy(past + k * room, s->origin + b->from[first + k] * room, sizeof(long) * count);
     for (long k = 0; s->origin && k < each; k++)
@@ -78,18 +78,18 @@ static void turn(const stack_t *s, const beam_t *b, const reader_t *reader, floa
 }
 
 /* Turns until a sentence ends, at most so many; gives how many. hidden is room for (A·K, D). */
-long beam_turns(const stack_t *s, const beam_t *b, const float *table, const float *places, float scale, float *hidden,
+long beam_steps(const stack_t *s, const beam_t *b, const float *table, const float *places, float scale, float *hidden,
                 long most, long threads, parallel_t parallel) {
-    const reader_t reader = {table, places, b->board->tokens, scale};
+    const reader_t reader = {table, places, b->beams->tokens, scale};
     long *past = malloc(sizeof(long) * b->width * s->room);
-    unsigned char *live = malloc(b->lanes);
+    unsigned char *live = malloc(b->slots);
     long made = 0;
     for (int ended = 0; made < most && !ended; made++) {
-        memcpy(live, b->board->live, b->lanes);
+        memcpy(live, b->beams->live, b->slots);
         turn(s, b, &reader, hidden, threads, parallel);
-        for (long lane = 0; lane < b->lanes; lane++) {
-            if (live[lane]) settle(s, b, lane, past);
-            ended |= live[lane] && !b->board->live[lane];
+        for (long slot = 0; slot < b->slots; slot++) {
+            if (live[slot]) settle(s, b, slot, past);
+            ended |= live[slot] && !b->beams->live[slot];
         }
     }
     free(live);

@@ -1,4 +1,4 @@
-"""The constraints of a search beside its board: of every hypothesis how far it has come. Host logic, step by step."""
+"""The constraints of a search beside its beams: of every hypothesis how far it has come. Host logic, step by step."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from torch import Tensor
 from weft.decoding.constraints import Progress, Ruled, Rules
 
 
-class Watch:
-    """A lanes of K hypotheses: the rules of each lane, and the progress of each place."""
+class ConstraintState:
+    """A slots of K hypotheses: the rules of each slot, and the progress of each place."""
 
-    def __init__(self, lanes: int, width: int) -> None:
+    def __init__(self, slots: int, width: int) -> None:
         self.width = width
-        self.rules: list[Rules | None] = [None] * lanes
-        self.progress: list[list[Progress]] = [[] for _ in range(lanes)]
+        self.rules: list[Rules | None] = [None] * slots
+        self.progress: list[list[Progress]] = [[] for _ in range(slots)]
 
-    def admit(self, lanes: Tensor, sentences: Sequence[Ruled]) -> None:
-        """Sentences with rules begin in those lanes (n,)."""
-        for lane, one in zip(lanes.tolist(), sentences, strict=True):
-            self.rules[lane], self.progress[lane] = one.rules, [one.start] * self.width
+    def admit(self, slots: Tensor, sentences: Sequence[Ruled]) -> None:
+        """Sentences with rules begin in those slots (n,)."""
+        for slot, one in zip(slots.tolist(), sentences, strict=True):
+            self.rules[slot], self.progress[slot] = one.rules, [one.start] * self.width
 
-    def keep(self, lanes: Tensor) -> None:
-        """Go on with those lanes alone."""
-        kept = lanes.tolist()
-        self.rules, self.progress = [self.rules[lane] for lane in kept], [self.progress[lane] for lane in kept]
+    def keep(self, slots: Tensor) -> None:
+        """Go on with those slots alone."""
+        kept = slots.tolist()
+        self.rules, self.progress = [self.rules[slot] for slot in kept], [self.progress[slot] for slot in kept]
 
     def requires(self, device: torch.device) -> Tensor:
-        """(A,) which lanes have a phrase that must come."""
+        """(A,) which slots have a phrase that must come."""
         return torch.tensor([bool(rules and rules.constraint.require) for rules in self.rules], device=device)
 
     def block(self, every: Tensor) -> None:
@@ -49,7 +49,7 @@ class Watch:
     def move(self, tokens: Tensor, places: Tensor, inside: Tensor) -> None:
         """Tokens (A, K) extend the hypotheses at those places (A, K), unless they are inside a prefix (A,)."""
         columns = zip(tokens.tolist(), places.tolist(), inside.tolist(), strict=True)
-        for lane, (new, before, forced) in enumerate(columns):
-            rules, old = self.rules[lane], self.progress[lane]
+        for slot, (new, before, forced) in enumerate(columns):
+            rules, old = self.rules[slot], self.progress[slot]
             if rules is not None and not forced:
-                self.progress[lane] = [rules.read(old[place], token) for token, place in zip(new, before, strict=True)]
+                self.progress[slot] = [rules.read(old[place], token) for token, place in zip(new, before, strict=True)]

@@ -1,4 +1,4 @@
-"""Whole turns of a search in C against the same turns of torch, and against the C that makes one step at a time."""
+"""Whole steps of a search in C against the same steps of torch, and against the C that makes one step at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from weft.decoding import DecodeConfig, Hypothesis, compiled, lanes, search
+from weft.decoding import DecodeConfig, Hypothesis, beam_cpu, search, slots
 from weft.models import (
     LanguageModel,
     TransformerDecoderConfig,
@@ -94,7 +94,7 @@ def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequen
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(lanes.MOST_ROWS, "cpu", request.param)
+    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
 
 
 @pytest.mark.parametrize("build", [language_model, translator])
@@ -105,18 +105,18 @@ def test_turns_are_those_of_torch(
     build: Any, options: dict[str, Any], config: DecodeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, made = build(options), []
-    turns = compiled.CompiledBeam.turns
+    steps = beam_cpu.CpuBeam.steps
 
     def counted(*given: Any) -> int:
-        made.append(turns(*given))
+        made.append(steps(*given))
         return made[-1]
 
-    monkeypatch.setattr(compiled.CompiledBeam, "turns", counted)
+    monkeypatch.setattr(beam_cpu.CpuBeam, "steps", counted)
     found = find(model, config)
-    assert max(made) > 1, "several turns were made in one call"
-    monkeypatch.setattr(compiled, "reader_of", lambda *_: None)
+    assert max(made) > 1, "several steps were made in one call"
+    monkeypatch.setattr(beam_cpu, "reader_of", lambda *_: None)
     assert_same(find(model, config), found)
-    monkeypatch.setattr(compiled, "serves", lambda *_: False)
+    monkeypatch.setattr(beam_cpu, "serves", lambda *_: False)
     monkeypatch.setattr(decode, "serves", lambda *_: False)
     assert_same(find(model, config), found)
     assert len({own[0].tokens for own in found}) > 3, "not all say the same"

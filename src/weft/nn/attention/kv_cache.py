@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from weft.nn.attention.attend import attend
-from weft.nn.attention.one import attend_next, serves
 from weft.nn.attention.scores import ScoreFunction
+from weft.nn.attention.single_query import attend_next, serves
 from weft.nn.native import decode as native
 
 
-class Stored(NamedTuple):
+class LayerCache(NamedTuple):
     """What one layer has seen: keys (N, H, T, m) and values (N, H, T, v), of which row n has length[n] positions.
 
     origin (N, T), or None where every row continues itself.
@@ -29,7 +29,7 @@ class Stored(NamedTuple):
     length: Tensor
 
 
-class Past(NamedTuple):
+class KVCache(NamedTuple):
     """What all layers have seen: the store of each, and one origin and length for all of them.
 
     It is written in place, so it has one future: step it once, and go on from what that gives.
@@ -43,35 +43,37 @@ class Past(NamedTuple):
     @classmethod
     def make(
         cls, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], *, rows: Tensor, room: int, reorders: bool
-    ) -> Past:
+    ) -> KVCache:
         """Nothing seen yet by the rows 0 … N - 1, in stores as given; none where there is no room."""
         origin = rows[:, None].repeat(1, room) if reorders and room else None
         return cls(keys, values, origin, torch.zeros_like(rows))
 
-    def skip(self, lanes: Tensor, lengths: Tensor, *, each: int) -> None:
-        """All rows of those lanes (n,), of `each`, have so many positions (n,), which lie in the first row of a lane.
+    def skip(self, slots: Tensor, lengths: Tensor, *, each: int) -> None:
+        """All rows of those slots (n,), of `each`, have so many positions (n,), which lie in the first row of a slot.
         What the lengths are is known on the CPU."""
-        self.length.view(-1, each)[lanes] = lengths.to(lanes.device, non_blocking=True)[:, None]
+        self.length.view(-1, each)[slots] = lengths.to(slots.device, non_blocking=True)[:, None]
         if self.origin is not None:
             rows = self.origin.view(-1, each, self.origin.size(1))
-            rows[lanes, :, : int(lengths.max())] = (lanes * each)[:, None, None]
+            rows[slots, :, : int(lengths.max())] = (slots * each)[:, None, None]
 
-    def layer(self, number: int) -> Stored:
-        return Stored(self.keys[number], self.values[number], self.origin, self.length)
+    def layer(self, number: int) -> LayerCache:
+        return LayerCache(self.keys[number], self.values[number], self.origin, self.length)
 
-    def end(self) -> Past:
+    def end(self) -> KVCache:
         """With the position that every layer has written. A row that nobody reads any more stays where room ends."""
         self.length.add_(1).clamp_(max=self.keys[0].size(2) - 1)
         return self
 
 
-def attend_past(q: Tensor, k: Tensor, v: Tensor, seen: Stored, *, score: str | ScoreFunction = "scaled_dot") -> Tensor:
+def attend_cached(
+    q: Tensor, k: Tensor, v: Tensor, seen: LayerCache, *, score: str | ScoreFunction = "scaled_dot"
+) -> Tensor:
     """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store, and
     origin notes it."""
     if score == "scaled_dot" and serves(q):
         return attend_next(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     if score == "scaled_dot" and native.serves(q, seen.keys):
-        return native.attend_past(q, k, v, *seen, scale=q.size(-1) ** -0.5)
+        return native.attend_cached(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     rows = torch.arange(q.size(0), device=q.device)
     seen.keys[rows, :, seen.length] = k
     seen.values[rows, :, seen.length] = v

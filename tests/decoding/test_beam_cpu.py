@@ -12,10 +12,10 @@ from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig
 from weft.decoding.beam import advance_beam
-from weft.decoding.board import Board
-from weft.decoding.compiled import CompiledBeam
-from weft.decoding.lanes import shape_of
+from weft.decoding.beam_cpu import CpuBeam
+from weft.decoding.beam_state import BeamState
 from weft.decoding.request import Request, prepare
+from weft.decoding.slots import shape_of
 from weft.models.embedding import Output, Vectors
 from weft.nn.native import decode
 from weft.text import EOS
@@ -29,7 +29,7 @@ CASES: list[dict[str, Any]] = [
     {"beam": 5, "min_length": 3, "length_penalty": 0.7},
     {"beam": 3, "n_best": 2, "stop": "finished"},
 ]
-HELD = ("live", "step", "tokens", "ended", "trail", "sums")
+HELD = ("live", "step", "tokens", "ended", "backpointers", "sums")
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,14 @@ def _outside_of_training() -> Iterator[None]:
     if decode.library() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
-    with torch.no_grad(), decode.Steady():
+    with torch.no_grad(), decode.PackedWeights():
         yield
 
 
-def begin(request: Request) -> Board:
-    board = Board(shape_of(request, COUNT), torch.device("cpu"), torch.float32)
-    board.admit(board.lanes, request, torch.arange(COUNT))
-    return board
+def begin(request: Request) -> BeamState:
+    beams = BeamState(shape_of(request, COUNT), torch.device("cpu"), torch.float32)
+    beams.admit(beams.slots, request, torch.arange(COUNT))
+    return beams
 
 
 def ask(config: dict[str, Any], output: Output, prefixes: Sequence[Sequence[int]] | None = None) -> Request:
@@ -52,21 +52,21 @@ def ask(config: dict[str, Any], output: Output, prefixes: Sequence[Sequence[int]
     return prepare(output, COUNT, settings, prefixes=prefixes, limits=[9, 4, 9, 6], forbid=(0, 1, 7))  # type: ignore[arg-type]
 
 
-def finished(board: Board) -> list[set[tuple[int, int, float, float]]]:
-    """Of each lane the texts that have ended, which lie in any order: step, place, score and log-probability."""
-    parts = (board.best_step, board.best_place, board.best, board.best_log)
+def finished(beams: BeamState) -> list[set[tuple[int, int, float, float]]]:
+    """Of each slot the texts that have ended, which lie in any order: step, place, score and log-probability."""
+    parts = (beams.best_step, beams.best_place, beams.best, beams.best_log)
     return [
         {
             (step, place, round(score, 3), round(log, 3))
-            for step, place, score, log in zip(*lane, strict=True)
+            for step, place, score, log in zip(*slot, strict=True)
             if score > -torch.inf
         }
-        for lane in zip(*(part.tolist() for part in parts), strict=True)
+        for slot in zip(*(part.tolist() for part in parts), strict=True)
     ]
 
 
-def assert_alike(found: Board, expected: Board, rows: tuple[Tensor, Tensor], live: Tensor) -> None:
-    """In the lanes that were live; what the others hold nobody reads, nor how likely a prefix is."""
+def assert_alike(found: BeamState, expected: BeamState, rows: tuple[Tensor, Tensor], live: Tensor) -> None:
+    """In the slots that were live; what the others hold nobody reads, nor how likely a prefix is."""
     for name in HELD:
         assert_close(getattr(found, name)[live], getattr(expected, name)[live], atol=1e-4, rtol=1e-4, msg=name)
     free = live[:, None] & (torch.arange(found.logs.size(1)) >= found.first[:, None])
@@ -83,7 +83,7 @@ def test_steps_are_those_of_torch(config: dict[str, Any], vocabulary: int) -> No
     output.scores.bias[EOS] = 2.5  # some end early
     request = ask(config, output, [(), (5,), (), (4, 6)])
     boards = [begin(request) for _ in range(2)]
-    step = CompiledBeam(boards[0], request, output)
+    step = CpuBeam(boards[0], request, output)
     for _ in range(11):
         live = boards[1].live.clone()
         hidden = 2 * torch.randn(COUNT * request.width, SIZE)
@@ -97,7 +97,7 @@ def test_prompts_and_empty_places_are_not_scored() -> None:
     output = Output(SIZE, 600)
     request = ask({"beam": 4}, output, [(), (5,), (), (4, 6)])
     boards = [begin(request) for _ in range(2)]
-    steps = [CompiledBeam(board, request, output) for board in boards]
+    steps = [CpuBeam(beams, request, output) for beams in boards]
     for number in range(4):
         hidden = torch.randn(COUNT * 4, SIZE)
         unread = (boards[0].sums.view(-1) == -torch.inf) | boards[0].inside.repeat_interleave(4)
@@ -111,30 +111,30 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
     """To the last bit: parts are added up in one order, whoever has made them."""
     output = Output(SIZE, 1300)
     request, hidden = ask({"beam": 4}, output), torch.randn(4 * COUNT, SIZE)
-    board = begin(request)
-    CompiledBeam(board, request, output)(hidden)
-    for lane in range(COUNT):
+    beams = begin(request)
+    CpuBeam(beams, request, output)(hidden)
+    for slot in range(COUNT):
         other, here = begin(request), torch.randn(4 * COUNT, SIZE)
-        here[:4] = hidden[4 * lane : 4 * lane + 4]
-        torch.set_num_threads(1 + lane % 2)
-        CompiledBeam(other, request, output)(here)
-        assert torch.equal(other.sums[0], board.sums[lane])
-        assert torch.equal(other.tokens[0], board.tokens[lane])
+        here[:4] = hidden[4 * slot : 4 * slot + 4]
+        torch.set_num_threads(1 + slot % 2)
+        CpuBeam(other, request, output)(here)
+        assert torch.equal(other.sums[0], beams.sums[slot])
+        assert torch.equal(other.tokens[0], beams.tokens[slot])
 
 
 def test_a_tied_output_of_another_width() -> None:
     output = Output(SIZE, 40, tied=Vectors(40, 8))
     request, hidden = ask({"beam": 3}, output), torch.randn(3 * COUNT, SIZE)
     boards = [begin(request) for _ in range(2)]
-    rows = CompiledBeam(boards[0], request, output)(hidden), advance_beam(boards[1], output(hidden), request, None)
+    rows = CpuBeam(boards[0], request, output)(hidden), advance_beam(boards[1], output(hidden), request, None)
     assert_alike(*boards, rows, torch.ones(COUNT, dtype=torch.bool))
 
 
 def test_nothing_that_may_come() -> None:
     output = Output(SIZE, 10)
     request = prepare(output, COUNT, DecodeConfig(beam=2), prefixes=None, limits=None, forbid=tuple(range(10)))  # type: ignore[arg-type]
-    board = begin(request)
-    CompiledBeam(board, request, output)(torch.randn(2 * COUNT, SIZE))
-    assert not board.live.any()
-    assert (board.sums == -torch.inf).all()
-    assert not board.ended.any()
+    beams = begin(request)
+    CpuBeam(beams, request, output)(torch.randn(2 * COUNT, SIZE))
+    assert not beams.live.any()
+    assert (beams.sums == -torch.inf).all()
+    assert not beams.ended.any()

@@ -1,7 +1,7 @@
-"""What a search knows, in tensors of fixed shape beside the model: A lanes, a sentence in each, K hypotheses of each.
+"""What a search knows, in tensors of fixed shape beside the model: A slots, a sentence in each, K hypotheses of each.
 
 Everything is written in place and nothing is asked of the device, so that a step can be recorded and replayed. What was
-written is a trail of back pointers: nothing is copied when hypotheses fork, change places or end.
+written is a backpointers of back pointers: nothing is copied when hypotheses fork, change places or end.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from weft.decoding.constraint_state import ConstraintState
 from weft.decoding.request import Request
-from weft.decoding.watch import Watch
 
 
 class Shape(NamedTuple):
-    """The sizes of a board. Searches of one shape can use the same one, after each other."""
+    """The sizes of a beams. Searches of one shape can use the same one, after each other."""
 
-    lanes: int
+    slots: int
     width: int
     """Hypotheses of a sentence, K."""
     n_best: int
@@ -30,21 +30,21 @@ class Shape(NamedTuple):
     """Whether tokens are drawn: each has its uniform number."""
 
 
-class Board:
-    """All tensors begin with the lane; `live` says which lanes are searching. What is read of a lane that has stopped
+class BeamState:
+    """All tensors begin with the slot; `live` says which slots are searching. What is read of a slot that has stopped
     stays as it is, whatever the others do."""
 
     def __init__(self, shape: Shape, device: torch.device, dtype: torch.dtype) -> None:
-        lanes, width, n_best, room, prefix, draws = self.shape = shape
+        slots, width, n_best, room, prefix, draws = self.shape = shape
         self.device = device
 
         def integers(*sizes: int) -> Tensor:
-            return torch.zeros(lanes, *sizes, dtype=torch.long, device=device)
+            return torch.zeros(slots, *sizes, dtype=torch.long, device=device)
 
         def numbers(*sizes: int, fill: float = 0.0) -> Tensor:
-            return torch.full((lanes, *sizes), fill, dtype=dtype, device=device)
+            return torch.full((slots, *sizes), fill, dtype=dtype, device=device)
 
-        self.live = torch.zeros(lanes, dtype=torch.bool, device=device)
+        self.live = torch.zeros(slots, dtype=torch.bool, device=device)
         self.step, self.first, self.limit = integers(), integers(), integers()
         """Steps made; the first that is free, after the prefix; the most free ones."""
         self.prefix = integers(prefix)
@@ -58,20 +58,20 @@ class Board:
         """Where those ended: the step of their end token, the place that it extends, and its log-probability."""
         self.ended = integers()
         """How many have ended."""
-        self.trail = integers(room + 1, width)
+        self.backpointers = integers(room + 1, width)
         """Token · K + the place that it extends, for every place of every step; one step more than is read."""
         self.logs = numbers(room + 1, width)
         self.attention: Tensor | None = None
         """(A, room + 1, K, S), once a step has brought some."""
-        self.uniforms = torch.zeros(lanes, width, room if draws else 0, dtype=torch.float64, device=device)
-        self.lanes = torch.arange(lanes, device=device)
-        self.watch: Watch | None = None
+        self.uniforms = torch.zeros(slots, width, room if draws else 0, dtype=torch.float64, device=device)
+        self.slots = torch.arange(slots, device=device)
+        self.constraints: ConstraintState | None = None
         """The constraints of the sentences, where there are any."""
 
-    def admit(self, lanes: Tensor, request: Request, sentences: Tensor) -> None:
-        """Sentences (n,) of a request begin in those lanes (n,)."""
-        everywhere = lanes.numel() == self.shape.lanes  # all of them in order: what is written then needs no list
-        here = slice(None) if everywhere else lanes
+    def admit(self, slots: Tensor, request: Request, sentences: Tensor) -> None:
+        """Sentences (n,) of a request begin in those slots (n,)."""
+        everywhere = slots.numel() == self.shape.slots  # all of them in order: what is written then needs no list
+        here = slice(None) if everywhere else slots
         self.live[here] = True
         self.step[here] = 0
         self.first[here] = request.prefix_lengths[sentences]
@@ -85,24 +85,24 @@ class Board:
         if request.uniforms is not None:
             self.uniforms[here, :, : request.uniforms.size(2)] = request.uniforms[sentences]
         if request.rules is not None:
-            self.watch = self.watch or Watch(self.shape.lanes, self.shape.width)
-            self.watch.admit(lanes, [request.rules[sentence] for sentence in sentences.tolist()])
+            self.constraints = self.constraints or ConstraintState(self.shape.slots, self.shape.width)
+            self.constraints.admit(slots, [request.rules[sentence] for sentence in sentences.tolist()])
 
-    def keep(self, lanes: Tensor) -> None:
-        """Go on with those lanes alone."""
-        self.shape = self.shape._replace(lanes=lanes.numel())
+    def keep(self, slots: Tensor) -> None:
+        """Go on with those slots alone."""
+        self.shape = self.shape._replace(slots=slots.numel())
         for name, tensor in list(vars(self).items()):
             if isinstance(tensor, Tensor):
-                setattr(self, name, tensor[lanes])
-        self.lanes = torch.arange(lanes.numel(), device=self.device)
-        if self.watch is not None:
-            self.watch.keep(lanes)
+                setattr(self, name, tensor[slots])
+        self.slots = torch.arange(slots.numel(), device=self.device)
+        if self.constraints is not None:
+            self.constraints.keep(slots)
 
     def log_probabilities(self, logits: Tensor, request: Request) -> Tensor:
         """logits (A·K, V) -> log-probabilities, -inf for what may not come."""
         every = request.log_probabilities(logits, self.lengths.repeat_interleave(self.shape.width))
-        if self.watch is not None:
-            self.watch.block(every)
+        if self.constraints is not None:
+            self.constraints.block(every)
         return every
 
     @property
@@ -122,24 +122,24 @@ class Board:
         return self.prefix.gather(1, column[:, None]).squeeze(1)
 
     def note(self, tokens: Tensor, logs: Tensor, places: Tensor, attention: Tensor | None) -> None:
-        """One step of every lane: tokens, their log-probabilities and what they extend, (A, K); attention (A·K, S)."""
-        self.trail[self.lanes, self.step] = tokens * self.shape.width + places
-        self.logs[self.lanes, self.step] = logs.to(self.logs.dtype)
+        """One step of every slot: tokens, their log-probabilities and what they extend, (A, K); attention (A·K, S)."""
+        self.backpointers[self.slots, self.step] = tokens * self.shape.width + places
+        self.logs[self.slots, self.step] = logs.to(self.logs.dtype)
         self.look(attention)
-        if self.watch is not None:
-            self.watch.move(tokens, places, self.inside)
+        if self.constraints is not None:
+            self.constraints.move(tokens, places, self.inside)
 
     def look(self, attention: Tensor | None) -> None:
-        """Where the rows of every lane look at this step, (A·K, S), if that is known."""
+        """Where the rows of every slot look at this step, (A·K, S), if that is known."""
         if attention is None:
             return
-        seen = attention.view(self.shape.lanes, self.shape.width, -1)
+        seen = attention.view(self.shape.slots, self.shape.width, -1)
         if self.attention is None:
-            self.attention = seen.new_zeros(*self.trail.shape, seen.size(2))
-        self.attention[self.lanes, self.step] = seen
+            self.attention = seen.new_zeros(*self.backpointers.shape, seen.size(2))
+        self.attention[self.slots, self.step] = seen
 
     def go_on(self, tokens: Tensor, sums: Tensor, stops: Tensor) -> None:
-        """What the places (A, K) hold now, and which lanes (A,) stop; those that had stopped stay as they were."""
+        """What the places (A, K) hold now, and which slots (A,) stop; those that had stopped stay as they were."""
         was = self.live.clone()
         self.sums.copy_(torch.where(was[:, None], sums.to(self.sums.dtype), self.sums))
         self.tokens.copy_(tokens)

@@ -30,7 +30,7 @@ def attend_next(
 ) -> Tensor:
     """q, k (N, H, m), v (N, H, v), keys (N, H, T, m), values (N, H, T, v), of which each row has its length (N,), found
     in the rows origin (N, T) -> (N, H, v). k and v are written to the store, and origin says where."""
-    from weft.nn.attention.one_kernel import attend
+    from weft.nn.attention.single_query_kernel import attend
 
     _check(q, k, v)
     out = v.new_empty(v.shape)
@@ -46,7 +46,7 @@ def attend_next(
 
 def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """q (A, K, H, m), keys (A, H, S, m), values (A, H, S, v), mask (A, S) -> (A, K, H, v): K rows read one source."""
-    from weft.nn.attention.one_kernel import attend, attend_together
+    from weft.nn.attention.single_query_kernel import attend, attend_together
 
     each = q.size(1)
     rows, out = q.flatten(0, 1), values.new_empty(*q.shape[:3], values.size(3))

@@ -1,6 +1,6 @@
 """One step of beam search in two Triton kernels: the likeliest tokens of each row, and the new beam of each sentence.
 
-The twin in plain torch is beam.py. A lanes, K hypotheses of each, N = A·K rows, V tokens in C parts.
+The twin in plain torch is beam.py. A slots, K hypotheses of each, N = A·K rows, V tokens in C parts.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def pick(  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def advance(  # type: ignore[no-untyped-def]
     top, ids, highest, totals, end,
-    live, step, first, limit, prefix, tokens, sums, best, best_log, best_step, best_place, ended, trail, logs, rows,
-    parts, prefix_size, trail_size, alpha,
+    live, step, first, limit, prefix, tokens, sums, best, best_log, best_step, best_place, ended, back, logs, rows,
+    parts, prefix_size, steps_size, alpha,
     K: tl.constexpr, KP: tl.constexpr, B: tl.constexpr, BP: tl.constexpr, CP: tl.constexpr,
 ):  # fmt: skip
-    """The step of one lane, everything after the logits: see advance_beam. KP, BP, CP: K, n_best and C, padded."""
+    """The step of one slot, everything after the logits: see advance_beam. KP, BP, CP: K, n_best and C, padded."""
     a = tl.program_id(0).to(tl.int64)
     r, c, j = tl.arange(0, KP), tl.arange(0, CP), tl.arange(0, BP)
     now, begin = tl.load(step + a), tl.load(first + a)
@@ -92,8 +92,8 @@ def advance(  # type: ignore[no-untyped-def]
         log = tl.load(top + cell) - tl.sum(tl.where(r == parent, norm, 0.0), 0)
         alone = 0.0 if k == 0 else float("-inf")
         new = tl.where(inside, alone, found)
-        tl.store(trail + a * trail_size + now * K + k, token * K + parent)
-        tl.store(logs + a * trail_size + now * K + k, log)
+        tl.store(back + a * steps_size + now * K + k, token * K + parent)
+        tl.store(logs + a * steps_size + now * K + k, log)
         tl.store(tokens + a * K + k, token)
         tl.store(rows + a * K + k, a * K + parent)
         higher += (new > ends).to(tl.int32)

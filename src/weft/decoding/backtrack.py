@@ -1,0 +1,126 @@
+"""Backtrack hypotheses back from the beams: from each end along the back pointers to the first token, all at once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.decoding.beam_state import BeamState
+from weft.decoding.hypothesis import Hypothesis
+
+
+class Ends(NamedTuple):
+    """The last step of M hypotheses, each field (M,): slot, step, place in the beam, whether it ended there, and the
+    log-probability of that end."""
+
+    slots: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    places: NDArray[np.int64]
+    finished: NDArray[np.bool_]
+    logs: NDArray[Any]
+
+
+class Backtrack(NamedTuple):
+    """Copies of some slots on the host: backpointers and logs (slots, steps, K), attention (slots, steps, K, S)."""
+
+    first: NDArray[np.int64]
+    step: NDArray[np.int64]
+    sums: NDArray[Any]
+    best: NDArray[Any]
+    best_log: NDArray[Any]
+    best_step: NDArray[np.int64]
+    best_place: NDArray[np.int64]
+    backpointers: NDArray[np.int64]
+    logs: NDArray[Any]
+    attention: Tensor | None
+
+    def ends(self, n_best: int) -> Ends:
+        """Of each slot the best that have ended; where these are too few, those that the limit cut fill up."""
+        width = self.sums.shape[1]
+        cut_steps = np.repeat(self.step[:, None] - 1, width, axis=1)
+        cut_places = np.broadcast_to(np.arange(width), self.sums.shape)
+        there = np.concatenate([self.best > -np.inf, self.sums > -np.inf], axis=1)
+        chosen = there & (there.cumsum(axis=1) <= n_best)
+        slots, columns = np.nonzero(chosen)
+        steps = np.concatenate([self.best_step - 1, cut_steps], axis=1)
+        places = np.concatenate([self.best_place, cut_places], axis=1)
+        logs = np.concatenate([self.best_log, np.zeros_like(self.sums)], axis=1)
+        return Ends(slots, steps[chosen], places[chosen], columns < self.best.shape[1], logs[chosen])
+
+    def hypotheses(self, n_best: int, length_penalty: float) -> list[list[Hypothesis]]:
+        """The n_best of each slot, in no order."""
+        ends = self.ends(n_best)
+        paths, tokens, logs = self._walk(ends)
+        found: list[list[Hypothesis]] = [[] for _ in self.step]
+        rows = zip(*(part.tolist() for part in (*ends, tokens, logs, paths)), strict=True)
+        for number, (slot, step, place, finished, end_log, own_tokens, own_logs, own_path) in enumerate(rows):
+            part = slice(int(self.first[slot]), step + 1)
+            said, own, path = own_tokens[part], own_logs[part], own_path[part]
+            attention = self._attention(slot, part, paths[number], place if finished else None)
+            if finished:
+                own, path = [*own, end_log], [*path, place]
+            score = sum(own) / len(own) ** length_penalty
+            found[slot].append(Hypothesis(tuple(said), score, tuple(own), finished, attention, tuple(path)))
+        return found
+
+    def going_on(self, live: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        """What may still become the best text, as far as it goes: all that live slots (slots,) go on with, and the best
+        of all that have ended."""
+        slots, places = np.nonzero((self.sums > -np.inf) & live[:, None])
+        none = np.zeros(len(slots))
+        ends = Ends(slots, self.step[slots] - 1, places, none.astype(np.bool_), none)
+        if (self.best > -np.inf).any():
+            slot, column = divmod(int(self.best.argmax()), self.best.shape[1])
+            last = (slot, self.best_step[slot, column] - 1, self.best_place[slot, column], True, 0.0)
+            ends = Ends(*(np.append(part, one) for part, one in zip(ends, last, strict=True)))
+        _, tokens, _ = self._walk(ends)
+        rows = zip(ends.slots, ends.steps, tokens, strict=True)
+        return [tuple(said[self.first[slot] : step + 1].tolist()) for slot, step, said in rows]
+
+    def _walk(self, ends: Ends) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """The places that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""
+        count, width = self.backpointers.shape[1], self.backpointers.shape[2]
+        places = np.zeros((len(ends.slots), count), dtype=np.int64)
+        place, before = ends.places, self.backpointers % width
+        first_end = ends.steps.min(initial=count)
+        for step in range(count - 1, -1, -1) if width > 1 else ():
+            places[:, step] = place
+            earlier = before[ends.slots, step, place]
+            # After its end a hypothesis stays where it was.
+            place = earlier if step <= first_end else np.where(step <= ends.steps, earlier, place)
+        at = (ends.slots[:, None], np.arange(count), places)
+        return places, self.backpointers[at] // width, self.logs[at]
+
+    def _attention(self, slot: int, part: slice, places: NDArray[np.int64], end: int | None) -> Tensor | None:
+        """What each step looked at: the row that it extended did. An `end` extends that place, one step further."""
+        if self.attention is None:
+            return None
+        steps = np.arange(self.backpointers.shape[1])[part]
+        before = self.backpointers[slot, steps, places[part]] % self.backpointers.shape[2]
+        if end is not None:
+            steps, before = np.append(steps, part.stop), np.append(before, end)
+        return self.attention[slot, torch.from_numpy(steps), torch.from_numpy(before)]
+
+
+def read_slots(beams: BeamState, slots: Tensor) -> Backtrack:
+    """What those slots (n,) hold now. Whole and real numbers leave the device in one piece each."""
+    n_best, (room, width) = beams.shape.n_best, beams.backpointers.shape[1:]
+    steps = (beams.first[:, None], beams.step[:, None])
+    whole = (
+        torch.cat([*steps, beams.best_step, beams.best_place, beams.backpointers.flatten(1)], dim=1)[slots]
+        .cpu()
+        .numpy()
+    )
+    real = torch.cat([beams.sums, beams.best, beams.best_log, beams.logs.flatten(1)], dim=1)[slots].cpu().numpy()
+    first, step, best_step, best_place, backpointers = np.split(whole, np.cumsum([1, 1, n_best, n_best]), axis=1)
+    sums, best, best_log, logs = np.split(real, np.cumsum([width, n_best, n_best]), axis=1)
+    longest = int(step.max())
+    backpointers, logs = (part.reshape(-1, room, width)[:, :longest] for part in (backpointers, logs))
+    attention = None if beams.attention is None else beams.attention[slots, :longest].cpu()
+    return Backtrack(
+        first[:, 0], step[:, 0], sums, best, best_log, best_step, best_place, backpointers, logs, attention
+    )
