@@ -3,6 +3,7 @@ until a sentence ends (steps.c). The twins are beam.py and Slots.turn."""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Final
 
 import torch
@@ -14,8 +15,10 @@ from weft.decoding.rows import FixedRows, Rows
 from weft.models.embedding import Output
 from weft.models.stepper import Writer
 from weft.models.transformer import TransformerDecoder
-from weft.nn.native import decode as native
-from weft.nn.native.stack import Reader
+from weft.nn.native.library import Library, Source, c_argument
+from weft.nn.native.packed_linear import packed_weights
+from weft.nn.native.struct import address_table
+from weft.nn.transformer.stack_cpu import SOURCES, TokenStack
 from weft.text import EOS
 
 HELD: Final = (
@@ -24,6 +27,7 @@ HELD: Final = (
 )  # fmt: skip
 """What the C reads and writes of a beams, in its order."""
 
+LIBRARY: Final = Library(*SOURCES, Source("weft.nn.native", "beam.c"), Source("weft.nn.native", "beam_steps.c"))
 
 WIDEST: Final = 64
 """Hypotheses of a sentence beyond which torch is quicker: the C keeps so many of each part of the vocabulary sorted."""
@@ -31,14 +35,14 @@ WIDEST: Final = 64
 
 def serves(rows: Rows, beams: BeamState, request: Request) -> bool:
     """Whether the C is made for it: plain beam search with a network, in single precision, in a steady time."""
-    if request.config.sample or request.width > WIDEST or not request.single or native.packed_weights() is None:
+    if request.config.sample or request.width > WIDEST or not request.single or packed_weights() is None:
         return False
     if not isinstance(rows, FixedRows) or not isinstance(rows.model, Writer):
         return False
-    return native.serves(beams.sums, rows.model.output.scores.weight)
+    return LIBRARY.serves(beams.sums, rows.model.output.scores.weight)
 
 
-def reader_of(rows: FixedRows, beams: BeamState) -> Reader | None:
+def reader_of(rows: FixedRows, beams: BeamState) -> TokenStack | None:
     """The model's side of whole steps, where the C knows it."""
     assert isinstance(rows.model, Writer)
     decoder = rows.model.decoder
@@ -50,33 +54,39 @@ def reader_of(rows: FixedRows, beams: BeamState) -> Reader | None:
 class CpuBeam:
     """What the C needs beside the beams, for a model with that output, in a steady time; with a reader, whole steps."""
 
-    def __init__(self, beams: BeamState, request: Request, output: Output, reader: Reader | None = None) -> None:
-        steady, config, shape = native.packed_weights(), request.config, beams.shape
+    def __init__(self, beams: BeamState, request: Request, output: Output, reader: TokenStack | None = None) -> None:
+        steady, config, shape = packed_weights(), request.config, beams.shape
         assert steady is not None
         self.output, self.reader, scores = output, reader, output.scores
         held = [getattr(beams, name) for name in HELD]
         assert all(tensor.is_contiguous() for tensor in held)
-        rows, packed, parts = beams.tokens.numel(), steady.packed(scores), native.parts(scores.out_features)
+        rows, packed, part = beams.tokens.numel(), steady.packed(scores), LIBRARY.number("part_size")
+        parts = -(-scores.out_features // part)
         never = torch.tensor(sorted(set(request.never)), dtype=torch.long)
-        nevers = torch.searchsorted(never, torch.arange(parts + 1) * native.part_size())
+        nevers = torch.searchsorted(never, torch.arange(parts + 1) * part)
         # Bounds and scores of the end; of each part its maximum and its sum; its best, and their tokens.
         room = [torch.empty(rows), torch.empty(rows), torch.empty(parts, rows), torch.empty(parts, rows)]
         room += [torch.empty(parts, rows, shape.width), torch.empty(parts, rows, shape.width, dtype=torch.long)]
         self.rows = torch.empty(rows, dtype=torch.long)
-        self.made = native.make(
-            "beam", native.table(held), packed.weight, packed.bias, never, nevers, *room,
-            torch.empty_like(self.rows), self.rows, shape.slots, shape.width, scores.in_features, scores.out_features,
-            EOS, config.min_length, shape.n_best, beams.prefix.size(1), beams.backpointers.size(1),
-            int(request.by_bound), config.length_penalty,
+        self.made = ctypes.create_string_buffer(LIBRARY.number("beam_bytes"))
+        self.held = (
+            address_table(held), packed.weight, packed.bias, never, nevers, *room, torch.empty_like(self.rows),
+            self.rows, shape.slots, shape.width, scores.in_features, scores.out_features, EOS, config.min_length,
+            shape.n_best, beams.prefix.size(1), beams.backpointers.size(1), int(request.by_bound),
+            config.length_penalty,
         )  # fmt: skip
+        LIBRARY.function("beam_make")(self.made, *map(c_argument, self.held))
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """hidden (A·K, D) -> the row (A·K,) that each row continues now. The beams is one step further."""
-        native.call("beam_step", self.made, self.output.narrowed(hidden).contiguous())
+        LIBRARY.call("beam_step", self.made, self.output.narrowed(hidden).contiguous())
         return self.rows
 
     def steps(self, most: int) -> int:
         """Turns until a sentence ends, but not more than `most`; gives how many."""
         assert self.reader is not None
         hidden = torch.empty(self.rows.numel(), self.reader.table.size(1))
-        return native.ask("beam_steps", self.reader.stack, self.made, *self.reader[1:], hidden, most)
+        made = LIBRARY.shared_number("beam_steps", self.reader.stack, self.made, *self.reader[1:], hidden, most)
+        if made < 0:
+            raise MemoryError("beam_steps found no memory for its buffers: use a smaller batch or shorter texts")
+        return made

@@ -22,10 +22,10 @@ from weft.models.recorded import can_record, encode_recorded
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.kernels import power_of_two
-from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.recurrent.lengths import last_of
 from weft.nn.transformer import Activation, Lengths
+from weft.nn.transformer import stack_cpu as native
 from weft.settings import Heads, Layers, Length, Settings, Size, Unread, known
 
 
@@ -289,14 +289,14 @@ class TransformerDecoder(nn.Module):
         x = self.placed.all(self.embedding(tokens), None)
         self.stack.prefill(x, lengths, state.layers, slots=slots, each=each)
 
-    def reader(self, state: Written, *, each: int) -> native.Reader | None:
+    def reader(self, state: Written, *, each: int) -> native.TokenStack | None:
         """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
         seen, added = self._seen(state), self._added()
         if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
         made = native.prepare(self.stack, seen, each=each, source=source)
-        return native.Reader(made, added.table, added.vectors, added.scale)
+        return native.TokenStack(made, added.table, added.vectors, added.scale)
 
     def _next(self, tokens: Tensor, places: Tensor) -> Tensor:
         """tokens (N) at places (N) that `reach` has prepared -> (N, D)."""

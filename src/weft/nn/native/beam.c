@@ -87,13 +87,14 @@ static void digest(const beam_t *s, long n, long part, float *x) {
 }
 
 /* Score hidden states (A·K, D) of some rows, with the tokens of a part. */
-static void score(const beam_t *s, const float *hidden, const long *row, long rows, long part) {
+static int score(const beam_t *s, const float *hidden, const long *row, long rows, long part) {
     const long first = part * PART, count = s->vocabulary - first < PART ? s->vocabulary - first : PART;
-    if (!rows) return;
-    float *x = numbers(SOME * PART);
-    const float *at[SOME];
-    for (long n = 0; n < rows; n += SOME) {
-        const long many = rows - n < SOME ? rows - n : SOME;
+    if (!rows) return 0;
+    float *x = numbers(ROWS_PER_PANEL * PART);
+    if (!x) return 1;
+    const float *at[ROWS_PER_PANEL];
+    for (long n = 0; n < rows; n += ROWS_PER_PANEL) {
+        const long many = rows - n < ROWS_PER_PANEL ? rows - n : ROWS_PER_PANEL;
         for (long r = 0; r < many; r++) at[r] = hidden + row[n + r] * s->depth;
         product_into(many, at, s->packed + first * s->depth, s->depth, count, s->bias ? s->bias + first : 0, x, PART);
         for (long r = 0; r < many; r++) {
@@ -102,6 +103,7 @@ static void score(const beam_t *s, const float *hidden, const long *row, long ro
         }
     }
     free(x);
+    return 0;
 }
 
 /* log Σ exp of all scores of a row, from those of its parts, always added in the same order. */
@@ -261,15 +263,16 @@ typedef struct {
     long rows;
 } scoring_t;
 
-static void score_part(const job_t *job, long part) {
+static int score_part(const job_t *job, long part) {
     const scoring_t *all = job->data;
-    score(all->beam, all->hidden, all->beam->row, all->rows, part);
+    return score(all->beam, all->hidden, all->beam->row, all->rows, part);
 }
 
 /* One step, from hidden (A·K, D), contiguous. */
-void beam_step(const beam_t *s, const float *hidden, long threads, parallel_t parallel) {
-    const scoring_t all = {s, hidden, expect_scores(s)};
-    job_t job = {score_part, s->parts, 0, &all};
-    share(&job, threads, parallel);
+int beam_step(const beam_t *s, const float *hidden, long threads, parallel_t parallel) {
+    const scoring_t all = {.beam = s, .hidden = hidden, .rows = expect_scores(s)};
+    job_t job = {.work = score_part, .tasks = s->parts, .data = &all};
+    if (share(&job, threads, parallel)) return 1;
     advance(s);
+    return 0;
 }
