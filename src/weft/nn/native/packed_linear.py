@@ -56,8 +56,8 @@ class PackedWeights:
 
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
-        self.tables: dict[nn.Module, Any] = {}
-        """The layers of a stack as its C reads them (see weft.nn.transformer.stack_cpu)."""
+        self.structs: dict[nn.Module, Any] = {}
+        """What the C of a module keeps while packed weights are held: structures that point to them."""
         self.before: list[PackedWeights | None] = []
 
     def __enter__(self) -> PackedWeights:

@@ -71,11 +71,18 @@ class NativeStruct(ctypes.Structure):
     c_name: ClassVar[str]
 
     def __init__(self, **values: Any) -> None:
-        if values.keys() != _field_names(type(self)):
-            wrong = sorted(values.keys() ^ _field_names(type(self)))
+        names = _field_names(type(self))
+        if values.keys() != names.keys():
+            wrong = sorted(values.keys() ^ names.keys())
             raise TypeError(f"{type(self).__name__}: fields missing or unknown: {', '.join(wrong)}")
         self.held = values  # an address keeps nothing alive
-        super().__init__(**{name: _field_value(value) for name, value in values.items()})
+        # Structures are made for every step of a decoder: numbers need no call, and ctypes is faster by position.
+        super().__init__(
+            *[
+                value if value is None or (kind := type(value)) is int or kind is float else _field_value(value)
+                for value in map(values.__getitem__, names)
+            ]
+        )
 
     @classmethod
     def declaration(cls) -> str:
@@ -121,8 +128,9 @@ def _fields(struct: type[NativeStruct]) -> Iterator[tuple[str, Any]]:
 
 
 @cache
-def _field_names(struct: type[NativeStruct]) -> frozenset[str]:
-    return frozenset(name for name, _ in _fields(struct))
+def _field_names(struct: type[NativeStruct]) -> dict[str, None]:
+    """The names in their order, as the keys of a dict, which compare as a set."""
+    return {name: None for name, _ in _fields(struct)}
 
 
 def _field_value(value: Any) -> Any:

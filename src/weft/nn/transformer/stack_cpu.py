@@ -263,10 +263,12 @@ def _prepare(stack: Any, **fields: Any) -> NativeTransformer:
     layout, held = layout_of(stack), packed_weights()
     assert layout is not None
     assert held is not None
-    if stack not in held.tables:
-        held.tables[stack] = struct_array([_layer(block, held) for block in stack.blocks])
+    if stack not in held.structs:
+        layers = struct_array([_layer(block, held) for block in stack.blocks])
+        held.structs[stack] = layers, _norm(stack.final if isinstance(stack.final, LayerNorm) else None)
+    layers, final = held.structs[stack]
     return NativeTransformer(
-        layers=held.tables[stack], final=_norm(stack.final if isinstance(stack.final, LayerNorm) else None),
+        layers=layers, final=final,
         count=len(stack.blocks), width=layout.width, heads=layout.heads, units=layout.units, epsilon=layout.epsilon,
         kind=layout.kind, gelu=int(layout.gelu), **fields,
     )  # fmt: skip
