@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.errors import counted
 from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Store
@@ -56,7 +57,9 @@ def _stages(kernels: Kernels) -> list[str]:
 def _kept(kernels: Kernels) -> str:
     saved = width_of(kernels.adjoint.saved)
     over = sum(
-        e.width for e, (buffer, _) in zip(kernels.adjoint.saved, kernels.layout.kept, strict=True) if buffer != "saved"
+        e.width
+        for e, (buffer, _) in zip(kernels.adjoint.saved, kernels.layout.kept, strict=True)
+        if buffer.kind is Kind.KEPT
     )
     states = _columns(kernels.program.state)
     return f"kept for backward: the states ({states}) and {saved} columns, {over} of them in place"
