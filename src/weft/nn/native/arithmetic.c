@@ -218,11 +218,6 @@ static void product_into(
     product_over(rows, a, packed, depth, width, bias, 0, c, stride);
 }
 
-static void product_at(
-    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *const *to) {
-    product_over(rows, a, packed, depth, width, bias, to, 0, 0);
-}
-
 enum { ROWS_PER_PANEL = 64 }; /* rows that are multiplied with a panel before the next panel is read */
 
 /* product_into for rows of a that are `apart` numbers from each other. */
