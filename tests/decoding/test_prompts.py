@@ -82,8 +82,8 @@ CONSTRAINTS = {
 }
 
 
-class Unhurried(nn.Module):
-    """A model of which nothing can be asked but `start` and `step`."""
+class Plain(nn.Module):
+    """A model with `start` and `step` only."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Unhurried(nn.Module):
         return self.model.step(tokens, state)
 
 
-class Fixed(Unhurried):
+class Fixed(Plain):
     """One with states of fixed shape, that cannot read at once."""
 
     def reserve(self, *given: Any, **options: Any) -> Any:
@@ -106,7 +106,7 @@ class Fixed(Unhurried):
         return self.model.step(tokens, state, attention=attention)
 
 
-class Backtrack(Fixed):
+class Prefills(Fixed):
     """One that can."""
 
     can_prefill = True
@@ -214,7 +214,7 @@ def test_a_language_model_goes_on_as_if_it_had_followed(name: str, kind: str) ->
     model = writer(name)
     assert can_prefill(model)
     found = find(model, kind, EVERY)
-    assert_same(found, find(model, kind, EVERY, through=Unhurried(model)))
+    assert_same(found, find(model, kind, EVERY, through=Plain(model)))
     assert len({own[0].tokens for own in found if own}) > 3, "not all say the same"
 
 
@@ -225,7 +225,7 @@ def test_a_translator_goes_on_as_if_it_had_followed(name: str, kind: str) -> Non
     assert can_prefill(model) == (name != FOLLOWS)
     for attention in (False, True):
         found = find(model, kind, EVERY, attention=attention)
-        expected = find(model, kind, EVERY, through=Unhurried(model), attention=True)
+        expected = find(model, kind, EVERY, through=Plain(model), attention=True)
         if not attention:
             expected = [[one._replace(attention=None) for one in own] for own in expected]
         assert_same(found, expected)
@@ -243,7 +243,7 @@ def test_a_model_of_fixed_states_that_cannot_read_at_once_follows(name: str, kin
     assert_same(find(model, kind, EVERY, through=Fixed(model)), found)
     assert sum(steps) > len(PROMPTS[3]) > quick
     steps.clear()
-    assert_same(find(model, kind, EVERY, through=Backtrack(model)), found)
+    assert_same(find(model, kind, EVERY, through=Prefills(model)), found)
     assert sum(steps) < len(PROMPTS[3]), "unless it is taught to"
 
 
@@ -330,7 +330,7 @@ def test_a_stream_tells_the_same_pieces(name: str, kind: str, row: int, steps: l
     asked: dict[str, Any] = {"prefix": PROMPTS[row], "limit": LIMITS[row], "key": row}
     pieces = list(stream(model, None, config, **asked))
     assert sum(steps) <= LIMITS[row]
-    assert pieces == list(stream(Unhurried(model), None, config, **asked))
+    assert pieces == list(stream(Plain(model), None, config, **asked))
     ((best,),) = search(model, None, 1, config, prefixes=[PROMPTS[row]], limits=[LIMITS[row]], keys=[row])
     assert tuple(token for piece in pieces for token in piece) == best.tokens
 

@@ -206,10 +206,10 @@ def test_recordings_go_with_the_model() -> None:
     model, (source, lengths) = build("post").cuda(), sources()
     for beam in range(1, 8):
         find(model, source, lengths, DecodeConfig(beam=beam), [0, 1])
-    assert 0 < len(cuda_graph._kept[model]) <= cuda_graph.KEPT
+    assert 0 < len(cuda_graph._caches[model]) <= cuda_graph.MAX_CACHED_GRAPHS
     del model
     gc.collect()
-    assert not [kept for kept in cuda_graph._kept.values() if kept]
+    assert not [kept for kept in cuda_graph._caches.values() if kept]
 
 
 def test_memory_does_not_grow_with_requests() -> None:

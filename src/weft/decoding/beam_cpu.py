@@ -13,7 +13,6 @@ from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, Rows
 from weft.models.embedding import Output
 from weft.models.stepper import Writer
-from weft.models.transformer import TransformerDecoder
 from weft.nn.native import decode as native
 from weft.nn.native.stack import Reader
 from weft.text import EOS
@@ -39,12 +38,11 @@ def serves(rows: Rows, beams: BeamState, request: Request) -> bool:
 
 
 def reader_of(rows: FixedRows, beams: BeamState) -> Reader | None:
-    """The model's side of whole steps, where the C knows it."""
+    """The model's side of whole steps, where the C has its decoder."""
     assert isinstance(rows.model, Writer)
-    decoder = rows.model.decoder
-    if rows.attention or rows.model.output.narrow is not None or not isinstance(decoder, TransformerDecoder):
+    if rows.attention or rows.model.output.narrow is not None:
         return None
-    return decoder.reader(rows.state, each=beams.shape.width)
+    return rows.model.decoder.native_reader(rows.state, width=beams.shape.width)
 
 
 class CpuBeam:

@@ -1,13 +1,12 @@
-"""Slots on a GPU whose step was recorded once, as a CUDA graph, and is replayed: nothing waits for Python.
+"""Search slots on a GPU whose step is recorded once, as a CUDA graph, and replayed: no kernel is launched by Python.
 
-Recordings are kept with the model, one for each shape of search, the shapes rounded up so that they are few.
+Recordings are cached with the model by the shape of the search. Shapes are rounded up, so that few recordings serve.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,17 +21,17 @@ from weft.decoding.slots import MOST_ROWS, Poll, Slots, dtype_of, shape_of
 from weft.models.memory import Memory
 from weft.models.stepper import FixedStepper, is_fixed
 from weft.nn import select_rows
-from weft.nn.cuda_graph import addresses, record
+from weft.nn.cuda_graph import GraphCache, addresses, record
 from weft.nn.kernels import power_of_two
 from weft.nn.slots import own, write
 
-KEPT: Final = 4
-"""Recordings of a model; the one that was not used for longest goes first."""
+MAX_CACHED_GRAPHS: Final = 4
+"""Recordings kept with one model."""
 
-TOGETHER: Final = 4
-"""Turns that are made together."""
+STEPS_PER_REPLAY: Final = 4
+"""Steps queued on the device before the host polls which slots have ended."""
 
-_kept: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Any, GraphSlots]] = weakref.WeakKeyDictionary()
+_caches: weakref.WeakKeyDictionary[nn.Module, GraphCache[GraphSlots]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -80,7 +79,7 @@ class GraphSlots(Slots):
         self.rows.prefill(self.beams.slots, [request.prompts[sentence] for sentence in sentences])
 
     def steps(self, most: int) -> int:
-        count = min(TOGETHER, most)
+        count = min(STEPS_PER_REPLAY, most)
         for _ in range(count):
             self.graph.replay()
         return count
@@ -114,15 +113,15 @@ def open_recorded(model: Any, memory: Any, request: Request, sentences: list[int
     # A recording reads where the tensors lay.
     key = (shape, room, source, request.config.model_dump_json(), request.never, addresses(model))
     with _lock:
-        kept = _kept.setdefault(model, OrderedDict())
-        if key in kept and not kept[key].busy:
-            kept.move_to_end(key)
-            kept[key].busy = True
-        else:
-            for old in [old for old, other in kept.items() if not other.busy][: max(0, len(kept) - KEPT + 1)]:
-                del kept[old]
-            kept[key] = GraphSlots(model, memory, shape, request, room=room)
-        found = kept[key]
+        if model not in _caches:
+            _caches[model] = GraphCache(MAX_CACHED_GRAPHS, busy=lambda slots: slots.busy)
+        cache = _caches[model]
+        found = cache.get(key)
+        if found is None or found.busy:
+            cache.make_space()
+            found = GraphSlots(model, memory, shape, request, room=room)
+            cache.put(key, found)
+        found.busy = True
     found.begin(memory, request, sentences)
     return found
 

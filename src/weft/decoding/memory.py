@@ -81,7 +81,7 @@ def _step_bytes(model: FixedStepper, request: Request, rows: int) -> int:
 def _state_bytes(model: FixedStepper, memory: Any, tokens: int, device: torch.device) -> tuple[int, int]:
     """Bytes that the hypotheses of a sentence share, and those of one hypothesis; from states for one token and two."""
     first, pair = torch.zeros(1, dtype=torch.long, device=device), 2
-    (shared, one), (_, two) = (_count(model.reserve(memory, first, each=pair, room=room)) for room in (1, 2))
+    (shared, one), (_, two) = (_count(model.reserve(memory, first, width=pair, capacity=size)) for size in (1, 2))
     return shared, (one + (tokens - 1) * (two - one)) // pair
 
 

@@ -70,7 +70,7 @@ class FixedRows:
     ) -> None:
         self.memory, self.each, self.attention = memory, each, attention
         self._model = weakref.ref(model)  # who is kept with a model must not keep it
-        self.state = own(model.reserve(memory, sentences, each=each, room=room))
+        self.state = own(model.reserve(memory, sentences, width=each, capacity=room))
         self.after: State = None
 
     @property
@@ -103,7 +103,7 @@ class FixedRows:
         self.state = keep(self.state, slots, self.each)
 
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
-        put(self.state, slots, self.model.reserve(self.memory, sentences, each=self.each, room=0), self.each)
+        put(self.state, slots, self.model.reserve(self.memory, sentences, width=self.each, capacity=0), self.each)
         self.prefill(slots, prompts)
 
     def prefill(self, slots: Tensor, prompts: Prompts) -> None:
@@ -115,7 +115,7 @@ class FixedRows:
             padded = [[*prompts[number], *[PAD] * (lengths[0] - len(prompts[number]))] for number in group]
             here, tokens = send(group, slots.device), send(padded, slots.device)
             assert can_prefill(model)
-            model.prefill(tokens, torch.tensor(lengths), self.state, slots=slots[here], each=self.each)
+            model.prefill(tokens, torch.tensor(lengths), self.state, slots=slots[here], width=self.each)
 
 
 def _some_at_a_time(lengths: list[int], most: int) -> Iterator[list[int]]:

@@ -1,4 +1,4 @@
-"""Recurrent decoders: four ways in which the source reaches the target (M4 a–d).
+"""Recurrent decoders: four ways in which the source reaches the target.
 
 first      s_t = f(s_{t-1}, y_{t-1})            the source is the first state, and nothing else
 every      s_t = f(s_{t-1}, [y_{t-1}; c])       its summary c also joins every input and every output
@@ -64,8 +64,10 @@ class RecurrentDecoderConfig(RecurrentConfig):
         return CONTEXTS[self.context](self, embedding, encoder)
 
 
-class PlainDecoder(nn.Module):
-    """Without attention: the source as the first state, and with `every` its summary at every step too."""
+class PlainDecoder(Decoder):
+    """No attention: the source is the first state and, with `every`, its summary is an input of every step too."""
+
+    can_prefill = True
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -92,8 +94,8 @@ class PlainDecoder(nn.Module):
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.summary(memory), rows)
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
+        """tokens (N, T), lengths (N,) -> the state after them."""
         inner, shared = state
         summary = shared.expand()[:, None].expand(-1, tokens.size(1), -1)
         return self.rnn(torch.cat([self.embedding(tokens), summary], dim=-1), lengths, inner)[1], shared
@@ -105,8 +107,10 @@ class PlainDecoder(nn.Module):
         return Decoded(torch.cat([hidden, summary], dim=-1), (inner, shared), None)
 
 
-class AfterDecoder(nn.Module):
+class AfterDecoder(Decoder):
     """Attention beside the recurrence: all states first, then all queries at once."""
+
+    can_prefill = True
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -127,8 +131,8 @@ class AfterDecoder(nn.Module):
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them, which no attention changes."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
+        """tokens (N, T), lengths (N,) -> the state after them, which attention does not change."""
         inner, shared = state
         return self.rnn(self.embedding(tokens), lengths, inner)[1], shared
 
@@ -139,7 +143,7 @@ class AfterDecoder(nn.Module):
         return Decoded(self.readout(context, hidden), (inner, shared), weights)
 
 
-class InsideDecoder(nn.Module):
+class InsideDecoder(Decoder):
     """Attention inside the recurrence: the source read for step t is chosen by the state before it."""
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
@@ -194,7 +198,7 @@ class Look(nn.Module):
     def __init__(self, score: str, query_size: int, key_size: int) -> None:
         super().__init__()
         self.score = SCORES[score](query_size, key_size)
-        self.scale = query_size**-0.5 if score in ("bilinear", "low_rank") else None
+        self.scale = query_size**-0.5 if self.score.product_of_maps else None
 
     def source(self, memory: Memory) -> Source:
         assert isinstance(memory.lengths, Tensor), "only a model that is a transformer throughout is packed"

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
-from weft.models.memory import Decoded, Encoder, Memory
+from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
 from weft.settings import Layers, Settings, Size, Unread
 
@@ -155,7 +155,7 @@ class RecurrentSourceConfig(RecurrentEncoderConfig):
         return RecurrentEncoder(self, embedding, extra=extra, reverse=self.reverse_source)
 
 
-class RecurrentEncoder(nn.Module):
+class RecurrentEncoder(Encoder):
     """Tokens -> embeddings -> recurrent layers -> `Memory`.
 
     With `reverse` it reads the tokens of a row from the last to the first, but the end token after all others. The
@@ -196,8 +196,11 @@ class RecurrentEncoder(nn.Module):
         return self.rnn.initial_state(1, torch.empty(0))
 
 
-class RecurrentDecoder(nn.Module):
-    """Tokens -> hidden states, with nothing to read but the tokens: h_t = f(h_{t-1}, w_t)."""
+class RecurrentDecoder(Decoder):
+    """Tokens -> hidden states without a memory: h_t = f(h_{t-1}, w_t)."""
+
+    can_prefill = True
+    carries_state = True
 
     def __init__(self, config: RecurrentConfig, embedding: Embedding) -> None:
         super().__init__()
@@ -211,12 +214,12 @@ class RecurrentDecoder(nn.Module):
         return self.follow(tokens)[0]
 
     def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
-        """The same after what left that state behind: tokens (B, T) -> hidden (B, T, D), the state after them."""
+        """tokens (B, T) that continue where a state was left -> hidden (B, T, D), the state after them."""
         hidden, state = self.rnn(self.dropout(self.embedding(tokens)), state=state)
         return self.dropout(hidden), state
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
+        """tokens (N, T), lengths (N,) -> the state after them."""
         return self.rnn(self.embedding(tokens), lengths, state)[1]
 
     def start(self, memory: None, rows: Tensor) -> State:

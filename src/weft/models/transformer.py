@@ -17,14 +17,13 @@ from torch import Tensor, nn
 
 from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting, Vectors, has_table, untied
-from weft.models.memory import Decoded, Encoder, Memory
-from weft.models.recorded import can_record, encode_recorded
+from weft.models.encoder_graph import can_record, encode_recorded
+from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.kernels import power_of_two
 from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
-from weft.nn.recurrent.lengths import last_of
 from weft.nn.transformer import Activation, Lengths
 from weft.settings import Heads, Layers, Length, Settings, Size, Unread, known
 
@@ -170,8 +169,10 @@ class Placed(nn.Module):
         return self(vectors, places, vectors.size(1))  # type: ignore[no-any-return]
 
 
-class TransformerEncoder(nn.Module):
+class TransformerEncoder(Encoder):
     """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
+
+    packs = True
 
     def __init__(self, config: TransformerConfig, embedding: Embedding, *, extra: int = 0) -> None:
         super().__init__()
@@ -198,13 +199,6 @@ class TransformerEncoder(nn.Module):
         mean = states.sum(1) / lengths.clamp(min=1)[:, None]
         return Memory(states, lengths, (mean,))
 
-    def last(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
-        """tokens (B, S), lengths (B) -> (B, D), the state of each row's last token; or tokens (N) and how they lie."""
-        states = self(tokens, lengths).states
-        if isinstance(lengths, Packing):
-            states, lengths = lengths.pad(states), lengths.lengths
-        return last_of(states, lengths)
-
     def final_like(self) -> State:
         """The form of `Memory.final`, for one row."""
         return (torch.empty(1, self.output_size),)
@@ -225,8 +219,12 @@ class Added(NamedTuple):
     vectors: Tensor | None
 
 
-class TransformerDecoder(nn.Module):
+class TransformerDecoder(Decoder):
     """Target tokens, and a memory if it was built for one -> hidden states of each position."""
+
+    packs = True
+    can_prefill = True
+    mixes_in_one_pass = True
 
     def __init__(self, config: TransformerConfig, embedding: Embedding, *, memory_size: int | None = None) -> None:
         super().__init__()
@@ -258,19 +256,25 @@ class TransformerDecoder(nn.Module):
         assert isinstance(memory.lengths, Tensor)
         return Written(length, self.stack.start(memory.states, memory.lengths, rows))
 
-    def reserve(self, memory: Memory | None, rows: int, *, each: int, room: int) -> Written:
-        """The state before the first token with room for so many, in slots of `each` rows (see weft.nn.slots)."""
-        like = next(self.parameters())
-        self.placed.reach(max(1, room))
+    def reserve(self, memory: Memory | None, rows: Tensor, *, width: int, capacity: int) -> Written:
+        """The state before the first token, with a KV cache for `capacity` tokens in slots of `width` rows."""
+        self.placed.reach(max(1, capacity))
         if isinstance(self.stack, EncoderStack):
-            return Written(None, self.stack.reserve(rows, like, each=each, room=room))
+            like = next(self.parameters())
+            return Written(None, self.stack.reserve(rows.numel(), like, each=width, room=capacity))
         assert memory is not None
         assert isinstance(memory.lengths, Tensor)
-        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=each, room=room))
+        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=width, room=capacity))
 
-    def step(self, tokens: Tensor, state: Written, *, attention: bool = True) -> Decoded:
-        """tokens (N) -> hidden (N, D) of the position after each."""
-        looked: Tensor | None = None
+    def step(self, tokens: Tensor, state: Written) -> Decoded:
+        """tokens (N) -> hidden (N, D) of the position after each, and the last layer's attention."""
+        return self._step(tokens, state, attention=True)
+
+    def step_without_attention(self, tokens: Tensor, state: Written) -> Decoded:
+        return self._step(tokens, state, attention=False)
+
+    def _step(self, tokens: Tensor, state: Written, *, attention: bool) -> Decoded:
+        weights: Tensor | None = None
         layers: State
         seen = self._seen(state)
         if state.length is None:
@@ -280,22 +284,19 @@ class TransformerDecoder(nn.Module):
         if isinstance(self.stack, EncoderStack):
             hidden, layers = self.stack.step(x, state.layers)
         else:
-            hidden, layers, looked = self.stack.step(x, state.layers, attention=attention)
-        return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), looked)
+            hidden, layers, weights = self.stack.step(x, state.layers, attention=attention)
+        return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), weights)
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, each: int) -> None:
-        """Slots (n,) of `each` rows, which have just begun, read tokens (n, T), as many of each as lengths (n,) say,
-        which stand on the CPU."""
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, width: int) -> None:
         x = self.placed.all(self.embedding(tokens), None)
-        self.stack.prefill(x, lengths, state.layers, slots=slots, each=each)
+        self.stack.prefill(x, lengths, state.layers, slots=slots, each=width)
 
-    def reader(self, state: Written, *, each: int) -> native.Reader | None:
-        """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
+    def native_reader(self, state: Written, *, width: int) -> native.Reader | None:
         seen, added = self._seen(state), self._added()
         if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
-        made = native.prepare(self.stack, seen, each=each, source=source)
+        made = native.prepare(self.stack, seen, each=width, source=source)
         return native.Reader(made, added.table, added.vectors, added.scale)
 
     def _next(self, tokens: Tensor, places: Tensor) -> Tensor:
