@@ -94,7 +94,7 @@ def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequen
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
+    monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
 @pytest.mark.parametrize("build", [language_model, translator])

@@ -151,9 +151,9 @@ def test_places_are_shared_among_the_banks() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"beam": 1}, "beam = 1 leaves no place for a text that waits .beam = 2 or more."),
-        ({"sample": True}, "sampling cannot be made to say something .search: beam = 4."),
-        ({"beam": 4, "groups": 2}, "groups = 2 share no beam .groups = 1."),
+        ({"beam": 1}, "needs a beam of at least 2, not beam = 1 .raise beam."),
+        ({"sample": True}, "needs beam search, not sample = true .remove sample."),
+        ({"beam": 4, "groups": 2}, "needs one beam, not groups = 2 .groups = 1."),
     ],
     ids=str,
 )

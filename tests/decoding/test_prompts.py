@@ -191,7 +191,7 @@ def some(models: Iterable[str], *fully: str) -> list[tuple[str, str]]:
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
+    monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_in_c_neighbours_change_no_bit_of_a_prompt(build: Any, kind: str) -> Non
 def test_many_positions_are_read_a_few_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, read = writer(name), []
     expected = find(model, "beam", EVERY)
-    monkeypatch.setitem(rows.MOST_POSITIONS, "cpu", 30)
+    monkeypatch.setitem(rows.MAX_PREFILL_POSITIONS, "cpu", 30)
     real = model.prefill
 
     def counted(tokens: Tensor, *given: Any, **options: Any) -> None:
@@ -319,7 +319,7 @@ def test_turns_of_many(steps: list[int]) -> None:
     assert sum(steps) == max(LIMITS)
     steps.clear()
     search(writer("lstm"), None, 18, config, prefixes=[PROMPTS[3], *[()] * 17], limits=[5] * 18)
-    assert sum(steps) == (5 if slots.MOST_ROWS["cpu"] == 128 else 10)
+    assert sum(steps) == (5 if slots.MAX_ROWS["cpu"] == 128 else 10)
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "diverse", "sample"])

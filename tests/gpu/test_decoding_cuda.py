@@ -155,7 +155,7 @@ def test_prompts_are_read_on_a_gpu_as_on_a_cpu(
     name: str, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All positions together, and some at a time."""
-    monkeypatch.setitem(rows_module.MOST_POSITIONS, "cuda", most)
+    monkeypatch.setitem(rows_module.MAX_PREFILL_POSITIONS, "cuda", most)
     model = loud(build_language_model(WRITERS[name], VOCABULARY))
 
     def ask(rows: list[int]) -> Any:
