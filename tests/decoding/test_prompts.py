@@ -291,9 +291,9 @@ def test_padding_changes_nothing_where_all_lengths_are_read_together(
     expected = find(model, "beam", EVERY)
     monkeypatch.setattr(decode, "serves", lambda *_: False)
     monkeypatch.setattr(stack, "_together", lambda lengths, x: [(slice(None), x.size(1))])
-    real = rows._some_at_a_time
+    real = rows._prefill_groups
     monkeypatch.setattr(
-        rows, "_some_at_a_time", lambda *given: [[number for group in real(*given) for number in group]]
+        rows, "_prefill_groups", lambda *given: [[number for group in real(*given) for number in group]]
     )
     assert_same(find(model, "beam", EVERY), expected)
 

@@ -1,11 +1,11 @@
 """Recurrent decoders: four ways in which the source reaches the target.
 
-first      s_t = f(s_{t-1}, y_{t-1})            the source is the first state, and nothing else
+first      s_t = f(s_{t-1}, y_{t-1})            the source is the first state only
 every      s_t = f(s_{t-1}, [y_{t-1}; c])       its summary c also joins every input and every output
 attention  s_t = f(s_{t-1}, [y_{t-1}; u_t])     u_t = attend(s_{t-1}, source): inside the recurrence
-after      s_t = f(s_{t-1}, y_{t-1})            a_t = attend(s_t, source): beside it, which runs at full speed
+after      s_t = f(s_{t-1}, y_{t-1})            a_t = attend(s_t, source): after it, so that it runs at full speed
 
-The last two give the output r_t = tanh(W [a_t; s_t]).          B batch, S source length, T target length, N hypotheses
+The last two have the output r_t = tanh(W [a_t; s_t]).          B batch, S source length, T target length, N hypotheses
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecurrentDecoderConfig(RecurrentConfig):
     attention: str = "bilinear"
     """The score of the attention."""
     bridge: BridgeKind = "learned"
-    """How the decoder's first state comes from the encoder's last."""
+    """How the decoder's first state is made from the encoder's last."""
     tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
@@ -60,7 +60,7 @@ class RecurrentDecoderConfig(RecurrentConfig):
         return super().input_size if self.context in ("first", "after") else None
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
-        assert encoder is not None, "without a source there is no context; RecurrentLanguageConfig has none"
+        assert encoder is not None, "a language model has RecurrentLanguageConfig"
         return CONTEXTS[self.context](self, embedding, encoder)
 
 
@@ -80,7 +80,7 @@ class PlainDecoder(Decoder):
         self.output_size = self.rnn.output_size + extra
 
     def summary(self, memory: Memory) -> Tensor:
-        """(B, D); no columns unless the summary is wanted at every step."""
+        """(B, D); no columns unless the summary is an input of every step."""
         top = torch.cat(leaves_of(memory.final[-1]), dim=-1)
         return top if self.every else top[:, :0]
 
@@ -118,7 +118,7 @@ class AfterDecoder(Decoder):
         self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim)
         self.bridge = Bridge(config.bridge, encoder, self.rnn)
-        self.look = Look(config.attention, self.rnn.output_size, encoder.output_size)
+        self.look = SourceAttention(config.attention, self.rnn.output_size, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
@@ -144,7 +144,7 @@ class AfterDecoder(Decoder):
 
 
 class InsideDecoder(Decoder):
-    """Attention inside the recurrence: the source read for step t is chosen by the state before it."""
+    """Attention inside the recurrence: the state before step t is the query of step t."""
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class InsideDecoder(Decoder):
         self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
         self.bridge = Bridge(config.bridge, encoder, self.rnn)
         query = leaves_of(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
-        self.look = Look(config.attention, query, encoder.output_size)
+        self.look = SourceAttention(config.attention, query, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
@@ -180,19 +180,19 @@ class InsideDecoder(Decoder):
         return self.readout(context, hidden), inner, weights
 
 
-class Source(NamedTuple):
-    """What attention reads of the source: prepared keys and values (B, S, D), and which of them are real (B, S)."""
+class AttendedSource(NamedTuple):
+    """The source as attention reads it: keys and values (B, S, D), and a mask of real positions (B, S)."""
 
     keys: Tensor
     values: Tensor
     real: Tensor
 
 
-class Look(nn.Module):
-    """Attention over the source by one score, whose work on the keys is done once per sentence.
+class SourceAttention(nn.Module):
+    """Attention over the source by one score; the part that depends on the keys alone is computed once per sentence.
 
     Products of learned maps are divided by √D: the maps could learn the factor themselves, but a softmax that starts
-    flat reaches in one epoch what a sharp one reaches in two.
+    flat learns in one epoch what a sharp one learns in two.
     """
 
     def __init__(self, score: str, query_size: int, key_size: int) -> None:
@@ -200,18 +200,18 @@ class Look(nn.Module):
         self.score = SCORES[score](query_size, key_size)
         self.scale = query_size**-0.5 if self.score.product_of_maps else None
 
-    def source(self, memory: Memory) -> Source:
-        assert isinstance(memory.lengths, Tensor), "only a model that is a transformer throughout is packed"
+    def source(self, memory: Memory) -> AttendedSource:
+        assert isinstance(memory.lengths, Tensor), "batches are packed only if both encoder and decoder pack"
         real = length_mask(memory.lengths, memory.states.size(1))
-        return Source(self.score.keys(memory.states), memory.states, real)
+        return AttendedSource(self.score.keys(memory.states), memory.states, real)
 
-    def forward(self, query: Tensor, source: Source) -> Tensor:
+    def forward(self, query: Tensor, source: AttendedSource) -> Tensor:
         """query (B, T, D) -> context (B, T, D')."""
         mask = source.real[:, None]
         return attend(query, source.keys, source.values, score=self.score.compare, mask=mask, scale=self.scale)
 
     def at(self, query: Tensor, shared: Shared) -> tuple[Tensor, Tensor]:
-        """One query of each row, (N, D), at the `Source` of its sentence -> context (N, D'), weights (N, S)."""
+        """One query of each row, (N, D), and the source of its sentence -> context (N, D'), weights (N, S)."""
         queries, source = shared.meet(query)
         mask, score, scale = source.real[:, None], self.score.compare, self.scale
         found = attend(queries, source.keys, source.values, score=score, mask=mask, scale=scale, weights=True)

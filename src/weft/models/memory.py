@@ -29,7 +29,7 @@ class Memory(NamedTuple):
     final: Any
 
     def padded(self, size: int) -> Memory:
-        """The same memory with rows of `size` positions."""
+        """Pad each row to `size` positions."""
         return self._replace(states=pad(self.states, (0, 0, 0, size - self.states.size(1))))
 
 
@@ -129,7 +129,7 @@ class Decoder(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} reads prompts step by step")
 
     def native_reader(self, state: State, *, width: int) -> Reader | None:
-        """What beam search in C needs to run whole steps from a reserved state; None where only Python can."""
+        """The decoder for beam search in C, which runs whole steps from a reserved state; None if C cannot run it."""
         return None
 
     def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
