@@ -12,12 +12,12 @@ from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig
 from weft.decoding.beam import advance_beam
-from weft.decoding.beam_cpu import CpuBeam
+from weft.decoding.beam_cpu import LIBRARY, CpuBeam
 from weft.decoding.beam_state import BeamState
 from weft.decoding.request import Request, prepare
 from weft.decoding.slots import shape_of
 from weft.models.embedding import Output, Vectors
-from weft.nn.native import decode
+from weft.nn.native.packed_linear import PackedWeights
 from weft.text import EOS
 
 SIZE = 24
@@ -34,10 +34,10 @@ HELD = ("live", "step", "tokens", "ended", "backpointers", "sums")
 
 @pytest.fixture(autouse=True)
 def _outside_of_training() -> Iterator[None]:
-    if decode.library() is None:
+    if LIBRARY.load() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
-    with torch.no_grad(), decode.PackedWeights():
+    with torch.no_grad(), PackedWeights():
         yield
 
 

@@ -23,7 +23,7 @@ from weft.models import (
     build_language_model,
 )
 from weft.models.stepper import Writer, can_prefill
-from weft.nn.native import decode
+from weft.nn.native.library import Library
 from weft.nn.transformer import stack
 from weft.text import PAD
 
@@ -289,7 +289,7 @@ def test_padding_changes_nothing_where_all_lengths_are_read_together(
     """As on a GPU, where rows of different lengths pass torch's attention in one batch."""
     model = build(name)
     expected = find(model, "beam", EVERY)
-    monkeypatch.setattr(decode, "serves", lambda *_: False)
+    monkeypatch.setattr(Library, "serves", lambda *_: False)
     monkeypatch.setattr(stack, "_together", lambda lengths, x: [(slice(None), x.size(1))])
     real = rows._prefill_groups
     monkeypatch.setattr(

@@ -22,7 +22,7 @@ from weft.decoding.memory import COMMON_TOKENS, check_memory, free_memory, sente
 from weft.decoding.request import Request, prepare, send
 from weft.decoding.slots import MAX_ROWS, Poll, Slots, open_slots
 from weft.models.stepper import FixedStepper, Stepper, can_prefill, is_fixed
-from weft.nn.native.decode import PackedWeights
+from weft.nn.native.packed_linear import PackedWeights
 from weft.text import MASK, PAD, SOS
 
 NEVER: Final = (PAD, SOS, MASK)

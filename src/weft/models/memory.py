@@ -12,9 +12,9 @@ from torch.nn.functional import pad
 
 from weft.models.embedding import Embedding, EmbeddingSetting
 from weft.nn import Packing, State
-from weft.nn.native.stack import Reader
 from weft.nn.recurrent.lengths import last_of
 from weft.nn.slots import first_of, in_slots, spread
+from weft.nn.transformer.stack_cpu import TokenStack
 
 
 class Memory(NamedTuple):
@@ -128,7 +128,7 @@ class Decoder(nn.Module):
         """tokens (N, T), lengths (N,) -> the state after them."""
         raise NotImplementedError(f"{type(self).__name__} reads prompts step by step")
 
-    def native_reader(self, state: State, *, width: int) -> Reader | None:
+    def native_reader(self, state: State, *, width: int) -> TokenStack | None:
         """The decoder for beam search in C, which runs whole steps from a reserved state; None if C cannot run it."""
         return None
 

@@ -22,9 +22,9 @@ from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.kernels import power_of_two
-from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
+from weft.nn.transformer import stack_cpu as native
 from weft.settings import Heads, Layers, Length, Settings, Size, Unread, known
 
 
@@ -294,13 +294,13 @@ class TransformerDecoder(Decoder):
         x = self.placed.all(self.embedding(tokens), None)
         self.stack.prefill(x, lengths, state.layers, slots=slots, each=width)
 
-    def native_reader(self, state: Written, *, width: int) -> native.Reader | None:
+    def native_reader(self, state: Written, *, width: int) -> native.TokenStack | None:
         seen, added = self._seen(state), self._added()
         if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
-        made = native.prepare(self.stack, seen, each=width, source=source)
-        return native.Reader(made, added.table, added.vectors, added.scale)
+        prepared = native.prepare(self.stack, seen, each=width, source=source)
+        return native.TokenStack(prepared, added.table, added.vectors, added.scale)
 
     def _next(self, tokens: Tensor, places: Tensor) -> Tensor:
         """tokens (N) at positions (N) that `reach` has prepared -> (N, D)."""

@@ -18,21 +18,22 @@ static inline long parts(long whole, long size) { return (whole + size - 1) / si
 
 /* As many tasks for every thread, of at most `size` each. */
 static void in_tasks(
-    const product_t *p, long whole, long size, void (*work)(const job_t *, long), long threads, parallel_t parallel) {
-    job_t job = {work, least(whole, parts(whole, size * threads) * threads), 0, p};
+    const product_t *p, long whole, long size, int (*work)(const job_t *, long), long threads, parallel_t parallel) {
+    job_t job = {.work = work, .tasks = least(whole, parts(whole, size * threads) * threads), .data = p};
     share(&job, threads, parallel);
 }
 
 /* A share of the panels of the weight. */
-static void pack_weight(const job_t *job, long task) {
+static int pack_weight(const job_t *job, long task) {
     const product_t *p = job->data;
     const long panels = parts(p->width, PANEL), n = panels * task / job->tasks * PANEL;
     const long end = least(p->width, panels * (task + 1) / job->tasks * PANEL);
     pack(p->weight + n * p->across, p->down, p->across, p->depth, end - n, p->packed + n * p->depth);
+    return 0;
 }
 
 /* A share of the rows. The last panel may reach beyond the width: that one goes by way of `edge`. */
-static void multiply_rows(const job_t *job, long task) {
+static int multiply_rows(const job_t *job, long task) {
     const product_t *p = job->data;
     const long whole = p->width / PANEL * PANEL, rest = p->width - whole;
     const long first = p->count * task / job->tasks, end = p->count * (task + 1) / job->tasks;
@@ -44,6 +45,7 @@ static void multiply_rows(const job_t *job, long task) {
         product_into(rows, p->left + i, p->packed + whole * p->depth, p->depth, rest, 0, edge, PANEL);
         for (long r = 0; r < rows; r++) memcpy(p->to[i + r] + whole, edge + r * PANEL, sizeof(float) * rest);
     }
+    return 0;
 }
 
 /* to[i] (width) = left[i] (depth) @ weight (depth x width, element (k, n) at k * down + n * across). */

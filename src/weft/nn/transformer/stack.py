@@ -14,9 +14,9 @@ from torch.nn.functional import linear as linear_map
 
 from weft.nn.attention import KeysValues, length_mask
 from weft.nn.attention.kv_cache import KVCache
-from weft.nn.native import stack as native
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
+from weft.nn.transformer import stack_cpu as native
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock, remember, scale_residuals
 from weft.nn.transformer.norm import LayerNorm
 

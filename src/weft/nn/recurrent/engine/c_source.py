@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Final
 
-from weft.nn.native.compiler import read_source
+from weft.nn.native.library import ARITHMETIC, Library, Source
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states, pure_state
+from weft.nn.recurrent.engine.call import RecurrenceCall
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Layout, Store
 from weft.nn.recurrent.engine.operations import OPERATIONS
 from weft.nn.recurrent.engine.program import Program
+
+BASE: Final = Library(ARITHMETIC, Source("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
+"""The text before what is generated."""
 
 
 class CSource:
@@ -57,8 +62,7 @@ class CSource:
     @cached_property
     def text(self) -> str:
         """The whole file."""
-        given = [read_source("weft.nn.native", "arithmetic.c"), read_source(__package__, "runtime.c")]
-        return "\n".join([*given, *self._forward(), *self._backward()]) + "\n"
+        return "\n".join([BASE.text(), *self._forward(), *self._backward()]) + "\n"
 
     def _size(self, value: int) -> str:
         """A size by its number, so that the text does not change with the sizes of a model."""
@@ -142,21 +146,23 @@ class CSource:
         lines = []
         for slot in slots:
             w = self._size(self.columns[slot])
-            first, room = ("b * T", "T") if _is_seen(slot) else ("call->base[b]", "call->room[b]")
+            first, room = ("b * T", "T") if _is_seen(slot) else ("call->base[b]", "call->capacity[b]")
             lines += [f"        memset({slot} + ({first} + last) * {w}, 0, sizeof(float) * ({room} - last) * {w});"]
         return lines
 
     def _head(self, name: str, slots: list[str]) -> list[str]:
-        lines = [f"static void {name}_block(const call_t *call, long direction, long block) {{"]
-        lines += ["    const long *n = call->n;", "    const long T = call->time;"]
+        lines = [f"static int {name}_block(const packed_call_t *all, long direction, long block) {{"]
+        lines += ["    const recurrence_t *call = all->call;"]
+        lines += ["    const long *n = call->sizes;", "    const long T = call->time;"]
         lines += ["    const int reverse = call->reverse[direction];"]
         lines += [f"    float *const *t = call->tensors + direction * {len(slots)};"]
-        lines += [f"    float *const *packed = call->packed + direction * {2 * len(self.program.products)};"]
+        lines += [f"    float *const *packed = all->packed + direction * {2 * len(self.program.products)};"]
         lines += ["    float *const unsaved = 0;"] if name == "backward" else []
         lines += [f"    float *const {slot} = t[{number}];" for number, slot in enumerate(slots)]
         lines += ["    long *rows = malloc(sizeof(long) * (call->batch + 1));"]
         lines += ["    const float **left = malloc(sizeof(float *) * (call->batch + 1));"]
-        return [*lines, "    const long count = take_rows(call, block, rows);", "    long active = count;"]
+        lines += ["    const long count = rows ? take_rows(call, block, rows) : 0;", "    long active = count;"]
+        return lines
 
     def _scratch(self, buffers: list[tuple[str, int]], *, beside: int) -> list[str]:
         """Room for some numbers of every row; `beside` for left sides of products as wide as that, one line apart."""
@@ -165,6 +171,7 @@ class CSource:
         lines = [f"    const long size = (count + 1) * ({' + '.join(rooms.values()) or '0'}) + PANEL;"]
         lines += [
             "    float *scratch = numbers(size), *place = scratch;",
+            "    if (!rows || !left || !scratch) { free(scratch); free(left); free(rows); return 1; }",
             "    memset(scratch, 0, sizeof(float) * size);",
         ]
         for name, room in rooms.items():
@@ -173,50 +180,55 @@ class CSource:
 
     def _tail(self, name: str, slots: list[str], *, transposed: bool) -> list[str]:
         """The end of a block, a block as a task, and the entry point, which packs the weights."""
-        count, products = len(slots), self.program.products
-        lines = ["    free(scratch); free(left); free(rows);", "}", ""]
-        lines += [f"static void {name}_task(const job_t *job, long task) {{", "    const call_t *call = job->data;"]
-        lines += [f"    {name}_block(call, task / call->blocks, task % call->blocks);", "}", ""]
-        lines += [f"void {name}(float *const *tensors, const long *n, const long *strides, const long *length,"]
+        products = self.program.products
+        count, each = len(slots), 2 * len(products)
+        lines = ["    free(scratch); free(left); free(rows);", "    return 0;", "}", ""]
         lines += [
-            "    const long *order, const long *base, const long *room, const char *reverse, long directions,",
-            "    long batch, long time, long blocks, long threads, parallel_t parallel) {",
+            f"static int {name}_task(const job_t *job, long task) {{",
+            "    const packed_call_t *all = job->data;",
         ]
-        lines += [f"    float **packed = calloc(directions * {2 * len(products)} + 1, sizeof(float *));"]
-        lines += ["    for (long d = 0; d < directions; d++) {"]
+        lines += [f"    return {name}_block(all, task / all->call->blocks, task % all->call->blocks);", "}", ""]
         lines += [
-            f"        float *const *t = tensors + d * {count};",
-            f"        float **to = packed + d * {2 * len(products)};",
+            f"static int {name}_pack(const recurrence_t *call, float **packed) {{",
+            "    const long *n = call->sizes;",
+        ]
+        lines += ["    for (long d = 0; d < call->directions; d++) {"]
+        lines += [
+            f"        float *const *t = call->tensors + d * {count};",
+            f"        float **to = packed + d * {each};",
+        ]
+        lines += [
+            f"        const long *strides = call->strides + d * {each};",
+            "        (void)n; (void)t; (void)to; (void)strides;",
         ]
         for number, product in enumerate(products):
-            down, across = (
-                f"strides[(d * {len(products)} + {number}) * 2]",
-                f"strides[(d * {len(products)} + {number}) * 2 + 1]",
-            )
+            down, across = f"strides[{2 * number}]", f"strides[{2 * number + 1}]"
             depth, width = self._size(product.depth), self._size(product.width)
             if transposed:
                 depth, width, down, across = width, depth, across, down
-            lines += [f"        to[{number}] = numbers({depth} * padded({width}));"]
+            lines += [f"        if (!(to[{number}] = numbers({depth} * padded({width})))) return 1;"]
             weight = f"t[{slots.index(f'weight{number}')}]"
             lines += [f"        pack({weight}, {down}, {across}, {depth}, {width}, to[{number}]);"]
             if product.bias is not None and not transposed:
                 bias = f"to[{len(products) + number}]"
-                lines += [f"        {bias} = numbers(padded({width}));"]
+                lines += [f"        if (!({bias} = numbers(padded({width})))) return 1;"]
                 lines += [f"        memset({bias}, 0, sizeof(float) * padded({width}));"]
                 lines += [f"        memcpy({bias}, t[{slots.index(f'bias{number}')}], sizeof(float) * {width});"]
-        lines += [
-            "    }",
-            "    const call_t call = {tensors, n, length, order, base, room, reverse, packed, batch, time, blocks};",
-            f"    job_t job = {{{name}_task, directions * blocks, 0, &call}};",
-            "    share(&job, threads, parallel);",
-        ]
-        lines += [
-            f"    for (long k = 0; k < directions * {2 * len(products)}; k++) free(packed[k]);",
-            "    free(packed);",
+        lines += ["    }", "    return 0;", "}", ""]
+        return [
+            *lines,
+            f"int {name}(const recurrence_t *call, long threads, parallel_t parallel) {{",
+            f"    const long matrices = call->directions * {each};",
+            "    const packed_call_t all = {.call = call, .packed = calloc(matrices + 1, sizeof(float *))};",
+            f"    job_t job = {{.work = {name}_task, .tasks = call->directions * call->blocks, .data = &all}};",
+            "    if (!all.packed) return 1;",
+            f"    const int failed = {name}_pack(call, all.packed) || share(&job, threads, parallel);",
+            "    for (long k = 0; k < matrices; k++) free(all.packed[k]);",
+            "    free(all.packed);",
+            "    return failed;",
             "}",
             "",
         ]
-        return lines
 
     def _product_forward(self, number: int) -> list[str]:
         product = self.program.products[number]

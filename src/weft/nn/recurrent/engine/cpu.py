@@ -13,6 +13,7 @@ from weft.nn.native import pages
 from weft.nn.native.compiler import compile_library
 from weft.nn.native.threads import parallel
 from weft.nn.recurrent.engine.c_source import CSource
+from weft.nn.recurrent.engine.call import RecurrenceCall
 
 if TYPE_CHECKING:
     from weft.nn.recurrent.engine.plan import Kernels, Steps
@@ -28,6 +29,7 @@ class CPUBackend:
         self.products = len(plan.program.products)
         self.source = CSource(plan.program, plan.adjoint, plan.layout, plan.biased)
         library = compile_library(self.source.text)
+        RecurrenceCall.check_layout(library)
         self._forward, self._backward = library.forward, library.backward
         self._sizes = (ctypes.c_long * (len(self.source.sizes) + 1))(*self.source.sizes)
 
@@ -63,12 +65,14 @@ class CPUBackend:
         ]
         pointers = [own[slot].data_ptr() if slot in own else 0 for own in alive for slot in slots]
         strides = [stride for own in alive for p in range(self.products) for stride in own[f"weight{p}"].stride()]
-        sizes = (len(tensors), steps.batch, steps.time, _blocks(steps.batch, len(tensors)), torch.get_num_threads())
-        function(
-            (ctypes.c_void_p * len(pointers))(*pointers), self._sizes, (ctypes.c_long * (len(strides) + 1))(*strides),
-            *(ctypes.c_void_p(table.data_ptr()) for table in tables), bytes(reverse),
-            *map(ctypes.c_long, sizes), parallel(),
+        call = RecurrenceCall(
+            tensors=(ctypes.c_void_p * len(pointers))(*pointers), sizes=self._sizes,
+            strides=(ctypes.c_long * (len(strides) + 1))(*strides), length=tables.lengths, order=tables.order,
+            base=tables.base, capacity=tables.capacity, reverse=(ctypes.c_ubyte * len(reverse))(*reverse),
+            directions=len(tensors), batch=steps.batch, time=steps.time, blocks=_blocks(steps.batch, len(tensors)),
         )  # fmt: skip
+        if function(ctypes.byref(call), ctypes.c_long(torch.get_num_threads()), parallel()):
+            raise MemoryError("a recurrence found no memory for its buffers: use a smaller batch or shorter rows")
 
 
 def _blocks(batch: int, directions: int) -> int:
@@ -83,7 +87,7 @@ class Tables(NamedTuple):
     lengths: Tensor
     order: Tensor
     base: Tensor
-    room: Tensor
+    capacity: Tensor
 
 
 def _tables(steps: Steps, rows: int) -> Tables:
@@ -95,7 +99,7 @@ def _tables(steps: Steps, rows: int) -> Tables:
     order = lengths.argsort(descending=True)
     if rows < steps.batch * steps.time:
         return Tables(lengths, order, lengths.cumsum(0) - lengths, lengths)
-    return Tables(lengths, order, full.base, full.room)
+    return Tables(lengths, order, full.base, full.capacity)
 
 
 @lru_cache(64)
