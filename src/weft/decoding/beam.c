@@ -125,8 +125,8 @@ static void finish(const beam_t *s, long slot, float score, long place, float lo
     }
 }
 
-/* Finish the ends that are among the K likeliest of all continuations: of those that go on, with these sums, and of the
-   ends. */
+/* Finish the ends that are among the K likeliest of all continuations: of those that do not end, with these sums, and
+   of the ends. */
 static void finish_ends(const beam_t *s, long slot, const float *norm, const float *sums) {
     const beam_state_t *b = &s->state;
     const long width = s->width, first = slot * width;

@@ -1,8 +1,9 @@
 """Beam search: the K best hypotheses of each sentence, extended together. With K = 1 it is greedy search.
 
 At each step every hypothesis of a sentence proposes its next tokens. Of the proposals that do not end the text, the K
-with the highest sums go on: an end takes no place from them. An end counts as finished if it is among the K likeliest
-of all proposals, ends included. A sentence stops when its length limit is reached or no hypothesis can go on, and
+with the highest sums stay in the beam: an end takes no place from them. An end counts as finished if it is among the K
+likeliest of all proposals, ends included. A sentence stops when its length limit is reached or no hypothesis is
+left, and
 
 - with stop = "bound", when n_best have finished and no other can become better than the last of them: a sum only falls,
   and the length is at most the limit, so sum / limit^α bounds its score from above;
@@ -66,7 +67,7 @@ def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
     ends = found.ends.masked_fill(~beams.live[:, None], -torch.inf)
     scores, n_best = request.scores(ends, beams.lengths[:, None]), beams.shape.n_best
     every = torch.cat((beams.best, scores.to(beams.best.dtype)), 1)
-    # A slot that has stopped does not change, nor does its order: it may be read while others go on.
+    # A slot that has stopped does not change, nor does its order: it may be read while others search.
     picks = torch.where(beams.live[:, None], every.topk(n_best).indices, torch.arange(n_best, device=beams.device))
     places = torch.arange(beams.shape.width, device=beams.device).expand_as(ends)
     parts = (

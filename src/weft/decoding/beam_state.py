@@ -32,7 +32,7 @@ class BeamShape(NamedTuple):
 
 class BeamState:
     """The first dimension of all tensors is the slot; `live` slots are searching. A slot that has stopped does not
-    change any more, so it can be read while others go on."""
+    change any more, so it can be read while others search."""
 
     def __init__(self, shape: BeamShape, device: torch.device, dtype: torch.dtype) -> None:
         slots, width, n_best, steps, prefix, draws = self.shape = shape
@@ -51,7 +51,7 @@ class BeamState:
         self.tokens = integers(width)
         """The token that each hypothesis reads next."""
         self.sums = numbers(width, fill=-torch.inf)
-        """The log-probability of each hypothesis that goes on; -inf in an empty place of the beam."""
+        """The log-probability of each hypothesis that has not ended; -inf in an empty place of the beam."""
         self.best = numbers(n_best, fill=-torch.inf)
         """Scores of the best that have ended, in any order; when sampling, of each text. -inf where there is none."""
         self.best_step, self.best_place, self.best_log = integers(n_best), integers(n_best), numbers(n_best)

@@ -1,4 +1,4 @@
-"""The continuations that a beam takes: the K likeliest that go on, and the ends that are among the K likeliest of all.
+"""The continuations that a beam takes: the K likeliest that do not end, and ends among the K likeliest of all.
 
 A slots, K hypotheses of each, V tokens.
 """
@@ -14,7 +14,7 @@ from weft.text import EOS
 
 
 class Proposals(NamedTuple):
-    """K continuations of each slot that go on, and the hypotheses that end, all (A, K)."""
+    """K continuations of each slot that do not end, and the hypotheses that do, all (A, K)."""
 
     sums: Tensor
     tokens: Tensor

@@ -3,7 +3,7 @@
 The candidates of a step are the best continuations of every hypothesis and, whatever their probability, the tokens that
 continue a missing phrase. They are sorted into banks by the number of required tokens they still need; the places of
 the beam are divided among the banks, so that a hypothesis with few required tokens cannot displace one with more. A
-hypothesis ends if its end gets a place; the places of those that go on are then divided without the ends.
+hypothesis ends if its end gets a place; the places of the others are then divided without the ends.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ class RecurrentClassifierConfig(PooledSettings, RecurrentEncoderConfig):
 class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
     """A transformer encoder whose states are pooled into one vector."""
 
-    counted: ClassVar[tuple[str, ...]] = BOUNDED  # classifiers are not exported
+    has_export: ClassVar[bool] = False
+    counted: ClassVar[tuple[str, ...]] = BOUNDED
 
 
 CLASSIFIERS: Final[dict[str, type[Settings]]] = {

@@ -15,13 +15,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
-from weft.models.memory import Decoded, Decoder, Encoder
+from weft.models.memory import Decoded, Decoder, Encoder, PartSettings
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
-from weft.settings import Layers, Length, Settings, Size, Unread
+from weft.settings import Layers, Length, Size, Unread
 
 
-class ConvolutionalConfig(Settings):
+class ConvolutionalConfig(PartSettings):
     """Causal convolutions over embedded tokens."""
 
     kind: Literal["conv"] = "conv"

@@ -45,7 +45,7 @@ class RecurrentDecoderConfig(RecurrentConfig):
     def unread(self) -> Iterator[Unread]:
         yield from super().unread()
         yield from untied(self.embedding)
-        if self.context in ("first", "every"):
+        if self.reads_last_state_only:
             why = f'scores nothing: context = "{self.context}" has no attention'
             yield Unread("attention", why, 'remove it, or set context = "after" or "attention"')
         if self.bridge != "none":
@@ -54,6 +54,10 @@ class RecurrentDecoderConfig(RecurrentConfig):
         elif self.context == "first":
             why = 'hides the source: with context = "first" the decoder reads it by the bridge alone'
             yield Unread("bridge", why, 'use bridge = "learned", or another context')
+
+    @property
+    def reads_last_state_only(self) -> bool:
+        return self.context in ("first", "every")
 
     @property
     def input_size(self) -> int | None:

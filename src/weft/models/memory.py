@@ -5,7 +5,8 @@ B batch, S source length, T target length, N hypotheses; packed, all tokens of a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -15,6 +16,7 @@ from weft.nn import Packing, State
 from weft.nn.recurrent.lengths import last_of
 from weft.nn.slots import first_of, in_slots, spread
 from weft.nn.transformer.stack_cpu import TokenStack
+from weft.settings import Settings, Unread
 
 
 class Memory(NamedTuple):
@@ -137,8 +139,31 @@ class Decoder(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} carries no state from one batch to the next")
 
 
+class PartSettings(Settings):
+    """Base of the settings of encoders and decoders: what a translator asks about a side to find settings that have no
+    effect, with defaults for a new part."""
+
+    has_export: ClassVar[bool] = False
+    """Whether `weft export` can write a model of such parts."""
+
+    @property
+    def reads_last_state_only(self) -> bool:
+        """Whether a decoder with these settings reads `Memory.final` and never `Memory.states`."""
+        return False
+
+    def unread_outputs(self) -> Iterator[Unread]:
+        """Settings of an encoder that only change `Memory.states`."""
+        return iter(())
+
+    def unread_without_export(self) -> Iterator[Unread]:
+        """Settings that only act on an export."""
+        return iter(())
+
+
 class EncoderSettings(Protocol):
-    """The settings of an encoder."""
+    """The settings of an encoder: a `PartSettings` with these."""
+
+    has_export: ClassVar[bool]
 
     @property
     def vectors(self) -> EmbeddingSetting:
@@ -150,9 +175,15 @@ class EncoderSettings(Protocol):
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> Encoder:
         """`extra` counts features that join each embedded token, such as its characters."""
 
+    def unread_outputs(self) -> Iterator[Unread]: ...
+
+    def unread_without_export(self) -> Iterator[Unread]: ...
+
 
 class DecoderSettings(Protocol):
-    """The settings of a decoder."""
+    """The settings of a decoder: a `PartSettings` with these."""
+
+    has_export: ClassVar[bool]
 
     @property
     def vectors(self) -> EmbeddingSetting:
@@ -161,5 +192,10 @@ class DecoderSettings(Protocol):
     @property
     def tie(self) -> bool: ...
 
+    @property
+    def reads_last_state_only(self) -> bool: ...
+
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
         """Without an encoder it is the decoder of a language model."""
+
+    def unread_without_export(self) -> Iterator[Unread]: ...

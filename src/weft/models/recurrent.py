@@ -10,9 +10,9 @@ from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, mod
 from torch import Tensor
 
 from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
-from weft.models.memory import Decoded, Decoder, Encoder, Memory
+from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
-from weft.settings import Layers, Settings, Size, Unread
+from weft.settings import Layers, Size, Unread
 
 DEFAULT_CELL = "lstm"
 
@@ -30,7 +30,7 @@ def read_cell(value: Any, info: ValidationInfo) -> ChosenCell:
 CellSetting = Annotated[ChosenCell, PlainValidator(read_cell), PlainSerializer(ChosenCell.tree)]
 
 
-class RecurrentConfig(Settings):
+class RecurrentConfig(PartSettings):
     """A stack of recurrent layers over embedded tokens."""
 
     kind: Literal["rnn"] = "rnn"
@@ -117,7 +117,6 @@ class RecurrentEncoderConfig(RecurrentConfig):
             yield Unread("merge", "does nothing in one direction", "set bidirectional = true, or remove it")
 
     def unread_outputs(self) -> Iterator[Unread]:
-        """The settings that change the outputs of the top layer but not its last state."""
         if self.layers == 1:
             yield Unread("merge", "changes outputs that the decoder does not read", "remove it")
         if self.skip == "residual" and self.layers <= 2 and not (self.layers == 2 and self.adds_input()):

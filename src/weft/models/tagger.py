@@ -50,7 +50,8 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     """A transformer encoder with a score for each label at each word."""
 
-    counted: ClassVar[tuple[str, ...]] = BOUNDED  # taggers are not exported
+    has_export: ClassVar[bool] = False
+    counted: ClassVar[tuple[str, ...]] = BOUNDED
 
 
 TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}

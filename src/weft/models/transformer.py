@@ -18,18 +18,20 @@ from torch import Tensor, nn
 from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
-from weft.models.memory import Decoded, Decoder, Encoder, Memory
+from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.kernels import power_of_two
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
-from weft.settings import Heads, Layers, Length, Settings, Size, Unread, known
+from weft.settings import Heads, Layers, Length, Size, Unread, known
 
 
-class TransformerConfig(Settings):
+class TransformerConfig(PartSettings):
     """A stack of transformer blocks over embedded tokens."""
+
+    has_export: ClassVar[bool] = True
 
     counted: ClassVar[tuple[str, ...]] = (*BOUNDED, "sinusoid")
     """The kinds of positions that `max_positions` limits: in the model, or in the table that an export writes."""
@@ -80,6 +82,10 @@ class TransformerConfig(Settings):
 
     def unread(self) -> Iterator[Unread]:
         if self.positions not in self.counted:
+            yield self.unbounded()
+
+    def unread_without_export(self) -> Iterator[Unread]:
+        if self.longest is None:
             yield self.unbounded()
 
     def unbounded(self) -> Unread:

@@ -14,11 +14,7 @@ from weft.models.forcing import mix
 from weft.models.memory import DecoderSettings, EncoderSettings, Memory
 from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.stepper import Writer
-from weft.models.transformer import (
-    TransformerConfig,
-    TransformerDecoderConfig,
-    TransformerEncoderConfig,
-)
+from weft.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings, Unread
 
@@ -36,15 +32,14 @@ class TranslatorConfig(Settings):
     decoder: Annotated[DecoderSettings, OneOf(DECODERS)] = Field(default_factory=RecurrentDecoderConfig)
 
     def unread(self) -> Iterator[Unread]:
-        last = isinstance(self.decoder, RecurrentDecoderConfig) and self.decoder.context in ("first", "every")
-        if last and isinstance(self.encoder, RecurrentSourceConfig):
+        if self.decoder.reads_last_state_only:
             for found in self.encoder.unread_outputs():
                 yield found._replace(name=f"encoder.{found.name}")
-        sides = {"encoder": self.encoder, "decoder": self.decoder}
-        blocks = {name: side for name, side in sides.items() if isinstance(side, TransformerConfig)}
-        for name, side in blocks.items() if len(blocks) == 1 else ():  # no export has one beside another kind
-            if side.longest is None:
-                yield side.unbounded()._replace(name=f"{name}.max_positions")
+        if self.encoder.has_export and self.decoder.has_export:
+            return
+        for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
+            for found in side.unread_without_export():
+                yield found._replace(name=f"{name}.{found.name}")
 
     def build(self, source: int, target: int, *, shared: bool) -> Translator:
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""

@@ -15,7 +15,7 @@ from weft.nn.state import Shared, State, map_state, rebuild, select_rows
 
 
 def in_slots(state: State, width: int) -> State:
-    """The same state, with rows that share something marked as slots of `width`."""
+    """Mark the parts of a state that rows share as slots of `width`."""
     if isinstance(state, Shared):
         return state._replace(width=width)
     if isinstance(state, tuple) and not isinstance(state, KVCache):
