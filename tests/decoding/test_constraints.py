@@ -78,7 +78,7 @@ def test_no_search_says_what_is_forbidden(
 @given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), data=st.data())
 @AGAIN
 def test_every_beam_says_what_is_required(random_model: Any, seed: int, beam: int, data: st.DataObject) -> None:
-    """Any width, as soon as the limit leaves room for the phrases: here for six tokens at most."""
+    """Any width, as soon as the limit allows for the phrases: here six tokens at most."""
     model = random_model(seed=seed, sentences=3)
     phrase = st.lists(st.integers(5, 7), min_size=1, max_size=3).map(tuple)
     phrases = data.draw(st.lists(phrase, min_size=1, max_size=2))

@@ -170,14 +170,12 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
         assert [(one.tokens, one.finished, one.path, one.missing) for one in own] == [
             (one.tokens, one.finished, one.path, one.missing) for one in other
         ]
-        for one, twin in zip(own, other, strict=True):
-            assert_close(
-                torch.tensor(one.log_probabilities), torch.tensor(twin.log_probabilities), atol=1e-4, rtol=1e-4
-            )
-            assert one.score == pytest.approx(twin.score, abs=1e-4)
-            assert (one.attention is None) == (twin.attention is None)
+        for one, two in zip(own, other, strict=True):
+            assert_close(torch.tensor(one.log_probabilities), torch.tensor(two.log_probabilities), atol=1e-4, rtol=1e-4)
+            assert one.score == pytest.approx(two.score, abs=1e-4)
+            assert (one.attention is None) == (two.attention is None)
             if one.attention is not None:
-                assert_close(one.attention, twin.attention, atol=1e-4, rtol=1e-4)
+                assert_close(one.attention, two.attention, atol=1e-4, rtol=1e-4)
 
 
 EVERY = list(range(len(PROMPTS)))
@@ -190,7 +188,7 @@ def some(models: Iterable[str], *fully: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sentences at once, or a few, of which each makes room for another."""
+    """All sentences at once, or a few, whose slots the others take when they end."""
     monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
@@ -313,7 +311,7 @@ def test_turns_are_made_for_free_tokens_alone(name: str, beam: int, steps: list[
 
 @pytest.mark.usefixtures("_room")
 def test_turns_of_many(steps: list[int]) -> None:
-    """As many as the longest needs where there is room for all, and else as many as those in one slot after another."""
+    """As many as the longest needs if all have slots, and else as many as those in one slot after another."""
     config = DecodeConfig(beam=1, min_length=9, max_length=9)
     search(writer("wide"), None, 7, config, prefixes=PROMPTS, limits=LIMITS)
     assert sum(steps) == max(LIMITS)
