@@ -213,8 +213,8 @@ def test_on_the_command_line(weft, run):
         (["--attention"], "add --json"),
         (["--stop", "never"], "not one of bound, finished"),
         (["--groups", "3", "--beam", "4"], "groups = 3 does not divide beam = 4"),
-        (["--sample", "--require", "WORD"], "sampling cannot be made to say something"),
-        (["--sample", "--stream", "--n-best", "2"], "n_best = 2 texts cannot be told at once"),
+        (["--sample", "--require", "WORD"], "needs beam search, not sample = true"),
+        (["--sample", "--stream", "--n-best", "2"], "n_best = 2 texts cannot be streamed together"),
     ],
     ids=str,
 )

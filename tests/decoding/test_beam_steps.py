@@ -85,16 +85,14 @@ def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequen
         assert [(one.tokens, one.finished, one.path) for one in own] == [
             (one.tokens, one.finished, one.path) for one in other
         ]
-        for one, twin in zip(own, other, strict=True):
-            assert_close(
-                torch.tensor(one.log_probabilities), torch.tensor(twin.log_probabilities), atol=2e-4, rtol=2e-4
-            )
+        for one, two in zip(own, other, strict=True):
+            assert_close(torch.tensor(one.log_probabilities), torch.tensor(two.log_probabilities), atol=2e-4, rtol=2e-4)
 
 
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
+    """All sentences at once, or a few, whose slots the others take when they end."""
+    monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
 @pytest.mark.parametrize("build", [language_model, translator])

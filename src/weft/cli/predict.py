@@ -103,7 +103,7 @@ def predict(
     if stream and json:
         raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
     if stream and n_best is not None and n_best > 1:
-        raise ConfigError(f"n_best = {n_best} texts cannot be told at once", where="--stream", cure="n_best = 1")
+        raise ConfigError(f"n_best = {n_best} texts cannot be streamed together", where="--stream", cure="n_best = 1")
     if attention and not json:
         raise ConfigError("is a table for programs", where="--attention", cure="add --json")
     if probabilities and (json or stream):
