@@ -178,7 +178,7 @@ def test_only_a_part_of_the_scores_is_ever_held(monkeypatch):
 def test_a_large_batch_on_a_gpu_takes_few_parts():
     gpu = rows_at_once(torch.device("cuda"), 32000, torch.bfloat16)
     assert -(-16384 // gpu) <= 4
-    assert rows_at_once(torch.device("cpu"), 10**6, torch.float32) == cross_entropy.CPU_ROWS
+    assert rows_at_once(torch.device("cpu"), 10**6, torch.float32) == cross_entropy.MIN_CPU_ROWS
 
 
 @pytest.mark.parametrize("tied", [None, 5, 7])

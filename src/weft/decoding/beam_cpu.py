@@ -14,7 +14,7 @@ from weft.decoding.request import Request
 from weft.decoding.rows import FixedRows, SearchRows
 from weft.models.embedding import Output
 from weft.models.stepper import Writer
-from weft.nn.native.library import Library, Source
+from weft.nn.native.library import CFile, Library
 from weft.nn.native.packed_linear import PackedLinear, packed_weights
 from weft.nn.native.struct import Bytes, ConstLongs, Floats, Longs, NativeStruct
 from weft.nn.transformer.stack_cpu import SOURCES, TokenInput, TokenStack
@@ -57,8 +57,8 @@ class NativeBeam(NativeStruct):
 
 LIBRARY: Final = Library(
     *SOURCES,
-    Source("weft.decoding", "beam.c", (NativeBeamState, NativeBeam)),
-    Source("weft.decoding", "beam_steps.c"),
+    CFile("weft.decoding", "beam.c", (NativeBeamState, NativeBeam)),
+    CFile("weft.decoding", "beam_steps.c"),
 )
 
 

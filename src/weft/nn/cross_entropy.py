@@ -21,13 +21,13 @@ from torch import Tensor
 
 from weft.nn.kernels import HALF
 
-CUDA_BYTES = 512 << 20
+MAX_CUDA_BYTES = 512 << 20
 """Scores held at once on a GPU: so many that products run at full speed, few beside the activations of a model."""
 
-CPU_BYTES = 32 << 20
+MAX_CPU_BYTES = 32 << 20
 """Elsewhere: what a large cache holds."""
 
-CPU_ROWS = 512
+MIN_CPU_ROWS = 512
 """With fewer rows at once a processor spends its time on rearranging W for the product."""
 
 Losses = Callable[..., Tensor]
@@ -68,7 +68,7 @@ def linear_cross_entropy(
 def rows_at_once(device: torch.device, classes: int, dtype: torch.dtype) -> int:
     """How many rows of scores to hold at a time."""
     row = max(1, classes * dtype.itemsize)
-    return max(1, CUDA_BYTES // row) if device.type == "cuda" else max(CPU_ROWS, CPU_BYTES // row)
+    return max(1, MAX_CUDA_BYTES // row) if device.type == "cuda" else max(MIN_CPU_ROWS, MAX_CPU_BYTES // row)
 
 
 class _Plan(NamedTuple):

@@ -1,4 +1,4 @@
-"""The pointwise part of `linear_cross_entropy` on CUDA as one Triton kernel; its plain twin is `softmax_losses` there.
+"""The pointwise part of `linear_cross_entropy` on CUDA as one Triton kernel; `softmax_losses` is the plain version.
 
 A program has one row of scores z. It reads it once for the maximum m, Σ exp(z - m) and Σ z, and once more, now from
 the cache, to write softmax(z) - q in its place.
@@ -9,7 +9,7 @@ import triton  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from torch import Tensor
 
-WIDEST = 32768
+MAX_COLUMNS = 32768
 """Scores that a program has at a time."""
 
 
@@ -50,7 +50,7 @@ def row_loss(  # type: ignore[no-untyped-def]
 def softmax_losses(z: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, differentiate: bool = True) -> Tensor:
     """z (n, V), targets (n,) -> losses (n,) in float32; z becomes the gradient of their sum if `differentiate`."""
     losses = torch.empty(len(z), dtype=torch.float32, device=z.device)
-    width = min(triton.next_power_of_2(z.size(1)), WIDEST)
+    width = min(triton.next_power_of_2(z.size(1)), MAX_COLUMNS)
     with torch.cuda.device(z.device):  # Triton launches on the current device, not on that of its arguments
         row_loss[(len(z),)](
             z,

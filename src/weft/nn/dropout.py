@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LEVELS = 1 << 16
-"""Shares of dropout that are told apart on a processor."""
+LEVELS_ON_CPU = 1 << 16
+"""Different rates of dropout on a CPU: rates are rounded to 1 / LEVELS_ON_CPU."""
 
 
 def drop(x: Tensor, rate: float) -> Tensor:
     """x with numbers set to zero with probability `rate`, the rest scaled by 1 / (1 - rate).
 
-    On a processor torch draws its random numbers one by one, which takes a twelfth of a transformer's step; there
+    On a CPU torch draws its random numbers one by one, which takes a twelfth of a transformer's step; there
     numpy draws them four at a time, from a seed of torch's.
     """
     if rate == 0.0 or x.device.type != "cpu" or torch.compiler.is_compiling():
@@ -27,7 +27,10 @@ def drop(x: Tensor, rate: float) -> Tensor:
     draws = np.random.Generator(np.random.SFC64(seed)).integers(
         np.iinfo(np.int64).min, np.iinfo(np.int64).max, size=-(-x.numel() // 4), dtype=np.int64
     )
-    kept = torch.from_numpy(draws).view(torch.int16)[: x.numel()].view(x.shape) >= round(rate * LEVELS) - LEVELS // 2
+    kept = (
+        torch.from_numpy(draws).view(torch.int16)[: x.numel()].view(x.shape)
+        >= round(rate * LEVELS_ON_CPU) - LEVELS_ON_CPU // 2
+    )
     return x * kept.to(x.dtype).mul_(1 / (1 - rate))
 
 

@@ -1,4 +1,4 @@
-"""Where kernels of our own can run."""
+"""Conditions for Triton kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HAS_TRITON: Final = importlib.util.find_spec("triton") is not None
 
 
 def in_half_on_gpu(x: Tensor) -> bool:
-    """What fused kernels for transformers are made for."""
+    """Whether fused kernels for transformers can run: on CUDA, in half precision."""
     return x.is_cuda and x.dtype in HALF
 
 

@@ -1,4 +1,4 @@
-"""nn.Linear that is quick for a few rows too, as in writing one sentence token by token on a GPU."""
+"""nn.Linear that is fast for a few rows too, as in decoding one sentence on a GPU."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch.nn.functional import relu
 from weft.nn.kernels import HAS_TRITON
 from weft.nn.native import packed_linear
 
-FEW: Final = 2
-"""Rows up to which reading the weights is all there is to do."""
+MAX_FEW_ROWS: Final = 2
+"""Rows up to which the time of a product is that of reading the weights."""
 
-MOST: Final = 8192
+MAX_OUTPUTS: Final = 8192
 """Outputs beyond which torch's product keeps the whole device busy too."""
 
 
@@ -31,7 +31,7 @@ class Linear(nn.Linear):
         return relu(super().forward(x)) if found is None else found
 
     def _in_one(self, x: Tensor, *, relu: bool) -> Tensor | None:
-        """The same in one kernel, where there is a better one than what torch does."""
+        """The product in one kernel, or None where torch's own is as fast."""
         if packed_linear.multiplies(x, self):
             return packed_linear.multiply(x, self, relu=relu)
         plain = x.dtype == self.weight.dtype and not torch.is_autocast_enabled("cuda")
@@ -45,12 +45,12 @@ class Linear(nn.Linear):
         return rows.view(*x.shape[:-1], self.out_features)
 
     def _is_small(self, x: Tensor) -> bool:
-        few = 0 < x.numel() <= FEW * self.in_features and self.out_features <= MOST
+        few = 0 < x.numel() <= MAX_FEW_ROWS * self.in_features and self.out_features <= MAX_OUTPUTS
         return few and x.dtype != torch.float64
 
 
 def _idle() -> bool:
-    """Whether nothing is learned here, and nothing compiled: a compiler should see one product and no questions."""
+    """Whether there are no gradients and no torch.compile, which should see one plain product."""
     return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Packing:
-    """How the rows lie. The plain numbers are known without asking the device."""
+    """How the rows lie. The plain numbers are on the CPU."""
 
     offsets: Tensor
     """(B + 1,) int32: where each row begins, and where the last one ends."""
@@ -44,9 +44,9 @@ class Packing:
 
     @classmethod
     def filled(cls, lengths: Tensor | NDArray[Any], *, rows: int, tokens: int, longest: int) -> Packing:
-        """The same with further rows, `rows` and `tokens` in all: every packing of that size has one shape.
+        """A packing filled up to `rows` rows and `tokens` tokens, so that all of that size have one shape.
 
-        What is missing of the tokens makes rows of up to `longest`, and what is then missing of the rows is empty.
+        The missing tokens make rows of up to `longest`; the rows that are then missing are empty.
         """
         lengths = torch.as_tensor(lengths, device="cpu").to(torch.int64)
         whole, part = divmod(tokens - int(lengths.sum()), longest)
@@ -63,7 +63,7 @@ class Packing:
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What of it lies on the device."""
+        """Its tensors, which are on the device."""
         return self.offsets, self.positions, self.rows
 
     def to(self, device: torch.device) -> Packing:

@@ -18,7 +18,7 @@ from weft.decoding import beam_cpu
 from weft.nn import RNN, Cell, EncoderStack
 from weft.nn.attention import single_query_cpu
 from weft.nn.native import compiler, packed_linear
-from weft.nn.native.library import ARITHMETIC, Library, Source
+from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.native.struct import ConstFloats, Floats, NativeStruct, address_table, struct_array
 from weft.nn.recurrent.engine import cpu
 from weft.nn.recurrent.engine.plan import make_plan
@@ -101,7 +101,7 @@ def test_a_library_with_another_layout_is_not_loaded(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compiler, "OPTIONS", (*compiler.OPTIONS, "-fpack-struct", "-O0"))
     forget()
     with pytest.raises(RuntimeError, match=r"lays out inner_t as \[12, 0, 4\] .*, Python as \[16, 0, 8\]"):
-        Library(Source("weft.nn.native", "arithmetic.c", (Inner,))).load()
+        Library(CFile("weft.nn.native", "arithmetic.c", (Inner,))).load()
     monkeypatch.undo()
     forget()
 
@@ -160,7 +160,7 @@ def decoder_step() -> None:
     stack = EncoderStack(64, layers=1, heads=4, feedforward=64).eval()
     x = torch.randn(4, 64)
     with packed_linear.PackedWeights():
-        stack.step(x, stack.reserve(4, x, each=1, room=6))
+        stack.step(x, stack.reserve(4, x, each=1, capacity=6))
 
 
 @pytest.mark.usefixtures("a_compiler")

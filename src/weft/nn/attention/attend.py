@@ -88,7 +88,7 @@ def attend(
 
 
 def _weigh(scores: Tensor, may: Tensor | None, *, hard: bool) -> Tensor:
-    """scores and mask (…, Tq, Tk) -> weights that sum to one, or to zero where nothing may be seen."""
+    """scores and mask (…, Tq, Tk) -> weights that sum to one, or to zero where the mask hides every key."""
     if may is not None:
         # A finite floor: with -inf a row without any key would be NaN, and so would its gradient.
         scores = scores.masked_fill(~may, torch.finfo(scores.dtype).min)
@@ -106,14 +106,14 @@ def _may_attend(shape: torch.Size, mask: Tensor | None, causal: bool, device: to
 def _fast(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, dropout: float
 ) -> Tensor:
-    """torch's fused attention; the plain path is its twin."""
+    """torch's fused attention, with the numbers of the plain path."""
     queries, keys = query.size(-2), key.size(-2)
     # torch aligns a causal mask at the start, so it only means the same for as many queries as keys.
     if mask is None and (not causal or queries == keys):
         return scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal, scale=scale)
     may = _may_attend(torch.Size((queries, keys)), mask, causal, query.device)
     assert may is not None
-    # Kernels differ on rows without any key; such a row looks everywhere and what it saw is dropped.
+    # Kernels differ on rows without any key; such a row attends to all keys and its result is set to zero.
     nowhere = ~may.any(-1, keepdim=True)
     if query.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(nowhere.any()):
         return scaled_dot_product_attention(query, key, value, attn_mask=may, dropout_p=dropout, scale=scale)

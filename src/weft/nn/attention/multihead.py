@@ -30,7 +30,7 @@ from weft.nn.packing import Packing
 
 
 class KeysValues(NamedTuple):
-    """What queries look at: keys (B, H, Tk, m) and values (B, H, Tk, v). As a state, dimension 0 are hypotheses."""
+    """Keys (B, H, Tk, m) and values (B, H, Tk, v) of attention. As a state, dimension 0 are hypotheses."""
 
     keys: Tensor
     values: Tensor
@@ -169,85 +169,85 @@ class MultiHeadAttention(nn.Module):
         if self.rotary is not None:
             places = torch.arange(q.size(1), device=q.device)[:, None]
             q, k = self.rotary(q, places), self.rotary(k, places)
-        seen = KeysValues(k.transpose(1, 2), v.transpose(1, 2))
-        return self._look(q.transpose(1, 2), seen, mask=mask, causal=causal, weights=weights)
+        own = KeysValues(k.transpose(1, 2), v.transpose(1, 2))
+        return self._look(q.transpose(1, 2), own, mask=mask, causal=causal, weights=weights)
 
     def remember(self, key: Tensor, value: Tensor | None = None) -> KeysValues:
-        """What queries will look at, prepared once: key (B, Tk, …) -> keys and values."""
+        """Prepare keys and values once for many queries: key (B, Tk, …) -> keys and values."""
         return self.recall(*self._memory_products(key, value))
 
     def recall(self, *products: Tensor) -> KeysValues:
-        """The same from the product of the memory's map, or of the maps of keys and of values, (B, Tk, …) each."""
+        """Keys and values from the product of the memory's map, or of the maps of both, (B, Tk, …) each."""
         keys, values = products if len(products) == 2 else torch.split(products[0], self.splits[1:], dim=-1)
         keys, values = self._heads(keys, self.head_size), self._heads(values, self.value_head_size)
         return KeysValues(keys.transpose(1, 2), values.transpose(1, 2))
 
     def look(
-        self, query: Tensor, seen: KeysValues, *, mask: Tensor | None = None, weights: bool = False
+        self, query: Tensor, memory: KeysValues, *, mask: Tensor | None = None, weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """query (N, Tq, …) at what `remember` gave -> (N, Tq, output_size), and the weights if asked for."""
+        """query (N, Tq, …), keys and values of `remember` -> (N, Tq, output_size), and the weights if weights=True."""
         assert self.query is not None
         heads = self._heads(self.query(query), self.head_size)
         plain = self.score == "scaled_dot" and not weights and (mask is None or mask.size(1) == 1)
-        if plain and (serves(heads) or single_query_cpu.LIBRARY.serves(heads, seen.keys)):
+        if plain and (serves(heads) or single_query_cpu.LIBRARY.serves(heads, memory.keys)):
             real = None if mask is None else mask[:, 0]
             attend_one = attend_shared if heads.is_cuda else single_query_cpu.attend_shared
-            context = attend_one(heads, *seen, mask=real, scale=self.head_size**-0.5)
+            context = attend_one(heads, *memory, mask=real, scale=self.head_size**-0.5)
             return self.output(context.flatten(2)), None
         q = heads.transpose(1, 2)
         if weights:
-            return self._look(q, seen, mask=mask, causal=False, weights=True)
-        return self._look(q, seen, mask=mask, causal=False, weights=False), None
+            return self._look(q, memory, mask=mask, causal=False, weights=True)
+        return self._look(q, memory, mask=mask, causal=False, weights=False), None
 
-    def look_at_once(self, query: Tensor, seen: KeysValues, *, mask: Tensor | None = None) -> Tensor:
-        """The same for all positions of a text, for which the kernel of `look`, made for a few, is too small."""
+    def look_at_once(self, query: Tensor, memory: KeysValues, *, mask: Tensor | None = None) -> Tensor:
+        """`look` for all positions of a text; the kernel of `look` is made for a few queries."""
         if not query.is_cuda:
-            return self.look(query, seen, mask=mask)[0]
+            return self.look(query, memory, mask=mask)[0]
         assert self.query is not None
         q = self._heads(self.query(query), self.head_size).transpose(1, 2)
-        return self._look(q, seen, mask=mask, causal=False, weights=False)
+        return self._look(q, memory, mask=mask, causal=False, weights=False)
 
     def empty(self, rows: int, like: Tensor) -> KeysValues:
-        """Nothing seen yet, by so many hypotheses."""
+        """Keys and values of no positions, for `rows` hypotheses."""
         shape = (rows, self.heads, 0)
         return KeysValues(like.new_empty(*shape, self.head_size), like.new_empty(*shape, self.value_head_size))
 
-    def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Stores for keys and values of so many positions, for `step_within`, with anything in them."""
+    def allocate(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Uninitialised buffers for keys and values of `positions` positions, for `step_within`."""
         sizes = [self.heads * positions * size for size in (self.head_size, self.value_head_size)]
         keys, values = (pages.empty(rows, size, like).view(rows, self.heads, positions, -1) for size in sizes)
         return keys, values
 
-    def step_within(self, x: Tensor, seen: LayerCache) -> Tensor:
-        """Self-attention of the next token, x (N, …) -> (N, output_size); its keys and values are written to `seen`."""
+    def step_within(self, x: Tensor, cache: LayerCache) -> Tensor:
+        """Self-attention of the next token, x (N, …) -> (N, output_size); its keys and values go to the cache."""
         q, k, v = self._project(x, None, None)
         if self.rotary is not None:
-            q, k = self.rotary(q, seen.length[:, None]), self.rotary(k, seen.length[:, None])
-        out: Tensor = self.output(attend_cached(q, k, v, seen, score=self.score).flatten(1))
+            q, k = self.rotary(q, cache.length[:, None]), self.rotary(k, cache.length[:, None])
+        out: Tensor = self.output(attend_cached(q, k, v, cache, score=self.score).flatten(1))
         return out
 
-    def prefill_within(self, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
+    def prefill_within(self, x: Tensor, cache: LayerCache, rows: Tensor) -> Tensor:
         """Causal self-attention of texts from their beginning on, x (n, T, …) -> (n, T, output_size). Their keys and
-        values are written to the rows (n,) of `seen`."""
+        values are written to the rows (n,) of `cache`."""
         q, k, v = self._project(x, None, None)
         if self.rotary is not None:
             places = torch.arange(x.size(1), device=x.device)[:, None]
             q, k = self.rotary(q, places), self.rotary(k, places)
         own = KeysValues(k.transpose(1, 2), v.transpose(1, 2))
-        for store, part in zip((seen.keys, seen.values), own, strict=True):
+        for store, part in zip((cache.keys, cache.values), own, strict=True):
             store[rows, :, : x.size(1)] = part.to(store.dtype)
         return self._look(q.transpose(1, 2), own, mask=None, causal=True, weights=False)
 
-    def step(self, x: Tensor, seen: KeysValues) -> tuple[Tensor, KeysValues]:
-        """Self-attention of the next token: x (N, …) and what came before -> (N, output_size), and that with x."""
+    def step(self, x: Tensor, cache: KeysValues) -> tuple[Tensor, KeysValues]:
+        """Self-attention of the next token: x (N, …), the keys and values before -> (N, output_size), those with x."""
         q, k, v = self._project(x[:, None], None, None)
         if self.rotary is not None:
-            place = torch.full((1, 1), seen.keys.size(2), device=x.device)
+            place = torch.full((1, 1), cache.keys.size(2), device=x.device)
             q, k = self.rotary(q, place), self.rotary(k, place)
-        keys = torch.cat([seen.keys, k.transpose(1, 2)], dim=2)
-        values = torch.cat([seen.values, v.transpose(1, 2)], dim=2)
-        seen = KeysValues(keys, values)
-        return self._look(q.transpose(1, 2), seen, mask=None, causal=False, weights=False)[:, 0], seen
+        keys = torch.cat([cache.keys, k.transpose(1, 2)], dim=2)
+        values = torch.cat([cache.values, v.transpose(1, 2)], dim=2)
+        cache = KeysValues(keys, values)
+        return self._look(q.transpose(1, 2), cache, mask=None, causal=False, weights=False)[:, 0], cache
 
     def _project(self, query: Tensor, key: Tensor | None, value: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """-> (…, H, m), (…, H, m), (…, H, v)."""
@@ -287,29 +287,29 @@ class MultiHeadAttention(nn.Module):
 
     @overload
     def _look(
-        self, q: Tensor, seen: KeysValues, *, mask: Tensor | None, causal: bool, weights: Literal[False]
+        self, q: Tensor, memory: KeysValues, *, mask: Tensor | None, causal: bool, weights: Literal[False]
     ) -> Tensor: ...
 
     @overload
     def _look(
-        self, q: Tensor, seen: KeysValues, *, mask: Tensor | None, causal: bool, weights: Literal[True]
+        self, q: Tensor, memory: KeysValues, *, mask: Tensor | None, causal: bool, weights: Literal[True]
     ) -> tuple[Tensor, Tensor]: ...
 
     @overload
     def _look(
-        self, q: Tensor, seen: KeysValues, *, mask: Tensor | None, causal: bool, weights: bool
+        self, q: Tensor, memory: KeysValues, *, mask: Tensor | None, causal: bool, weights: bool
     ) -> Tensor | tuple[Tensor, Tensor]: ...
 
     def _look(
-        self, q: Tensor, seen: KeysValues, *, mask: Tensor | None, causal: bool, weights: bool
+        self, q: Tensor, memory: KeysValues, *, mask: Tensor | None, causal: bool, weights: bool
     ) -> Tensor | tuple[Tensor, Tensor]:
         """q (B, H, Tq, m) -> (B, Tq, output_size)."""
         mask = mask if mask is None or mask.dim() < 3 else mask.unsqueeze(-3)
         dropout = self.dropout if self.training else 0.0
         if not weights:
-            context = attend(q, *seen, score=self.score, mask=mask, causal=causal, dropout=dropout)
+            context = attend(q, *memory, score=self.score, mask=mask, causal=causal, dropout=dropout)
             return self._merge(context)
-        context, used = attend(q, *seen, score=self.score, mask=mask, causal=causal, dropout=dropout, weights=True)
+        context, used = attend(q, *memory, score=self.score, mask=mask, causal=causal, dropout=dropout, weights=True)
         return self._merge(context), used
 
     def _attend_packed(

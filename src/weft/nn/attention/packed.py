@@ -10,7 +10,7 @@ from weft.nn.attention.masks import length_mask
 from weft.nn.kernels import in_half_on_gpu
 from weft.nn.packing import Packing
 
-LARGEST_HEAD = 256
+MAX_HEAD_SIZE = 256
 """Features of a head that the fused kernels can hold."""
 
 
@@ -45,5 +45,5 @@ def attend_packed(
 def has_kernel(query: Tensor, value: Tensor) -> bool:
     """Whether torch has a fused kernel for rows of different lengths here."""
     size = query.size(-1)
-    fits = size == value.size(-1) and size % 8 == 0 and size <= LARGEST_HEAD
+    fits = size == value.size(-1) and size % 8 == 0 and size <= MAX_HEAD_SIZE
     return in_half_on_gpu(query) and fits

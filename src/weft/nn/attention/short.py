@@ -14,16 +14,16 @@ from torch import Tensor
 from weft.nn.kernels import HAS_TRITON, in_half_on_gpu, power_of_two
 from weft.nn.packing import Packing
 
-LONGEST: Final = 128
+MAX_POSITIONS: Final = 128
 """Positions of a row that fit on the chip together with their keys and values."""
 
-SIZES: Final = (16, 32, 64, 128)
+HEAD_SIZES: Final = (16, 32, 64, 128)
 """Features of a head that the kernels are made for."""
 
 
 def is_short(x: Tensor, queries: Packing, keys: Packing, size: int) -> bool:
     """Whether the kernels serve these rows: on CUDA, in half precision, short enough, and Triton there."""
-    short = max(queries.longest, keys.longest) <= LONGEST and size in SIZES
+    short = max(queries.longest, keys.longest) <= MAX_POSITIONS and size in HEAD_SIZES
     return short and HAS_TRITON and in_half_on_gpu(x)
 
 

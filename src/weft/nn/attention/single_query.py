@@ -1,4 +1,4 @@
-"""One query of each row, on a GPU, in one kernel: to the past of its text, or to a source that several rows share.
+"""Attention of one query per row on a GPU, in one kernel: to the KV cache, or to a source that several rows share.
 
 N rows, H heads, m features of a head's queries and keys, v of its values.
 """
@@ -12,16 +12,17 @@ from torch import Tensor
 
 from weft.nn.kernels import HAS_TRITON, power_of_two
 
-LAUNCHES: Final = ((264, 64, 4), (1056, 64, 2), (1 << 62, 32, 1))
-"""Up to so many programs: positions that one reads at once, and warps. Few programs should be quick, many small."""
+PROGRAMS_POSITIONS_WARPS: Final = ((264, 64, 4), (1056, 64, 2), (1 << 62, 32, 1))
+"""Up to a number of programs: positions that one reads at once, and its warps. Few programs should be fast, many
+small."""
 
-WIDEST: Final = 256
+MAX_HEAD_SIZE: Final = 256
 """Features of a head that a program can hold."""
 
 
 def serves(q: Tensor) -> bool:
     """Whether the kernel is made for queries (…, m)."""
-    fits = q.dtype != torch.float64 and q.size(-1) <= WIDEST
+    fits = q.dtype != torch.float64 and q.size(-1) <= MAX_HEAD_SIZE
     return HAS_TRITON and q.is_cuda and fits and not torch.is_grad_enabled()
 
 
@@ -75,7 +76,7 @@ def _places(store: Tensor) -> tuple[int, int, int]:
 
 
 def _launch(programs: int) -> dict[str, int]:
-    block, warps = next((block, warps) for most, block, warps in LAUNCHES if programs <= most)
+    block, warps = next((block, warps) for most, block, warps in PROGRAMS_POSITIONS_WARPS if programs <= most)
     return {"BLOCK": block, "EARLY": warps > 1, "num_warps": warps}
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import torch
 from torch import Tensor
 
-from weft.nn.native.library import ARITHMETIC, Library, Source
+from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.native.struct import ConstBytes, ConstFloats, ConstLongs, Floats, Longs, NativeStruct
 
 
@@ -44,7 +44,7 @@ class SharedAttention(NativeStruct):
     )  # fmt: skip
 
 
-SINGLE_QUERY: Final = Source("weft.nn.attention", "single_query.c", (CachedAttention, SharedAttention))
+SINGLE_QUERY: Final = CFile("weft.nn.attention", "single_query.c", (CachedAttention, SharedAttention))
 LIBRARY: Final = Library(ARITHMETIC, SINGLE_QUERY)
 
 

@@ -1,1 +1,1 @@
-"""C of our own, compiled for this machine when it is first needed; without a compiler torch does the same, slower."""
+"""C code, compiled for this machine on first use. Without a compiler torch computes the same, more slowly."""

@@ -1,4 +1,4 @@
-"""The machine's C compiler, and the libraries it has made, kept on disk.
+"""The machine's C compiler, and a cache of compiled libraries on disk.
 
 A library is named after everything it depends on (the text, the compiler, its options and the processor) and after the
 hash of its own bytes. It is read whole through a descriptor, checked, and loaded from a copy in memory, so that what
@@ -49,7 +49,7 @@ if platform.machine() in ("x86_64", "AMD64"):
 
 
 class NoCompiler(Exception):
-    """Why nothing can be compiled here."""
+    """Raised where nothing can be compiled; the message is the reason."""
 
 
 @functools.cache
@@ -59,7 +59,7 @@ def compile_library(text: str) -> ctypes.CDLL:
     name = hashlib.sha256("\0".join([text, *_surroundings(compiler)]).encode()).hexdigest()[:32]
     with _opened_cache() as folder:
         if folder is not None and (kept := read_kept(folder, name)):
-            with suppress(OSError):  # whatever was wrong with it, a new one is made
+            with suppress(OSError):  # it is compiled again, whatever was wrong with it
                 return _load(kept, name)
         made = _compile(compiler, text)
         if folder is not None:
@@ -74,7 +74,7 @@ def compile_library(text: str) -> ctypes.CDLL:
 
 
 def compile_if_possible(text: str) -> ctypes.CDLL | None:
-    """The same, or None where nothing can be compiled."""
+    """The library of a C source, or None where nothing can be compiled."""
     try:
         return compile_library(text)
     except NoCompiler:
@@ -113,7 +113,7 @@ def _opened_cache() -> Iterator[int | None]:
 
 @functools.cache
 def _say_unkept(why: str) -> None:
-    """Said once: every process has to compile again."""
+    """Warn once that every process has to compile again."""
     warnings.warn(f"compiled code is not kept from one start to the next: {why}", stacklevel=4)
 
 
@@ -124,7 +124,7 @@ def _surroundings(compiler: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _processor() -> str:
-    """What -march=native may depend on."""
+    """The properties of the processor on which -march=native may depend."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -142,7 +142,7 @@ def _compile(compiler: tuple[str, ...], text: str) -> bytes:
                 [*compiler, *OPTIONS, "-o", "made.so", "source.c", "-lm"],
                 cwd=folder,
                 env=os.environ | {"TMPDIR": str(folder)},
-                pass_fds=(lock,),  # it outlives us if we are killed, and is using the folder
+                pass_fds=(lock,),  # the compiler outlives this process if that is killed, and still uses the folder
                 capture_output=True,
                 text=True,
                 check=False,
@@ -156,7 +156,7 @@ def _compile(compiler: tuple[str, ...], text: str) -> bytes:
 
 
 def _load(library: bytes, name: str) -> ctypes.CDLL:
-    """A library loaded from memory; where the system executes nothing there, from a folder that nobody else can see.
+    """A library loaded from memory; where the system executes nothing there, from a private folder.
 
     The descriptor of the memory stays open: the linker knows libraries by their path, and would take another one under
     the same number for this one.

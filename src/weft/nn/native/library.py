@@ -17,7 +17,7 @@ from weft.nn.native.struct import NativeStruct
 from weft.nn.native.threads import parallel
 
 
-class Source(NamedTuple):
+class CFile(NamedTuple):
     """A C file of a package, and the structures that are declared before it."""
 
     package: str
@@ -25,13 +25,13 @@ class Source(NamedTuple):
     structs: tuple[type[NativeStruct], ...] = ()
 
 
-ARITHMETIC = Source("weft.nn.native", "arithmetic.c")
+ARITHMETIC = CFile("weft.nn.native", "arithmetic.c")
 
 
 class Library:
     """Sources in the order in which they are compiled."""
 
-    def __init__(self, *sources: Source) -> None:
+    def __init__(self, *sources: CFile) -> None:
         self.sources = sources
 
     def text(self) -> str:

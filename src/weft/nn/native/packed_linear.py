@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from weft.nn.native.library import ARITHMETIC, Library, Source, c_argument
+from weft.nn.native.library import ARITHMETIC, CFile, Library, c_argument
 from weft.nn.native.struct import ConstFloats, NativeStruct
 
 MIN_ROWS: Final = 4
@@ -30,7 +30,7 @@ class PackedLinear(NativeStruct):
     _fields_ = (("weight", ConstFloats), ("bias", ConstFloats), ("depth", ctypes.c_long), ("width", ctypes.c_long))
 
 
-PACKED_LINEAR: Final = Source("weft.nn.native", "packed_linear.c", (PackedLinear,))
+PACKED_LINEAR: Final = CFile("weft.nn.native", "packed_linear.c", (PackedLinear,))
 LIBRARY: Final = Library(ARITHMETIC, PACKED_LINEAR)
 
 
@@ -57,7 +57,7 @@ class PackedWeights:
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
         self.structs: dict[nn.Module, Any] = {}
-        """What the C of a module keeps while packed weights are held: structures that point to them."""
+        """Structures of modules that point to packed weights."""
         self.before: list[PackedWeights | None] = []
 
     def __enter__(self) -> PackedWeights:

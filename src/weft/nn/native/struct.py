@@ -57,7 +57,7 @@ class FloatsTable(Pointer):
 
 
 class ConstFloatsTable(Pointer):
-    """The same for numbers that the C only reads."""
+    """A FloatsTable whose numbers the C only reads."""
 
     target = "const float *const"
 

@@ -1,7 +1,7 @@
-"""Making a file that is kept: a folder to make it in, and a place where it stands as a whole or not at all.
+"""Private temporary folders, and files that are written as a whole or not at all.
 
-Whatever is unfinished is locked by the process that makes it. The system lets go of the lock however that process ends,
-and what nobody holds is removed by the next one that comes.
+Unfinished files and folders are locked by the process that makes them. The system releases the lock however that
+process ends, and the next process removes what is not locked.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Final
 from weft import limits
 
 _MAKING, _UNFINISHED = "weft-making-", ".unfinished-"
-_PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_KEPT: Final = re.compile(r"(?P<name>[0-9a-f]{32})-(?P<digest>[0-9a-f]{64})\.so")
+_READ_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_LIBRARY_NAME: Final = re.compile(r"(?P<name>[0-9a-f]{32})-(?P<digest>[0-9a-f]{64})\.so")
 
 
 @contextmanager
 def workshop(parent: Path) -> Iterator[tuple[Path, int]]:
-    """An empty folder that nobody else can enter, and the descriptor that locks it; it is removed afterwards."""
+    """An empty private folder and the descriptor that locks it; the folder is removed afterwards."""
     with os.scandir(parent) as entries:
         left = [entry.path for entry in entries if entry.name.startswith(_MAKING)]
     for path in left:
@@ -68,12 +68,12 @@ def keep(folder: int, name: str, content: bytes) -> None:
 
 
 def read_kept(folder: int, name: str) -> bytes | None:
-    """The content kept under a name: ours, a regular file that nobody else can write, and what was written.
+    """The content kept under a name, if it is our regular file, writable by us alone, and has the hash of its name.
 
     Anything else under that name is removed.
     """
     for entry in os.listdir(folder):
-        found = _KEPT.fullmatch(entry)
+        found = _LIBRARY_NAME.fullmatch(entry)
         if found is None or found["name"] != name:
             continue
         content = _read_ours(entry, folder)
@@ -85,7 +85,7 @@ def read_kept(folder: int, name: str) -> bytes | None:
 
 def _read_ours(name: str, folder: int) -> bytes | None:
     try:
-        opened = os.open(name, _PLAINLY, dir_fd=folder)
+        opened = os.open(name, _READ_FLAGS, dir_fd=folder)
     except OSError:  # a link, or gone
         return None
     info = os.fstat(opened)
@@ -105,10 +105,10 @@ def _remove(name: str, folder: int) -> None:
 def _hold(path: str, folder: int | None = None) -> int | None:
     """A descriptor that locks the file or folder; None if it is another user's, or another process holds it."""
     try:
-        opened = os.open(path, _PLAINLY, dir_fd=folder)
+        opened = os.open(path, _READ_FLAGS, dir_fd=folder)
     except OSError:
         return None
-    # The last check comes after the lock: whoever held it may have removed the file.
+    # The last check comes after the lock: the process that held it may have removed the file.
     if os.fstat(opened).st_uid == os.geteuid() and _lock(opened) and os.fstat(opened).st_nlink:
         return opened
     os.close(opened)

@@ -116,14 +116,14 @@ class Layer(nn.Module):
             finals.append(final)
         return outputs, finals
 
-    def choose(self, device: str) -> engine.Choice:
+    def choose(self, device: str) -> engine.BackendChoice:
         """The backend on a kind of device, and why it is no better one."""
         if self.backend in RUN:
-            return engine.Choice(self.backend, "as asked", -1)
+            return engine.BackendChoice(self.backend, "as asked", -1)
         cell = self._cells()[0]
         if torch.compiler.is_compiling():
             settings = tuple(getattr(cell, name, None) for name in self.settings)
-            choice = engine.Choice(*engine.choose_enrolled(self.enrolled, device, settings))
+            choice = engine.BackendChoice(*engine.choose_enrolled(self.enrolled, device, settings))
         else:
             choice = engine.choose(cell, device)
         if choice.backend == "plain" and self.backend == "auto" and not vendor.missing(cell):

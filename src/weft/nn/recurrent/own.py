@@ -1,4 +1,4 @@
-"""Cells of a person's own: built and tried on a few rows, so that a mistake is reported with its line in their file."""
+"""Cells of users: built and tried on a few rows, so that a mistake is reported with its line in their file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from weft.errors import ConfigError, WeftError, show_path
 from weft.nn.recurrent.cell import Cell
 from weft.nn.state import State, leaves_of
 
-ROWS = 3
+TRIAL_ROWS = 3
 """Rows of the batch that a step is tried on."""
 
 STEP = "a step is step(self, x, state) and returns (output, state)"
 
 IN_PLACE = "modified by an inplace operation"
-"""What autograd says of a tensor that was changed after its gradient had come to depend on it."""
+"""Part of autograd's error about a tensor that was changed after it was saved for a gradient."""
 
 NEW_TENSOR = "make a new one: h = h + x, not h += x or h.add_(x)"
 
@@ -51,9 +51,9 @@ def _try(cell: Cell) -> None:
     if step is Cell.step and "step" not in vars(cell):
         raise ConfigError(f"{name} has no step", where=_definition(type(cell)), cure=STEP)
     like = next((tensor for tensor in cell.parameters() if tensor.is_floating_point()), torch.empty(0))
-    x = torch.linspace(-1.0, 1.0, ROWS * cell.input_size).view(ROWS, -1).to(like.dtype)
+    x = torch.linspace(-1.0, 1.0, TRIAL_ROWS * cell.input_size).view(TRIAL_ROWS, -1).to(like.dtype)
     try:
-        state = cell.zero_state(ROWS, x)
+        state = cell.zero_state(TRIAL_ROWS, x)
         before = _versions(x, state)
         found = cell.step(x, state)
     except Exception as error:
@@ -64,8 +64,8 @@ def _try(cell: Cell) -> None:
         shown = f"{len(found)} values" if isinstance(found, tuple | list) else type(found).__name__
         raise ConfigError(f"{name}.step returns {shown}, not (output, state)", where=where, cure=STEP)
     output, after = found
-    if output.shape != (ROWS, cell.output_size):
-        what = f"{name}.step returns an output of {_shapes(output)}, where {(ROWS, cell.output_size)} is expected"
+    if output.shape != (TRIAL_ROWS, cell.output_size):
+        what = f"{name}.step returns an output of {_shapes(output)}, where {(TRIAL_ROWS, cell.output_size)} is expected"
         cure = "its width is hidden_size, or what __init__ sets as self.output_size"
         raise ConfigError(what, where=where, cure=cure)
     if not _is_state(after) or _shapes(after) != _shapes(state):

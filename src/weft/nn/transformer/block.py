@@ -20,12 +20,12 @@ from weft.nn.transformer import torch_weights
 from weft.nn.transformer.feedforward import Activation, FeedForward
 from weft.nn.transformer.norm import NORMS
 
-Seen = TypeVar("Seen", KeysValues, LayerCache)
-"""What came before the next position: values that grow, or room that is written."""
+Cache = TypeVar("Cache", KeysValues, LayerCache)
+"""Keys and values before the next position: tensors that grow, or a cache that is written."""
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention and feed-forward. Read causally it is also the block of a language model, with `step` its twin."""
+    """Self-attention and feed-forward. Causal, it is also the block of a language model; `step` is one position."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class EncoderBlock(nn.Module):
         x = self.around_attention(x, lambda x: self.attention(x, mask=mask, causal=causal, packing=packing))
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
-    def step(self, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
-        """The next position: x (N, width) and what was seen so far -> (N, width), and that with x."""
-        x, seen = _attend(self, x, seen)
-        return self.around_feedforward(x, self.feedforward), seen
+    def step(self, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+        """The next position: x (N, width) and the cache -> (N, width), and the cache with x."""
+        x, cache = _attend(self, x, cache)
+        return self.around_feedforward(x, self.feedforward), cache
 
-    def prefill(self, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
-        """Texts from their beginning on: x (n, T, width) -> (n, T, width), and they are in the rows (n,) of `seen`."""
-        x = remember(self, x, seen, rows)
+    def prefill(self, x: Tensor, cache: LayerCache, rows: Tensor) -> Tensor:
+        """Whole texts: x (n, T, width) -> (n, T, width); keys and values go to the rows (n,) of the cache."""
+        x = remember(self, x, cache, rows)
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
 
@@ -133,9 +133,16 @@ class DecoderBlock(nn.Module):
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
     def step(
-        self, x: Tensor, seen: Seen, source: KeysValues, *, each: int, mask: Tensor | None = None, weights: bool = False
-    ) -> tuple[Tensor, Seen, Tensor | None]:
-        """The next position: x (N, width) -> (N, width), what it has seen now, and where it looked (N, S) if asked.
+        self,
+        x: Tensor,
+        cache: Cache,
+        source: KeysValues,
+        *,
+        each: int,
+        mask: Tensor | None = None,
+        weights: bool = False,
+    ) -> tuple[Tensor, Cache, Tensor | None]:
+        """The next position: x (N, width) -> (N, width), the cache with it, and weights over the source (N, S).
 
         `each` rows, one after the other, look at one sentence of the source.
         """
@@ -147,37 +154,37 @@ class DecoderBlock(nn.Module):
             used = None if heads is None else heads.mean(1).flatten(0, 1)
             return out.flatten(0, 1)
 
-        x, seen = _attend(self, x, seen)
+        x, cache = _attend(self, x, cache)
         x = self.around_cross(x, look)
-        return self.around_feedforward(x, self.feedforward), seen, used
+        return self.around_feedforward(x, self.feedforward), cache, used
 
     def prefill(
-        self, x: Tensor, seen: LayerCache, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None
+        self, x: Tensor, cache: LayerCache, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None
     ) -> Tensor:
-        """Texts from their beginning on, each beside its source: x (n, T, width) -> (n, T, width), and they are in the
-        rows (n,) of `seen`."""
-        x = remember(self, x, seen, rows)
+        """Whole texts, each with its source: x (n, T, width) -> (n, T, width); keys and values go to the rows (n,) of
+        the cache."""
+        x = remember(self, x, cache, rows)
         x = self.around_cross(x, lambda x: self.cross.look_at_once(x, source, mask=mask))
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
 
-def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
-    """Self-attention of the next position, x (N, width) -> (N, width), and what was seen with it."""
-    after = seen
+def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+    """Self-attention of the next position, x (N, width) -> (N, width), and the cache with it."""
+    after = cache
 
     def attend(x: Tensor) -> Tensor:
         nonlocal after
-        if isinstance(seen, LayerCache):
-            return block.attention.step_within(x, seen)
-        out, after = block.attention.step(x, seen)
+        if isinstance(cache, LayerCache):
+            return block.attention.step_within(x, cache)
+        out, after = block.attention.step(x, cache)
         return out
 
     return block.around_attention(x, attend), after
 
 
-def remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
-    """Self-attention of texts from their beginning on, x (n, T, width) -> the same: all of `read` that `seen` needs."""
-    found: Tensor = block.around_attention(x, lambda x: block.attention.prefill_within(x, seen, rows))
+def remember(block: EncoderBlock | DecoderBlock, x: Tensor, cache: LayerCache, rows: Tensor) -> Tensor:
+    """Self-attention of whole texts, x (n, T, width) -> the same: the part of `prefill` that fills the cache."""
+    found: Tensor = block.around_attention(x, lambda x: block.attention.prefill_within(x, cache, rows))
     return found
 
 

@@ -12,19 +12,19 @@ from torch import Tensor
 
 from weft.nn.kernels import HAS_TRITON, in_half_on_gpu, power_of_two
 
-WIDEST: Final = 4096
+MAX_WIDTH: Final = 4096
 """Features of a position that a program can hold."""
 
-LEVELS: Final = 1 << 24
-"""Shares of dropout that are told apart."""
+DROPOUT_LEVELS: Final = 1 << 24
+"""Different rates of dropout: rates are rounded to 1 / DROPOUT_LEVELS."""
 
-PROGRAMS: Final = 1024
-"""About as many as a large GPU runs at once, in the backward pass; each leaves a row of sums to add up."""
+BACKWARD_PROGRAMS: Final = 1024
+"""About as many as a large GPU runs at once; each leaves a row of sums to add up."""
 
 
 def serves(x: Tensor) -> bool:
     """Whether the kernels are made for it: on CUDA, in half precision, not too wide, and Triton there."""
-    return HAS_TRITON and in_half_on_gpu(x) and x.size(-1) <= WIDEST
+    return HAS_TRITON and in_half_on_gpu(x) and x.size(-1) <= MAX_WIDTH
 
 
 def add_norm(x: Tensor, f: Tensor, weight: Tensor, bias: Tensor, *, dropout: float, epsilon: float) -> Tensor:
@@ -53,7 +53,7 @@ def _norm(
     block, rows = _tile(width)
     if count:
         norm_kernel.forward[(-(-count // rows),)](
-            x, f, weight, bias, y, sums, means, scales, seed, count, round(dropout * LEVELS), 1 / (1 - dropout),
+            x, f, weight, bias, y, sums, means, scales, seed, count, round(dropout * DROPOUT_LEVELS), 1 / (1 - dropout),
             epsilon,
             WIDTH=width, R=rows, D=block, ADD=f is not None, DROP=seed is not None, num_warps=4,
         )  # fmt: skip
@@ -76,14 +76,14 @@ def _norm_backward(
 
     width, count = sums.size(-1), means.numel()
     block, rows = _tile(width)
-    tiles = max(1, -(-count // (rows * PROGRAMS)))
+    tiles = max(1, -(-count // (rows * BACKWARD_PROGRAMS)))
     programs = -(-count // (rows * tiles))
     dx, df = torch.empty_like(sums), torch.empty_like(sums) if seed is not None else sums.new_empty(0)
     shares = torch.empty(2, programs, width, dtype=torch.float32, device=sums.device)
     if count:
         norm_kernel.backward[(programs,)](
             grad.contiguous(), sums, weight, means, scales, dx, df, shares[0], shares[1], seed, count,
-            round(dropout * LEVELS), 1 / (1 - dropout),
+            round(dropout * DROPOUT_LEVELS), 1 / (1 - dropout),
             WIDTH=width, R=rows, D=block, DROP=seed is not None, TILES=tiles, num_warps=4,
         )  # fmt: skip
     dweight, dbias = shares.sum(1).to(weight.dtype).unbind(0)

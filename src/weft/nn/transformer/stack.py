@@ -36,9 +36,9 @@ class EncoderStack(nn.Module):
         self.run: Callable[..., Tensor] = _run
 
     def forward(self, x: Tensor, lengths: Lengths = None, *, causal: bool = False) -> Tensor:
-        """x (B, T, D), or packed (N, D) -> the same. Padding is left as it falls; no real position has seen it."""
+        """x (B, T, D), or packed (N, D) -> the same. Padding is left as it falls; no real position attends to it."""
         packing, mask = lengths if isinstance(lengths, Packing) else None, None
-        if not causal:  # what comes after a real position needs no hiding from it otherwise
+        if not causal:  # a causal mask hides padding from every real position already
             mask = padding_mask(lengths, x)
         if packing is None and not causal and not self.training and native.serves(self, x):
             return native.run(self, x, mask)
@@ -47,48 +47,48 @@ class EncoderStack(nn.Module):
         return self.final(x)  # type: ignore[no-any-return]
 
     def start(self, rows: int, like: Tensor) -> tuple[KeysValues, ...]:
-        """The state before the first position, for so many hypotheses."""
+        """The state before the first position, for `rows` hypotheses."""
         return _start(self.blocks, rows, like)
 
-    def reserve(self, rows: int, like: Tensor, *, each: int, room: int) -> KVCache:
-        """The same with room for so many positions, for slots of `each` rows (see weft.nn.slots)."""
-        return _reserve(self.blocks, rows, like, each=each, room=room)
+    def reserve(self, rows: int, like: Tensor, *, each: int, capacity: int) -> KVCache:
+        """`start` with a KV cache for `capacity` positions, for slots of `each` rows (see weft.nn.slots)."""
+        return _reserve(self.blocks, rows, like, each=each, capacity=capacity)
 
-    def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
+    def step(self, x: Tensor, state: Caches) -> tuple[Tensor, Caches]:
         """The next position, read causally: x (N, D) -> (N, D)."""
         if isinstance(state, KVCache) and native.steps(self, x):
             return native.step(self, x, state, each=1, source=None), state.end()
         after = []
         for number, block in enumerate(self.blocks):
-            x, seen = block.step(x, _of_layer(state, number))
-            after.append(seen)
+            x, cache = block.step(x, _of_layer(state, number))
+            after.append(cache)
         return self.final(x), _after(state, after)
 
-    def prefill(self, x: Tensor, lengths: Tensor, seen: KVCache, *, slots: Tensor, each: int) -> None:
+    def prefill(self, x: Tensor, lengths: Tensor, cache: KVCache, *, slots: Tensor, each: int) -> None:
         """Slots (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
-        seen.skip(slots, lengths, each=each)
+        cache.skip(slots, lengths, each=each)
         if native.steps(self, x):
-            native.prefill(self, x, lengths, seen, slots=slots, each=each, source=None)
+            native.prefill(self, x, lengths, cache, slots=slots, each=each, source=None)
             return
         for texts, longest in _together(lengths, x):
             here, rows = x[texts, :longest], slots[texts] * each
             for number, block in enumerate(self.blocks[:-1]):
-                here = block.prefill(here, seen.layer(number), rows)
-            remember(self.blocks[-1], here, seen.layer(len(self.blocks) - 1), rows)
+                here = block.prefill(here, cache.layer(number), rows)
+            remember(self.blocks[-1], here, cache.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
         self.run = torch.compile(_run)
 
 
-Sight = tuple[KeysValues, ...] | KVCache
-"""What the layers have seen: values that grow, or room that is written."""
+Caches = tuple[KeysValues, ...] | KVCache
+"""Keys and values of the layers: tensors that grow, or a cache that is written."""
 
 
 class DecoderState(NamedTuple):
-    """What each layer has seen of the target; and of the source, with where it is real (B, 1, S), once per sentence."""
+    """Keys and values of the target; and those of the source with its mask (B, 1, S), once per sentence."""
 
-    seen: Sight
+    cache: Caches
     source: Shared
 
 
@@ -116,11 +116,11 @@ class DecoderStack(nn.Module):
         """The state before the first position; hypothesis n reads sentence rows[n] of memory (B, S, M)."""
         return DecoderState(_start(self.blocks, rows.numel(), memory), Shared(self._source(memory, lengths), rows))
 
-    def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, room: int) -> DecoderState:
-        """The same with room for so many positions: a slot of `each` hypotheses for every sentence of the memory."""
+    def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, capacity: int) -> DecoderState:
+        """`start` with a KV cache for `capacity` positions: a slot of `each` hypotheses per sentence of the memory."""
         rows = torch.arange(memory.size(0), device=memory.device).repeat_interleave(each)
-        seen = _reserve(self.blocks, rows.numel(), memory, each=each, room=room)
-        return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
+        cache = _reserve(self.blocks, rows.numel(), memory, each=each, capacity=capacity)
+        return DecoderState(cache, Shared(self._source(memory, lengths), rows, each))
 
     def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all layers, made in one product (B, L, 2, H, S, m), and where they are real (B, 1, S)."""
@@ -138,33 +138,33 @@ class DecoderStack(nn.Module):
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
-        if not attention and isinstance(state.seen, KVCache) and native.steps(self, x):
-            out = native.step(self, x, state.seen, each=shared.width, source=shared.value)
-            return out, DecoderState(state.seen.end(), shared), None
+        if not attention and isinstance(state.cache, KVCache) and native.steps(self, x):
+            out = native.step(self, x, state.cache, each=shared.width, source=shared.value)
+            return out, DecoderState(state.cache.end(), shared), None
         parts, mask = shared.value if shared.width else shared.expand()
         after, looked = [], None
         for number, block in enumerate(self.blocks):
             asked = attention and number == len(self.blocks) - 1
-            seen = _of_layer(state.seen, number)
+            cache = _of_layer(state.cache, number)
             source = KeysValues(parts[:, number, 0], parts[:, number, 1])
-            x, seen, looked = block.step(x, seen, source, each=shared.width or 1, mask=mask, weights=asked)
-            after.append(seen)
-        return self.final(x), DecoderState(_after(state.seen, after), shared), looked
+            x, cache, looked = block.step(x, cache, source, each=shared.width or 1, mask=mask, weights=asked)
+            after.append(cache)
+        return self.final(x), DecoderState(_after(state.cache, after), shared), looked
 
     def prefill(self, x: Tensor, lengths: Tensor, state: DecoderState, *, slots: Tensor, each: int) -> None:
         """Slots (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
-        seen, (parts, mask) = state.seen, state.source.value
-        assert isinstance(seen, KVCache)
-        seen.skip(slots, lengths, each=each)
+        cache, (parts, mask) = state.cache, state.source.value
+        assert isinstance(cache, KVCache)
+        cache.skip(slots, lengths, each=each)
         if native.steps(self, x):
-            native.prefill(self, x, lengths, seen, slots=slots, each=each, source=(parts, mask))
+            native.prefill(self, x, lengths, cache, slots=slots, each=each, source=(parts, mask))
             return
         for texts, longest in _together(lengths, x):
             here, own, rows = x[texts, :longest], slots[texts], slots[texts] * each
             for number, block in enumerate(self.blocks[:-1]):
                 source = KeysValues(parts[own, number, 0], parts[own, number, 1])
-                here = block.prefill(here, seen.layer(number), rows, source, mask=mask[own])
-            remember(self.blocks[-1], here, seen.layer(len(self.blocks) - 1), rows)
+                here = block.prefill(here, cache.layer(number), rows, source, mask=mask[own])
+            remember(self.blocks[-1], here, cache.layer(len(self.blocks) - 1), rows)
 
     def compile_blocks(self) -> None:
         """Compile the block once for all layers and all shapes; the first calls then take some seconds."""
@@ -176,19 +176,19 @@ def _start(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tenso
 
 
 def _reserve(
-    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, room: int
+    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, capacity: int
 ) -> KVCache:
-    stores = [block.attention.room(rows, room, like) for block in blocks] if room else []
+    stores = [block.attention.allocate(rows, capacity, like) for block in blocks] if capacity else []
     keys, values = (tuple(store[part] for store in stores) for part in (0, 1))
-    return KVCache.make(keys, values, rows=torch.arange(rows, device=like.device), room=room, reorders=each > 1)
+    return KVCache.make(keys, values, rows=torch.arange(rows, device=like.device), capacity=capacity, reorders=each > 1)
 
 
-def _of_layer(state: Sight, number: int) -> Any:
+def _of_layer(state: Caches, number: int) -> Any:
     return state.layer(number) if isinstance(state, KVCache) else state[number]
 
 
-def _after(state: Sight, seen: list[Any]) -> Any:
-    return state.end() if isinstance(state, KVCache) else tuple(seen)
+def _after(state: Caches, cache: list[Any]) -> Any:
+    return state.end() if isinstance(state, KVCache) else tuple(cache)
 
 
 def _together(lengths: Tensor, x: Tensor) -> Iterator[tuple[Tensor | slice, int]]:
@@ -205,7 +205,7 @@ def padding_mask(lengths: Lengths, x: Tensor) -> Tensor | None:
     """(B, 1, T), True at what is real of x (B, T, D); none where nothing is padding."""
     if not isinstance(lengths, Tensor):
         return None
-    # On a GPU to ask would be to wait for it.
+    # On a GPU the comparison would block until it is idle.
     if lengths.device.type == "cpu" and not torch.compiler.is_compiling() and bool((lengths == x.size(1)).all()):
         return None
     return length_mask(lengths, x.size(1))[:, None]
@@ -217,7 +217,8 @@ def _run(block: nn.Module, *inputs: Tensor, **options: Any) -> Tensor:
 
 
 def _end(blocks: Sequence[EncoderBlock] | Sequence[DecoderBlock], width: int, norm: str) -> nn.Module:
-    """What ends a stack. A pre-norm stream grows with every layer, so that each starts small (Radford et al., 2019)."""
+    """The module that ends a stack. A pre-norm stream grows with every layer, so each starts small (Radford et al.,
+    2019)."""
     if norm != "pre":
         return nn.Identity()
     for block in blocks:

@@ -17,7 +17,7 @@ from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.masks import length_mask
 from weft.nn.attention.single_query_cpu import SINGLE_QUERY
 from weft.nn.native import pages
-from weft.nn.native.library import ARITHMETIC, Library, Source
+from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.native.packed_linear import (
     PACKED_LINEAR,
     PackedLinear,
@@ -115,10 +115,10 @@ SOURCES: Final = (
     ARITHMETIC,
     PACKED_LINEAR,
     SINGLE_QUERY,
-    Source("weft.nn.transformer", "stack.c", (NativeNorm, NativeLayer, NativeTransformer, TokenInput, NativeSource)),
-    Source("weft.nn.transformer", "prefill.c", (NativePrefill,)),
+    CFile("weft.nn.transformer", "stack.c", (NativeNorm, NativeLayer, NativeTransformer, TokenInput, NativeSource)),
+    CFile("weft.nn.transformer", "prefill.c", (NativePrefill,)),
 )
-"""What a library that runs stacks is made of; others may follow."""
+"""The files of a library that runs stacks; others may follow."""
 
 LIBRARY: Final = Library(*SOURCES)
 
@@ -132,7 +132,7 @@ class TokenStack(NamedTuple):
     scale: float
 
 
-class Layout(NamedTuple):
+class StackLayout(NamedTuple):
     """Sizes of a stack, where it normalises, its activation, and the epsilon of its norms."""
 
     width: int
@@ -143,17 +143,17 @@ class Layout(NamedTuple):
     epsilon: float
 
 
-_layouts: WeakKeyDictionary[nn.Module, Layout | None] = WeakKeyDictionary()
+_layouts: WeakKeyDictionary[nn.Module, StackLayout | None] = WeakKeyDictionary()
 
 
-def layout_of(stack: Any) -> Layout | None:
+def layout_of(stack: Any) -> StackLayout | None:
     """The layout of a stack, or None where the C cannot run it."""
     if stack not in _layouts:
         _layouts[stack] = _find_layout(stack)
     return _layouts[stack]
 
 
-def _find_layout(stack: Any) -> Layout | None:
+def _find_layout(stack: Any) -> StackLayout | None:
     if LIBRARY.load() is None:
         return None
     block = stack.blocks[0]
@@ -172,7 +172,7 @@ def _find_layout(stack: Any) -> Layout | None:
         return None
     epsilon = 0.0 if isinstance(norm, ReZero) else norm.norm.eps
     kind = KINDS[type(norm)]
-    return Layout(width, block.attention.heads, feed.outer.in_features, kind, feed.activation == "gelu", epsilon)
+    return StackLayout(width, block.attention.heads, feed.outer.in_features, kind, feed.activation == "gelu", epsilon)
 
 
 def serves(stack: Any, x: Tensor) -> bool:

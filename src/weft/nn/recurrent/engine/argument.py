@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What a tensor holds; what its number counts stands in brackets."""
+    """The content of a tensor; in brackets what its number counts."""
 
     HOISTED = "hoisted"
     """[hoisted value] Made from the input before the loop, for all steps."""
@@ -129,5 +129,5 @@ SAVED = Argument(Kind.SAVED, 0)
 
 
 def arguments(kind: Kind, count: int) -> list[Argument]:
-    """Those of a kind with the numbers 0 … count - 1."""
+    """Arguments of a kind with the numbers 0 … count - 1."""
     return [Argument(kind, number) for number in range(count)]

@@ -10,23 +10,23 @@ import math
 from functools import cached_property
 from typing import Final
 
-from weft.nn.native.library import ARITHMETIC, Library, Source
+from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states, pure_state
 from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.call import RecurrenceCall, backward_arguments, forward_arguments
 from weft.nn.recurrent.engine.expr import Expr, closure
-from weft.nn.recurrent.engine.layout import Layout, Store
+from weft.nn.recurrent.engine.layout import Assignment, BufferLayout
 from weft.nn.recurrent.engine.operations import OPERATIONS
 from weft.nn.recurrent.engine.program import Program
 
-BASE: Final = Library(ARITHMETIC, Source("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
+BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
 """The text before what is generated."""
 
 
 class CSource:
     """The text, the order of its arguments, and the sizes that it names n[0], n[1], …"""
 
-    def __init__(self, program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> None:
+    def __init__(self, program: Program, adjoint: Adjoint, layout: BufferLayout, biased: tuple[int, ...]) -> None:
         self.program, self.adjoint, self.layout = program, adjoint, layout
         self.biased = biased
         self.befores = [Argument(Kind.BEFORE, state) for state in left_states(program)]
@@ -37,7 +37,7 @@ class CSource:
         self.forward_arguments = forward_arguments(program, layout, biased)
         self.backward_arguments = backward_arguments(program, adjoint, layout, biased)
         self.sums = [argument for argument in self.backward_arguments if argument.is_summed]
-        """What is added up over all steps, by each block for itself."""
+        """Buffers that each block adds up over all steps for itself."""
 
     @cached_property
     def text(self) -> str:
@@ -149,17 +149,17 @@ class CSource:
         return lines
 
     def _scratch(self, buffers: list[tuple[str, int]], *, beside: int) -> list[str]:
-        """Room for some numbers of every row; `beside` for left sides of products as wide as that, one line apart."""
-        rooms = {name: f"padded({self._size(width)})" for name, width in buffers}
-        rooms |= {"beside": f"(padded({self._size(beside)}) + LINE)"} if beside else {}
-        lines = [f"    const long size = (count + 1) * ({' + '.join(rooms.values()) or '0'}) + PANEL;"]
+        """Buffers for each row; `beside` is the width of the widest left side of a product, these are a line apart."""
+        widths = {name: f"padded({self._size(width)})" for name, width in buffers}
+        widths |= {"beside": f"(padded({self._size(beside)}) + LINE)"} if beside else {}
+        lines = [f"    const long size = (count + 1) * ({' + '.join(widths.values()) or '0'}) + PANEL;"]
         lines += [
             "    float *scratch = numbers(size), *place = scratch;",
             "    if (!rows || !left || !scratch) { free(scratch); free(left); free(rows); return 1; }",
             "    memset(scratch, 0, sizeof(float) * size);",
         ]
-        for name, room in rooms.items():
-            lines += [f"    float *{name} = place; place += count * {room};"]
+        for name, width_of_row in widths.items():
+            lines += [f"    float *{name} = place; place += count * {width_of_row};"]
         return lines
 
     def _tail(self, name: str, given: list[Argument], *, transposed: bool) -> list[str]:
@@ -254,7 +254,7 @@ class CSource:
             "        }",
         ]
 
-    def _rows(self, stores: list[Store]) -> list[str]:
+    def _rows(self, stores: list[Assignment]) -> list[str]:
         """The pointwise part of a stage: for each row, one loop over the columns for each width."""
         pointers: dict[str, str] = {}
         loops: list[str] = []
@@ -296,7 +296,7 @@ class CSource:
         lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]
         return name
 
-    def _place(self, store: Store, buffer: Argument, pointers: dict[str, str]) -> str:
+    def _place(self, store: Assignment, buffer: Argument, pointers: dict[str, str]) -> str:
         return f"{self._pointer(buffer, pointers)}[{self._column(store.offset)}]"
 
     def _column(self, offset: int) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from weft.nn.native.struct import ConstBytes, ConstLongs, FloatsTable, NativeStruct
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states
 from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind, arguments
-from weft.nn.recurrent.engine.layout import Layout
+from weft.nn.recurrent.engine.layout import BufferLayout
 from weft.nn.recurrent.engine.program import Program
 
 
@@ -28,7 +28,7 @@ class RecurrenceCall(NativeStruct):
     )  # fmt: skip
 
 
-def forward_arguments(program: Program, layout: Layout, biased: tuple[int, ...]) -> list[Argument]:
+def forward_arguments(program: Program, layout: BufferLayout, biased: tuple[int, ...]) -> list[Argument]:
     """The tensors of the forward pass in one direction."""
     states = len(program.state)
     emitted = arguments(Kind.EMITTED, len(program.emitted))
@@ -45,7 +45,9 @@ def forward_arguments(program: Program, layout: Layout, biased: tuple[int, ...])
     ]
 
 
-def backward_arguments(program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> list[Argument]:
+def backward_arguments(
+    program: Program, adjoint: Adjoint, layout: BufferLayout, biased: tuple[int, ...]
+) -> list[Argument]:
     """The tensors of the backward pass in one direction."""
     states = len(program.state)
     products = arguments(Kind.GRAD_PRODUCT, len(program.products))
@@ -71,5 +73,5 @@ def _constants(program: Program) -> list[Argument]:
     return vectors + arguments(Kind.WEIGHT, len(program.products))
 
 
-def _saved(layout: Layout) -> list[Argument]:
+def _saved(layout: BufferLayout) -> list[Argument]:
     return [Argument(Kind.KEPT, number) for number in layout.overwritten] + ([SAVED] if layout.saved else [])

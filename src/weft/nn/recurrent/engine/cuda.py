@@ -328,11 +328,11 @@ class _Generated(ExecutionLoader):
 
 
 def load_generated(text: str) -> ModuleType:
-    """The module of a text. It is never written to disk, where somebody might change it before it is read again."""
+    """The module of a text. It is never written to disk, where it could be changed before it is read again."""
     name = f"weft_kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
     loader = _Generated(text)
     module = importlib.util.module_from_spec(ModuleSpec(name, loader))
-    # Triton asks `inspect` for the source of a kernel, which looks for its module and its lines in these two tables.
+    # Triton reads the source of a kernel by `inspect`, which finds module and lines in these two tables.
     sys.modules[name] = module
     place = loader.get_filename(name)
     linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)

@@ -8,7 +8,7 @@ from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.backends import BACKENDS
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
-from weft.nn.recurrent.engine.layout import Store
+from weft.nn.recurrent.engine.layout import Assignment
 from weft.nn.recurrent.engine.plan import Kernels, Plan
 
 
@@ -62,5 +62,5 @@ def _columns(widths: list[int]) -> str:
     return f"{' + '.join(map(str, widths))} columns"
 
 
-def _operations(stores: list[Store]) -> list[Expr]:
+def _operations(stores: list[Assignment]) -> list[Expr]:
     return [expr for expr in closure(store.expr for store in stores) if expr.args]

@@ -1,4 +1,4 @@
-"""What is known of a cell: its plan, for the cell as it is now."""
+"""The plan of a cell as it is now, cached."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Where a plan's tensors live: shapes and names shared by the kernels of every backend.
+"""The layout of a plan's tensors: shapes and names shared by the kernels of every backend.
 
 Every buffer of the loop is (N, n), one row for each step of each row of the batch, in the order of the input: for a
 row that is read backward, step s stands at position length - 1 - s. N is B * T; where rows have different lengths,
-buffers that nobody else sees may have room for their own steps only. The state after each step is kept as a `history`;
+buffers that only the engine reads may have the real steps only. The state after each step is kept as a `history`;
 where the emitted value is a state, as in most cells, the history is the output. What the backward pass needs is written
-over the hoisted values that it was made from, where nobody else reads them.
+over the hoisted values that it was made from, where nothing else reads them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.nn.recurrent.engine.program import Program
 
 
 @dataclass(frozen=True)
-class Store:
+class Assignment:
     """One assignment of a fused kernel: columns of a row of a buffer."""
 
     buffer: Argument
@@ -28,11 +28,11 @@ class Store:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BufferLayout:
     """Which expression goes to which buffer, at which stage."""
 
-    forward: list[list[Store]]
-    backward: list[list[Store]]
+    forward: list[list[Assignment]]
+    backward: list[list[Assignment]]
     history_of: dict[int, int]
     """Emitted values that are a state, whole: the number of that state."""
     product_alias: dict[int, tuple[int, int]]
@@ -52,7 +52,7 @@ class Layout:
         return sorted({buffer.number for buffer, _ in self.kept if buffer.kind is Kind.KEPT})
 
 
-def lay_out(program: Program, adjoint: Adjoint, consumable: tuple[bool, ...]) -> Layout:
+def lay_out(program: Program, adjoint: Adjoint, consumable: tuple[bool, ...]) -> BufferLayout:
     history_of: dict[int, int] = {}
     for number, row in enumerate(program.emitted):
         free = [state for state, after in enumerate(program.after) if row == after and state not in history_of.values()]
@@ -71,7 +71,7 @@ def lay_out(program: Program, adjoint: Adjoint, consumable: tuple[bool, ...]) ->
     )
     backward = _backward(program, adjoint, alias, vectors)
     sizes = _sizes(program, vectors) | {SAVED: columns}
-    return Layout(forward, backward, history_of, alias, vectors, kept, columns, sizes)
+    return BufferLayout(forward, backward, history_of, alias, vectors, kept, columns, sizes)
 
 
 def _sizes(program: Program, vectors: list[Expr]) -> dict[Argument, int]:
@@ -88,8 +88,8 @@ def _sizes(program: Program, vectors: list[Expr]) -> dict[Argument, int]:
     return sizes | {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(vectors)}
 
 
-def _forward(program: Program, adjoint: Adjoint, history_of: dict[int, int]) -> list[list[Store]]:
-    stages: list[list[Store]] = [[] for _ in range(program.stages + 1)]
+def _forward(program: Program, adjoint: Adjoint, history_of: dict[int, int]) -> list[list[Assignment]]:
+    stages: list[list[Assignment]] = [[] for _ in range(program.stages + 1)]
     for number, product in enumerate(program.products):
         if number in adjoint.left:
             stages[product.stage - 1] += _stores(Argument(Kind.LEFT, number), product.left)
@@ -102,7 +102,7 @@ def _forward(program: Program, adjoint: Adjoint, history_of: dict[int, int]) -> 
 
 
 def _keep(
-    program: Program, adjoint: Adjoint, stages: list[list[Store]], consumable: tuple[bool, ...]
+    program: Program, adjoint: Adjoint, stages: list[list[Assignment]], consumable: tuple[bool, ...]
 ) -> list[tuple[Argument, int]]:
     """Add the stores of saved values to the forward stages; for each, the place that was found."""
     computed = [closure(store.expr for store in stage) for stage in stages]
@@ -124,7 +124,7 @@ def _keep(
             place = SAVED, beside
             beside += expr.width
         places.append(place)
-        stages[stage].append(Store(*place, expr))
+        stages[stage].append(Assignment(*place, expr))
     return places
 
 
@@ -152,9 +152,9 @@ def _overlap(part: Expr, leaf: Expr) -> bool:
 
 def _backward(
     program: Program, adjoint: Adjoint, alias: dict[int, tuple[int, int]], vectors: list[Expr]
-) -> list[list[Store]]:
-    stages: list[list[Store]] = [[] for _ in range(adjoint.last + 1)]
-    stores: list[Store] = []
+) -> list[list[Assignment]]:
+    stages: list[list[Assignment]] = [[] for _ in range(adjoint.last + 1)]
+    stores: list[Assignment] = []
     for number, row in enumerate(adjoint.hoisted):
         stores += _stores(Argument(Kind.GRAD_HOISTED, number), row)
     for number, row in enumerate(adjoint.products):
@@ -163,7 +163,7 @@ def _backward(
     for number, left in adjoint.left.items():
         stores += _stores(Argument(Kind.LEFTS, number), left)
     for number, expr in enumerate(vectors):
-        stores.append(Store(Argument(Kind.GRAD_VECTOR, number), 0, adjoint.vectors[expr]))
+        stores.append(Assignment(Argument(Kind.GRAD_VECTOR, number), 0, adjoint.vectors[expr]))
     for number, row in enumerate(adjoint.state):
         stores += _stores(Argument(Kind.CARRY, number), row)
     for store in stores:
@@ -171,8 +171,8 @@ def _backward(
     return stages
 
 
-def _stores(buffer: Argument, row: Row) -> list[Store]:
-    return [Store(buffer, at, expr) for at, expr in placed(row)]
+def _stores(buffer: Argument, row: Row) -> list[Assignment]:
+    return [Assignment(buffer, at, expr) for at, expr in placed(row)]
 
 
 def _find(row: Row, within: list[Row]) -> tuple[int, int] | None:

@@ -10,11 +10,11 @@ from torch import Tensor
 from weft.nn.attention.masks import length_mask
 from weft.nn.recurrent.lengths import zero_past_end
 
-WASTE: Final = 0.05
-"""The share of padding above which leaving it out is worth the two copies that it takes."""
+MIN_PADDING_SHARE: Final = 0.05
+"""Share of padding above which leaving it out is worth the two copies that it takes."""
 
 
-class Rows:
+class BatchRows:
     """x (B, T, I) -> `taken` (N, I): all B * T steps, or the real ones alone."""
 
     def __init__(self, x: Tensor, lengths: Tensor | None, *, leave_out: bool) -> None:
@@ -22,7 +22,7 @@ class Rows:
         self.lengths, self.index = lengths, None
         if leave_out and lengths is not None:
             real = length_mask(lengths, self.time).flatten().nonzero().squeeze(1)
-            if real.numel() < (1 - WASTE) * self.batch * self.time:
+            if real.numel() < (1 - MIN_PADDING_SHARE) * self.batch * self.time:
                 self.index = real
         if self.index is None:
             self.taken = zero_past_end(x, lengths).reshape(self.batch * self.time, x.size(2))

@@ -18,12 +18,12 @@ from weft.nn.recurrent.engine import plain
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
 from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, Steps
 from weft.nn.recurrent.engine.recurrence import recur
-from weft.nn.recurrent.engine.rows import Rows
+from weft.nn.recurrent.engine.rows import BatchRows
 from weft.nn.recurrent.lengths import zero_past_end
 from weft.nn.state import State, leaves_of, with_leaves
 
 
-class Choice(NamedTuple):
+class BackendChoice(NamedTuple):
     """A key of BACKENDS, why it is not a faster one, and the number of the plan (-1 without one)."""
 
     backend: str
@@ -36,34 +36,34 @@ _numbers = itertools.count()
 
 
 def enroll(cell: Cell) -> int:
-    """A number for a cell: while torch.compile traces, it takes answers about numbers, not about objects."""
+    """A number for a cell: while it traces, torch.compile accepts constant results of numbers, not of objects."""
     number = next(_numbers)
     _enrolled[number] = cell
     return number
 
 
-def choose(cell: Cell, device: str) -> Choice:
+def choose(cell: Cell, device: str) -> BackendChoice:
     """The backend for a kind of device."""
     plan = plan_of(cell)
     if isinstance(plan, str):
-        return Choice("reference", plan, -1)
+        return BackendChoice("reference", plan, -1)
     if refusal := _refusal(cell, plan, device):
-        return Choice("plain", refusal, plan.number)
-    return Choice(device, "", plan.number)
+        return BackendChoice("plain", refusal, plan.number)
+    return BackendChoice(device, "", plan.number)
 
 
 def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
-    """The same for torch.compile, which asks once for each choice of settings and takes the answer as given."""
+    """`choose` for torch.compile, which calls it once for each choice of settings and keeps the result."""
     choice = choose(_enrolled[number], device)
     return choice.backend, choice.reason, choice.plan
 
 
-# What torch.compiler.assume_constant_result does, which would load the whole compiler first.
+# The mark that torch.compiler.assume_constant_result sets; calling that would load the whole compiler.
 setattr(choose_enrolled, "_dynamo_marked_constant", True)  # noqa: B010
 
 
 def run(
-    cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None, *, choice: Choice
+    cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None, *, choice: BackendChoice
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
@@ -80,13 +80,13 @@ def _run_directions(
     cells: list[Cell], plan: Plan, x: Tensor, states: list[State], lengths: Tensor | None, kernels: Kernels | None
 ) -> tuple[list[Tensor], list[State]]:
     split, batch = plan.split, x.size(0)
-    # How many steps are real is known to the CPU at once; elsewhere, and in a compiled graph, asking would be a stop.
+    # The number of real steps is known at once on a CPU; reading it elsewhere, or in a compiled graph, would block.
     leave_out = kernels is not None and x.device.type == "cpu" and not torch.compiler.is_compiling()
     # The kernels carry the state in float32 whatever they compute in, so there it keeps its own type.
     dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
     if x.device.type == "cpu" and dtype != torch.float32:  # of a cell without parameters, x alone knows the type
         kernels, leave_out = None, False
-    rows = Rows(x, lengths, leave_out=leave_out)
+    rows = BatchRows(x, lengths, leave_out=leave_out)
     inputs: list[list[Tensor]] = []
     rests: list[list[Tensor]] = []
     for cell, state in zip(cells, states, strict=True):

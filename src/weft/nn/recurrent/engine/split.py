@@ -19,7 +19,7 @@ from torch import fx, nn
 
 from weft.nn.recurrent.engine.products import row_product
 from weft.nn.recurrent.engine.torch_operations import POINTWISE
-from weft.nn.recurrent.engine.trace import Batch, Trace, item
+from weft.nn.recurrent.engine.trace import BatchSize, Trace, item
 
 aten = torch.ops.aten
 
@@ -234,7 +234,7 @@ def _merge(graph: fx.Graph, left: fx.Node, nodes: list[fx.Node], colours: dict[f
         [used for node in nodes for used in node.all_input_nodes], lambda node: node.op == "call_function"
     )
     last = [node for node in graph.nodes if node in needed]
-    # What the merged product reads may stand below the first of them; it is constant, and so can be moved up.
+    # The merged product may read nodes below the first of them; these are constant, so they can be moved up.
     first = nodes[0]
     for node in last:
         if colours[node] == "constant":
@@ -286,13 +286,13 @@ def _mentions(argument: Any) -> bool:
     """Whether the arguments name the number of rows."""
     if isinstance(argument, (list, tuple)):
         return any(_mentions(part) for part in argument)
-    return isinstance(argument, Batch)
+    return isinstance(argument, BatchSize)
 
 
 def _replace(argument: Any, rows: fx.Node) -> Any:
     if isinstance(argument, (list, tuple)):
         return type(argument)(_replace(part, rows) for part in argument)
-    return rows if isinstance(argument, Batch) else argument
+    return rows if isinstance(argument, BatchSize) else argument
 
 
 def _ancestors(nodes: Iterable[fx.Node], keep: Callable[[fx.Node], bool]) -> set[fx.Node]:

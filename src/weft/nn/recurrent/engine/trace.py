@@ -27,14 +27,14 @@ class Untraceable(Exception):
     """Why the engine cannot run a cell; the message completes "not by the engine: ..."."""
 
 
-class Batch(int):
+class BatchSize(int):
     """A size in a graph that is the number of rows, whatever that is."""
 
 
 class Trace(NamedTuple):
     """A step as a graph: placeholders x, the state's tensors and the parameters; outputs the output and the next state.
 
-    Sizes that are the number of rows are marked as `Batch`.
+    Sizes that are the number of rows are marked as `BatchSize`.
     """
 
     graph: fx.Graph
@@ -85,25 +85,25 @@ def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None
     """Find the sizes that are the number of rows; raises Untraceable where the graphs differ in anything else."""
     if len(graph.nodes) != len(other.nodes):
         raise Untraceable(BY_VALUE)
-    twins = dict(zip(other.nodes, graph.nodes, strict=True))
+    same = dict(zip(other.nodes, graph.nodes, strict=True))
 
     def mark(mine: Any, its: Any) -> Any:
         if isinstance(mine, fx.Node):
-            if twins.get(its) is not mine:
+            if same.get(its) is not mine:
                 raise Untraceable(BY_VALUE)
             return mine
         if isinstance(mine, (list, tuple)) and type(mine) is type(its) and len(mine) == len(its):
             pairs = zip(mine, its, strict=True)
-            return type(mine)(Batch(a) if (a, b) == rows else mark(a, b) for a, b in pairs)
+            return type(mine)(BatchSize(a) if (a, b) == rows else mark(a, b) for a, b in pairs)
         if mine != its and mine == mine:
             raise Untraceable(BY_VALUE)
         return mine
 
-    for twin, node in twins.items():
-        if node.target != twin.target and node.op == "call_function":
+    for other_node, node in same.items():
+        if node.target != other_node.target and node.op == "call_function":
             raise Untraceable(BY_VALUE)
-        node.args = tuple(mark(a, b) for a, b in zip(node.args, twin.args, strict=True))
-        node.kwargs = {name: mark(value, twin.kwargs.get(name)) for name, value in node.kwargs.items()}
+        node.args = tuple(mark(a, b) for a, b in zip(node.args, other_node.args, strict=True))
+        node.kwargs = {name: mark(value, other_node.kwargs.get(name)) for name, value in node.kwargs.items()}
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -16,7 +16,7 @@ HEADER: Final = 3
 """Entries at the head of the table: batch, time, first step of the chunk."""
 
 
-class Place(NamedTuple):
+class KernelPlace(NamedTuple):
     """Numbers from `offset` on, a text, in the tensor of an argument."""
 
     argument: Argument
@@ -74,7 +74,7 @@ class Kernel:
         body = [*lines, *self.stores] or ["pass"]
         return "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
 
-    def store_step(self, expr: Expr, place: Place, *, keep: bool = False) -> None:
+    def store_step(self, expr: Expr, place: KernelPlace, *, keep: bool = False) -> None:
         """Store into a buffer of the whole pass: zero past the end, where what is kept is not read again."""
         value = self.value(expr)
         self.widths.append(expr.width)
@@ -87,7 +87,7 @@ class Kernel:
             )
 
     def store_fixed(
-        self, expr: Expr, place: Place, *, otherwise: Place | None = None, zero: bool = False,
+        self, expr: Expr, place: KernelPlace, *, otherwise: KernelPlace | None = None, zero: bool = False,
         carry: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         """Store into a fixed buffer; a row past its end keeps what `otherwise` or `carry` names, or gets zero."""
@@ -102,15 +102,15 @@ class Kernel:
             value = f"tl.where(alive, {value}, 0.0)"
         self.stores.append(f"tl.store({to}, {value}, mask=c < {expr.width})")
 
-    def store_text(self, value: str, width: int, place: Place) -> None:
+    def store_text(self, value: str, width: int, place: KernelPlace) -> None:
         self.widths.append(width)
         self.stores.append(f"tl.store({self._address(place)}, {value}, mask=real & (c < {width}))")
 
-    def store_value(self, value: str, width: int, place: Place) -> None:
+    def store_value(self, value: str, width: int, place: KernelPlace) -> None:
         self.widths.append(width)
         self.stores.append(f"tl.store({self._fix(place)}, {value}, mask=c < {width})")
 
-    def store_next(self, expr: Expr, place: Place) -> None:
+    def store_next(self, expr: Expr, place: KernelPlace) -> None:
         """Store a left side of the next step: its states are those after this one."""
         value = self.value(expr, after=True)
         self.widths.append(expr.width)
@@ -138,7 +138,7 @@ class Kernel:
         key = ("carried", number, at, width)
         if key not in self.names:
             offset = f"r * {source.program.state[number]} + {at} + c"
-            text = self._load_fixed(Place(Argument(Kind.BEHIND, number), offset), width)
+            text = self._load_fixed(KernelPlace(Argument(Kind.BEHIND, number), offset), width)
             if source.fused_carry:
                 row = source.program.build.columns(source.adjoint.state[number], at, width)
                 assert len(row) == 1
@@ -159,7 +159,7 @@ class Kernel:
         source, columns = self.source, f"c < {expr.width}"
         here = Argument(kind, index)
         if kind is Kind.VECTOR:
-            vector = self._address(Place(here, f"{offset} + {'c' if stride else 'c * 0'}"))
+            vector = self._address(KernelPlace(here, f"{offset} + {'c' if stride else 'c * 0'}"))
             return f"tl.load({vector}, mask=real & ({columns}), other=0.0)"
         if kind is Kind.PRODUCT:
             stage = source.program.products[index].stage
@@ -172,14 +172,14 @@ class Kernel:
                 return "0.0"
             row = [f"((d * {group.parts} + {part}) * B + b) * {group.depth}" for part in range(group.parts)]
             offsets = [f"{start} + {group.left_at(index) + offset} + c" for start in row]
-            parts = [self._load_fixed(Place(Argument(kind, stage), text), expr.width) for text in offsets]
+            parts = [self._load_fixed(KernelPlace(Argument(kind, stage), text), expr.width) for text in offsets]
             return f"({' + '.join(parts)})"
         if kind is Kind.GRAD_AFTER:
             return self.carried(index, offset, expr.width)
         if kind is Kind.STATE:
             return self._state(expr, after=after)
         if kind is Kind.GRAD_FINAL:
-            address = self._address(Place(here, f"b * {source.program.state[index]} + {offset} + c"))
+            address = self._address(KernelPlace(here, f"b * {source.program.state[index]} + {offset} + c"))
             return f"tl.load({address}, mask=real & ({columns}), other=0.0).to(tl.float32)"
         start = 0
         if kind is Kind.SAVED:
@@ -187,19 +187,19 @@ class Kernel:
         elif kind is Kind.AFTER:
             here = Argument(Kind.HISTORY, index)
         column = f"{source.layout.columns[here]} + {start + offset} + c"
-        address = self._address(Place(here, f"at * {column}"))
+        address = self._address(KernelPlace(here, f"at * {column}"))
         self.prefetched.setdefault(here, f"onward * {column}")
         text = f"tl.load({address}, mask=alive & ({columns}), other=0.0).to(tl.float32)"
         if kind is Kind.HOISTED and index in source.biased:
-            shift = self._address(Place(Argument(Kind.SHIFT, index), f"{offset} + c"))
+            shift = self._address(KernelPlace(Argument(Kind.SHIFT, index), f"{offset} + c"))
             text += f" + tl.load({shift}, mask=real & ({columns}), other=0.0)"
         return text
 
     def _product(self, buffer: Argument, width: int, column: int, expr: Expr) -> str:
         assert expr.leaf is not None
-        text = self._load_fixed(Place(buffer, f"r * {width} + {column} + c"), expr.width)
+        text = self._load_fixed(KernelPlace(buffer, f"r * {width} + {column} + c"), expr.width)
         if self.source.program.products[expr.leaf.place].bias is not None:
-            bias = self._address(Place(Argument(Kind.BIAS, expr.leaf.place), f"{expr.leaf.offset} + c"))
+            bias = self._address(KernelPlace(Argument(Kind.BIAS, expr.leaf.place), f"{expr.leaf.offset} + c"))
             text += f" + tl.load({bias}, mask=real & (c < {expr.width}), other=0.0)"
         return text
 
@@ -208,26 +208,26 @@ class Kernel:
         assert expr.leaf is not None
         _, index, offset, _ = expr.leaf
         width, columns = self.source.program.state[index], f"c < {expr.width}"
-        start = Place(Argument(Kind.START, index), f"b * {width} + {offset} + c")
+        start = KernelPlace(Argument(Kind.START, index), f"b * {width} + {offset} + c")
         if self.state_from is Kind.START:
             return f"tl.load({self._address(start)}, mask=real & ({columns}), other=0.0).to(tl.float32)"
         if self.state_from is Kind.STATE:
-            old = self._load_fixed(Place(Argument(Kind.STATE, index), f"r * {width} + {offset} + c"), expr.width)
+            old = self._load_fixed(KernelPlace(Argument(Kind.STATE, index), f"r * {width} + {offset} + c"), expr.width)
             if not after:
                 return old
             (new,) = self.source.program.build.columns(self.source.program.after[index], offset, expr.width)
             return f"tl.where(alive, {self.value(new)}, {old})"
         history = Argument(Kind.HISTORY, index)
         if after:
-            address = self._address(Place(history, f"at * {width} + {offset} + c"))
+            address = self._address(KernelPlace(history, f"at * {width} + {offset} + c"))
             return f"tl.load({address}, mask=alive & ({columns}), other=0.0).to(tl.float32)"
-        address = self._address(Place(history, f"last * {width} + {offset} + c"))
+        address = self._address(KernelPlace(history, f"last * {width} + {offset} + c"))
         return (
             f"tl.load({address}, mask=alive & (s > 0) & ({columns}), other=0.0).to(tl.float32)"
             f" + tl.load({self._address(start)}, mask=alive & (s == 0) & ({columns}), other=0.0).to(tl.float32)"
         )
 
-    def _load_fixed(self, place: Place, width: int) -> str:
+    def _load_fixed(self, place: KernelPlace, width: int) -> str:
         """Columns of a fixed buffer, loaded once, ahead of everything else."""
         key = ("fixed", place, width)
         if key not in self.names:
@@ -239,12 +239,12 @@ class Kernel:
     def _add_keep(self, line: str) -> None:
         self.stores += ["if KEEP:", f"    {line}"]
 
-    def _fix(self, place: Place) -> str:
+    def _fix(self, place: KernelPlace) -> str:
         """The text of a place in a fixed buffer, which becomes an argument of the kernel."""
         self.fixed.setdefault(place.argument)
         return f"{place.argument} + {place.offset}"
 
-    def _address(self, place: Place) -> str:
+    def _address(self, place: KernelPlace) -> str:
         """The text of a place in a tensor that the table names, whose address a variable holds."""
         argument, table = place.argument, self.source.table
         if argument not in table:
