@@ -49,7 +49,7 @@ class KVCache(NamedTuple):
         return cls(keys, values, origin, torch.zeros_like(rows))
 
     def skip(self, slots: Tensor, lengths: Tensor, *, each: int) -> None:
-        """Set the lengths (n,), which are on the CPU, of all rows of the slots (n,), of `each` rows. The positions lie in
+        """Set the lengths (n,), which are on the CPU, of all rows of the slots (n,), of `each` rows. They lie in
         the first row of a slot."""
         self.length.view(-1, each)[slots] = lengths.to(slots.device, non_blocking=True)[:, None]
         if self.origin is not None:
