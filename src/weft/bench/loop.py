@@ -16,9 +16,8 @@ from weft.bench.timing import Contender, time_in_turn
 from weft.config import validate
 from weft.data import Examples, Ragged
 from weft.models import build_language_model
-from weft.run.learning import Learning
+from weft.run.learner import Learner, build_batches
 from weft.run.report import count_parameters
-from weft.run.stream import build_batches
 from weft.tasks import Batch, Codec, LanguageModelling
 from weft.tasks.lm import TextData
 from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer
@@ -126,7 +125,7 @@ def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
     )
 
 
-def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
+def build_learning(model: dict[str, Any], case: LoopCase) -> Learner:
     """The training of a model of these settings as `weft train` has it, by one batch; blocks are left uncompiled."""
     config = validate(
         {
@@ -141,10 +140,10 @@ def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
     built = build_language_model(settings, case.words).to(case.device)
     # A budget for twice the rows: an epoch is then one batch, however the lengths are rounded.
     plan = build_batches(built, examples, batch_tokens=2 * case.rows * case.length)
-    return Learning(task, built, examples, plan, config=config, total=MANY)
+    return Learner(task, built, examples, plan, config=config, total=MANY)
 
 
-def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
+def forward_and_backward(learning: Learner) -> Callable[[Batch], object]:
     """The gradients of a batch in the fewest lines: from a CUDA graph where training has one, else call by call."""
     model, device = learning.model.train(), learning.device
 
@@ -161,7 +160,7 @@ def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
     return lambda batch: compute(batch.to(device), 1 / batch.count)
 
 
-def by_hand(learning: Learning, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
+def by_hand(learning: Learner, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
     """An update in the fewest lines, by a batch that waits in memory."""
     model, optimizer = learning.model, learning.optimizer
     batch = learning.stream.largest()

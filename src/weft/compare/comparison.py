@@ -14,7 +14,7 @@ from weft.config.tree import flatten
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.nn import CellClass
 from weft.run import load, load_config
-from weft.run.save import read_report
+from weft.run.report import read_report
 
 SHARE: Final = 0.001
 """The least difference between shares of unknown tokens that is worth a note."""

@@ -11,8 +11,7 @@ from weft.export.tokenizer import TARGET
 from weft.export.weights import Weights
 from weft.run import Run
 from weft.run.card import PIPELINES
-from weft.run.files import write_text
-from weft.run.save import CARD
+from weft.run.folder.files import CARD, write_text
 from weft.text import SPECIALS
 from weft.version import __version__
 

@@ -20,8 +20,8 @@ from weft.export.twins import CTranslate2Twin, HuggingFaceTwin
 from weft.export.weights import Weights, read_weights
 from weft.models import LanguageModel, Translator
 from weft.run import Run, load
-from weft.run.claiming import claimed
-from weft.run.files import writing
+from weft.run.folder.files import writing
+from weft.run.folder.lock import claim_folder
 from weft.text import EOS, SOS
 
 ENTRIES: Final = 50
@@ -61,7 +61,7 @@ def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization:
         check_quantization(quantization)
     run = run if isinstance(run, Run) else load(run, device="cpu")
     weights = read_weights(_model(run), run.config.model, places=run.config.decode.max_length + 1)
-    with claimed(out, to) as folder, _filled(folder) as temporary:
+    with claim_folder(out, to) as folder, _filled(folder) as temporary:
         found = FORMATS[to](run, weights, temporary, quantization)
         return found._replace(folder=folder, left_out=_left_out(run.config.decode, to))
 

@@ -18,7 +18,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
 from weft.run import Run
-from weft.run.files import write_json
+from weft.run.folder.files import write_json
 from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import normalizer
 from weft.text.vocabulary import entry_of

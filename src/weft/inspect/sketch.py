@@ -8,7 +8,7 @@ from torch import nn
 
 from weft.catalog import TASKS
 from weft.config import Config
-from weft.run.outline import outlines
+from weft.run.model_size import meta_device
 from weft.tasks import Codec
 
 CHARACTERS = 128
@@ -34,5 +34,5 @@ def sketch(config: Config, *, words: int, labels: int = 2) -> nn.Module:
     sizes = {role: CHARACTERS if role == "characters" else words for role in task.roles(config.text)}
     tokenizers: Any = {role: Vocabulary(size) for role, size in sizes.items()}
     codec = Codec(tokenizers, tuple(str(number) for number in range(labels)))
-    with outlines():
+    with meta_device():
         return task.build(config.model, codec)

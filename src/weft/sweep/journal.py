@@ -17,7 +17,7 @@ from weft.disk import read_regular
 from weft.documents import parse_json
 from weft.errors import RunError, WeftError
 from weft.limits import JOURNAL_FILE
-from weft.run.files import reading, write_bytes
+from weft.run.folder.files import reading, write_file
 
 OPERATIONS: Final = range(10)
 """The `op_code` of every line: what is done to the study or to a trial."""
@@ -63,7 +63,7 @@ def open_journal(path: Path) -> tuple[JournalStorage, str]:
     if end < len(content):
         note = f"{path}: the last line was cut off in the middle and is dropped; what it told of is done again"
         content = content[:end]
-        write_bytes(path, content)
+        write_file(path, content)
     replayed = Replayed(path, content)
     try:
         JournalStorage(replayed)

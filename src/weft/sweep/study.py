@@ -19,7 +19,7 @@ from weft.errors import ConfigError, DataError, Fault, RunError, WeftError
 from weft.extras import EXTRAS
 from weft.nn import CellClass
 from weft.run import train_run
-from weft.run.files import read_json, write_json
+from weft.run.folder.files import read_json, write_json
 from weft.sweep.space import Choice, Dimension, Value
 from weft.sweep.trial import Goal, Outcome, Trial, TrialWatch, ended_trials, rank, read_trial
 from weft.tasks import Tree

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from weft.catalog import TASKS
-from weft.run.setup import LOWER_IS_BETTER
+from weft.run.job import LOWER_IS_BETTER
 from weft.sweep.space import Value
 from weft.tasks import Tree
 from weft.training import Event, Started, Validated

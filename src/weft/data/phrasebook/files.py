@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from weft.data.phrasebook.corpus import make
 from weft.data.phrasebook.english import glued
 from weft.data.phrasebook.reviews import Review
 from weft.data.phrasebook.sentence import Phrase
+from weft.disk import atomic_write
 
 
 def write(folder: Path | str, seed: int = 0) -> list[Path]:
@@ -52,11 +52,10 @@ def _spaces(words: Sequence[str]) -> Iterator[str]:
 
 def _write_file(path: Path, texts: Iterable[str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+
+    def write_texts(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(texts)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+
+    atomic_write(path, write_texts)
     return path
