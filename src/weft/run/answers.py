@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weft.data import LAYOUT, Columns, Input, InputFile, Record, open_inputs
+from weft.data import LAYOUT, Input, InputFile, Record, open_inputs
 from weft.data.columns import Column
 from weft.decoding import DecodeConfig
 from weft.run.run import Run
-from weft.tasks import Task
 
 
 def open_questions(
@@ -30,19 +29,9 @@ def open_questions(
         format=format,
         column=_read_columns(columns),
         layout=getattr(data, "layout", LAYOUT),
-        names=answer_names(run.task, own, n_best=decode.n_best, probabilities=probabilities),
+        names=run.task.answer_columns(own.predicted, n_best=decode.n_best, probabilities=probabilities),
         tag=getattr(data, "column", None) or getattr(data, "field", None),
     )
-
-
-def answer_names(task: Task, columns: Columns, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
-    """The columns of an answer, as `Prediction.cells` has them."""
-    name = columns.predicted
-    if task.codec.labels:
-        each = [f"probability_{label}" for label in task.codec.labels] if probabilities else []
-        return [name, "probability", *each]
-    others = [f"{name}_{number}" for number in range(2, n_best + 1)]
-    return [name, *others, *(["score"] if probabilities else [])]
 
 
 def ask(run: Run, item: Input) -> Record | None:

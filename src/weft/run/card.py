@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.catalog import CELLS
+from weft.catalog import CELLS, TASKS
 from weft.config import Config, to_toml
 from weft.config.tree import flatten
 from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown
 from weft.run.conclusions import conclusions
 from weft.training.progress import metric_name, show_score
-
-PIPELINES = {
-    "classify": "text-classification",
-    "lm": "text-generation",
-    "tag": "token-classification",
-    "translate": "translation",
-}
-
 
 COMPARES = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
 
@@ -42,7 +34,7 @@ def card(config: Config, report: dict[str, Any]) -> str:
         [
             "---",
             "library_name: weft",
-            f"pipeline_tag: {PIPELINES[config.task]}",
+            *pipeline(config.task),
             "---",
             "",
             f"# {config.name or f'weft {config.task}'}",
@@ -71,6 +63,12 @@ def card(config: Config, report: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def pipeline(task: str) -> list[str]:
+    """The line in the head of a card that tells hubs the task, where they have a name for it."""
+    tag = TASKS[task].pipeline_tag
+    return [] if tag is None else [f"pipeline_tag: {tag}"]
 
 
 def own_cells(config: Config) -> list[str]:

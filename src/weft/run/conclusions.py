@@ -26,7 +26,7 @@ def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
             for metric in report[part]
             if metric in scores
         )
-        yield f"{BASELINES[name]}: {', '.join(shown)}"
+        yield f"{BASELINES.get(name, name)}: {', '.join(shown)}"
     if baselines:
         yield from _verdict(report, part)
     if "calibration" in report:
@@ -39,11 +39,14 @@ def _verdict(report: Mapping[str, Any], part: str) -> Iterator[str]:
     Where tags mark spans, spans are compared.
     """
     metric = "span_f1" if "span_f1" in report[part] else "accuracy"
+    simple = {name: scores[metric] for name, scores in report["baselines"][part].items() if metric in scores}
+    if metric not in report[part] or not simple:  # a task may have other scores
+        return
     ours, details = report[part][metric], report["details"][part]
-    name, scores = max(report["baselines"][part].items(), key=lambda item: item[1][metric])
-    best = scores[metric]
+    name, best = max(simple.items(), key=lambda item: item[1])
     near = _near(ours, best, details["count"]) if metric in details["intervals"] else False
-    what = BASELINES[name][0].upper() + BASELINES[name][1:]
+    named = BASELINES.get(name, name)
+    what = named[0].upper() + named[1:]
     shown = f"{metric_name(metric)} {100 * best:.1f}% against {100 * ours:.1f}% on {part}"
     noise = f" (within the noise of {details['count']:,} {details['count_of']})" if near else ""
     if best > ours:

@@ -13,16 +13,14 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from weft.data import Batches
 from weft.errors import Fault, counted
-from weft.evaluate import BATCH_TOKENS
+from weft.evaluate import evaluate, samples
 from weft.run.learning import Learning
 from weft.run.only import only_training
 from weft.run.preparation import Prepared
 from weft.run.report import count_parameters, describe
 from weft.run.setup import set_up
 from weft.run.stream import Place, Plan
-from weft.tasks.generation import Comparing
 from weft.training import Streams, choose_device
 from weft.training.compilation import Compilation
 from weft.training.device import synchronize
@@ -143,23 +141,17 @@ def time_updates(learning: Learning, device: torch.device) -> Timed:
 
 
 def time_validation(prepared: Prepared, model: nn.Module, compilation: Compilation, device: torch.device) -> float:
-    """Seconds of a validation: the first batch, which has the longest rows, warms up; then one from the middle."""
-    task, examples = prepared.task, prepared.valid
-    batches = Batches(examples.lengths, batch_tokens=BATCH_TOKENS).in_order()
-    scores, seconds = task.scores(), 0.0
-    model.eval()
-    with compilation.measuring(), torch.inference_mode():
-        for rows in (batches[0], batches[len(batches) // 2]):
+    """Seconds of a validation, from the evaluation of a typical part of the data; one of the longest rows warms up."""
+    *parts, times = samples(prepared.valid)
+    decode, seconds = prepared.config.decode.greedy(), 0.0
+    with compilation.measuring():
+        for part in parts:
             synchronize(device)
             began = time.perf_counter()
-            batch = task.collate(examples, rows).to(device)
-            decode, records = prepared.config.decode.greedy(), examples.pick(rows)
-            task.measure(model, batch, scores, records=records)
-            if isinstance(task, Comparing):
-                task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
+            evaluate(prepared.task, model, part, decode=decode)
             synchronize(device)
             seconds = time.perf_counter() - began
-    return seconds * len(batches)
+    return seconds * times
 
 
 def peak_memory(device: torch.device) -> int:

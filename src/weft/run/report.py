@@ -13,7 +13,6 @@ from weft.errors import WeftError, counted
 from weft.evaluate import evaluate
 from weft.run.preparation import Prepared
 from weft.tasks import Tree
-from weft.tasks.labels import Labelling
 from weft.version import __version__
 
 
@@ -44,7 +43,7 @@ def _calibration_errors(details: Mapping[str, Tree]) -> Tree:
 
 def fit_baselines(prepared: Prepared) -> Tree:
     """Scores of simple models on validation and test data; none where the training file can no longer be read."""
-    if not isinstance(prepared.task, Labelling) or prepared.records is None:
+    if prepared.records is None:
         return {}
     parts = {"valid": prepared.valid.records or (), "test": prepared.test.records or () if prepared.test else ()}
     some = {part: records for part, records in parts.items() if records}

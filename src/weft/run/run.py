@@ -9,14 +9,14 @@ from typing import Any, overload
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Pair, Record, Text, read_input
+from weft.data import BadLines, Record, read_input
 from weft.decoding import DecodeConfig
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.given import each_input, find_source, read_records
 from weft.run.save import read_report
-from weft.tasks import DataConfig, Prediction, Task, Translate, encode
-from weft.tasks.generation import Comparing, Generating, Scored, Scoring
+from weft.tasks import TASKS, DataConfig, Prediction, Task, encode
+from weft.tasks.generation import Scored
 from weft.tasks.wording import Words, read_wordings
 
 CHANCE = {"temperature", "top_k", "top_p", "min_p"}
@@ -99,10 +99,11 @@ class Run:
 
         Records as a reader of files gives them do as well.
         """
-        if not isinstance(self.task, Scoring):
-            cure = "runs of lm and translate do"
-            raise ConfigError("gives no probability to texts", where=f'task = "{self.config.task}"', cure=cure)
-        records = [self._given(item) for item in inputs]
+        if not self.task.scores_texts:
+            others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
+            where = f'task = "{self.config.task}"'
+            raise ConfigError("gives no probability to texts", where=where, cure=f"runs of {others} do")
+        records = [self.task.record_to_score(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
     def evaluate(
@@ -110,7 +111,7 @@ class Run:
     ) -> Evaluation:
         """Scores on a file of examples in the format the model was trained on, or on examples given in Python; options
         are those of `[decode]`. `columns` are settings of `[data]` that differ here, as in {"text": "body"}."""
-        if options and not isinstance(self.task, Comparing):
+        if options and not self.task.measures_answers:
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
         decode = self.decode(options)
@@ -137,7 +138,7 @@ class Run:
 
         An option that nothing would read is an error.
         """
-        if options and not isinstance(self.task, Generating):
+        if options and not self.task.writes:
             name = next(iter(options))
             raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
         sample = options.get("sample", True if CHANCE & options.keys() else False if WIDTH & options.keys() else None)
@@ -152,27 +153,16 @@ class Run:
         return found
 
     def _check_writes(self, what: str) -> None:
-        if not isinstance(self.task, Generating):
+        if not self.task.writes:
+            others = " and ".join(name for name, task in TASKS.items() if task.writes)
             where = f'task = "{self.config.task}"'
-            raise ConfigError(
-                f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
-            )
+            raise ConfigError(f"writes no text, so {what} mean nothing", where=where, cure=f"runs of {others} do")
 
     def _asked(self, source: Any, place: str) -> Record:
         """An input as a record, which it may already be."""
         if isinstance(source, Record):
             return source
         return self.task.record(read_input(source, self.task.columns(self.config.data), place))
-
-    def _given(self, item: str | tuple[str, str] | Record) -> Record:
-        """A text, or for a translator a pair, as a record."""
-        pairs = isinstance(self.task, Translate)
-        if isinstance(item, Pair if pairs else Text):
-            return item
-        if isinstance(item, tuple if pairs else str):
-            return Pair(*item) if isinstance(item, tuple) else self.task.record(item)
-        cure = "give (source, target)" if pairs else "give the text alone"
-        raise DataError(f"{item!r} is not what a run of {self.config.task} can score", cure=cure)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"

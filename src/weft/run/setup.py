@@ -22,9 +22,6 @@ EVALUATE_EVERY = 1000
 VALIDATIONS = 60
 """Validations at most where epochs are shorter than `EVALUATE_EVERY`: a few lines have thousands of epochs."""
 
-LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "wer", "cer")
-
-
 FEW_EXAMPLES, FEW_TOKENS = 10, 1000
 """Of validation data with less than both a score is chance, and to choose by it, too."""
 
@@ -70,7 +67,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         learning=Learning(task, model, prepared.train, plan, config=config, total=total, ranks=ranks),
         compilation=compile_model(model, settings.compile, device=device, updates=total),
         metric=metric,
-        lower_is_better=metric in LOWER_IS_BETTER,
+        lower_is_better=metric in task.lower_is_better,
         last=too_few(prepared),
         per_epoch=per_epoch,
         total=total,

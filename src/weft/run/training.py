@@ -27,7 +27,6 @@ from weft.run.saver import Saver
 from weft.run.setup import set_up
 from weft.run.standing import Standing
 from weft.tasks import Tree
-from weft.tasks.generation import Comparing
 from weft.training import (
     Average,
     Best,
@@ -155,7 +154,7 @@ def train_events(
 def describe_search(prepared: Prepared) -> Iterator[str]:
     """A note where the scores of validations and of the report come from different searches."""
     beam = prepared.config.decode.beam
-    if isinstance(prepared.task, Comparing) and beam > 1:
+    if prepared.task.measures_answers and beam > 1:
         yield f"validations search greedily, the report at the end with decode.beam = {beam}"
 
 
