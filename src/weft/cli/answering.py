@@ -55,7 +55,6 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
     from weft.cli.output import note, write
     from weft.data import chunks
     from weft.run.inputs import input_record
-    from weft.tasks import Generation
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
     together = CHUNKS.get(next(run.model.parameters()).device.type, CHUNKS["cpu"])
@@ -68,7 +67,7 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
             answering.print_stream(records[0])
             continue
         answers = answering.answer([record for record in records if record])
-        lacking += sum(isinstance(answer, Generation) and answer.lacks for answer in answers)
+        lacking += sum(answer.lacks for answer in answers)
         found = iter(answers)
         for item, record in zip(items, records, strict=True):
             answer = next(found) if record else None

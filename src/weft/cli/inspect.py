@@ -88,7 +88,7 @@ def find_model(
     # A task alone names no data, and none is needed.
     tree = read(what, [*(["data.train="] if what in TASKS else []), *settings], cells)
     config = validate(tree, cells=cells, keep_unread=True)
-    if labels and config.task not in ("classify", "tag"):
+    if labels and TASKS[config.task].label_column is None:
         raise ConfigError(f"{config.task} has no labels", where="--labels", cure="leave it out")
     return sketch(config, words=words or WORDS, labels=labels or LABELS)
 

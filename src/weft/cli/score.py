@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,12 +68,10 @@ def score(
 def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[Scored]:
     """The texts of some files, a chunk at a time; of a language model every line is one."""
     from weft.cli.output import note
-    from weft.data import BadLines, Record, chunks, read_texts
+    from weft.data import BadLines, chunks
 
     bad, path = BadLines(skip=skip_bad_lines), data[0] if len(data) == 1 else data
-    records: Iterable[Record]
-    records = read_texts(path, bad=bad) if model.config.task == "lm" else model.task.read(path, model.config.data, bad)
-    for chunk in chunks(records, CHUNK):
+    for chunk in chunks(model.task.read_to_score(path, model.config.data, bad), CHUNK):
         yield from model.score(chunk)
     if bad.count:
         note("skipped {}", bad)

@@ -6,13 +6,14 @@ differences are the interval. What a draw cannot tell is chance in training: for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from weft.compare.tally import Numbers, Tally
+from weft.compare.tally import Tally
 from weft.errors import DataError
+from weft.tasks.results import Numbers
 
 SAMPLES = 1000
 COVERAGE = 95
@@ -46,12 +47,17 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
     first = units[0].metrics()
     return [
         {
-            name: _interval(value - first[name], [b[name] - a[name] for a, b in zip(draws[0], drawn, strict=True)])
+            name: _interval(value - first[name], _differences(name, draws[0], drawn))
             for name, value in unit.metrics().items()
             if name in first
         }
         for unit, drawn in zip(units[1:], draws[1:], strict=True)
     ]
+
+
+def _differences(name: str, first: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]]) -> list[float]:
+    """The difference of a score in each draw; a draw in which nothing was counted for it has 0."""
+    return [theirs.get(name, 0.0) - ours.get(name, 0.0) for ours, theirs in zip(first, other, strict=True)]
 
 
 def _interval(difference: float, draws: Sequence[float]) -> Interval:

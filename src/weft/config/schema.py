@@ -17,8 +17,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts
-from weft.tasks.generation import Generating
-from weft.tasks.task import written
+from weft.tasks.sections import written
 from weft.text import TextConfig, word_defaults
 from weft.training import TrainConfig, fill_gpu
 
@@ -60,7 +59,9 @@ class Config(Settings):
     def _positions_suffice(self, info: ValidationInfo) -> Self:
         if (info.context or {}).get("keep_unread"):
             return self
-        most: int = dict(self.data)["max_length"]
+        most: int | None = dict(self.data).get("max_length")
+        if most is None:
+            return self
         tokens = most + TASKS[self.task].sections.marks
         for path, table in networks(self.model):
             longest = getattr(table, "longest", None)
@@ -105,7 +106,7 @@ def schema(task: str) -> type[Config]:
 
 def writes(task: str) -> bool:
     """Whether the models of a task write text."""
-    return issubclass(TASKS[task], Generating)
+    return TASKS[task].writes
 
 
 def fields_of(table: type[Settings]) -> dict[str, FieldInfo]:

@@ -12,19 +12,12 @@ from weft.config.tree import merge, to_toml_value
 from weft.nn import ChosenCell
 from weft.settings import OneOf, Settings
 
-EXAMPLE_FILES = {
-    "classify": ("train.tsv", "valid.tsv", "test.tsv"),
-    "lm": ("train.txt", "valid.txt", "test.txt"),
-    "tag": ("train.conllu", "valid.conllu", "test.conllu"),
-    "translate": ("train.tsv", "valid.tsv", "test.tsv"),
-}
-
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def template(task: str, *, kind: str | None = None) -> str:
     """A commented config file for a task, with networks of that kind."""
-    files = dict(zip(("train", "valid", "test"), EXAMPLE_FILES[task], strict=True))
+    files = dict(zip(("train", "valid", "test"), TASKS[task].files, strict=True))
     model = schema(task)
     written = {"task": task, "data": files} | ({} if kind is None else _choose(model, kind))
     validate(written)

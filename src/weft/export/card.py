@@ -9,8 +9,9 @@ from typing import Final
 from weft.decoding import NEVER
 from weft.export.tokenizer import TARGET
 from weft.export.weights import Weights
+from weft.models import LanguageModel
 from weft.run import Run
-from weft.run.card import PIPELINES
+from weft.run.card import pipeline
 from weft.run.folder.files import CARD, write_text
 from weft.text import SPECIALS
 from weft.version import __version__
@@ -27,7 +28,7 @@ LIBRARIES: Final = {"huggingface": "transformers", "ctranslate2": "ctranslate2"}
 def write_card(run: Run, weights: Weights, folder: Path, *, to: str, facts: Sequence[str]) -> None:
     """README.md with the head that model hubs read."""
     usage = _transformers_lines(run) if to == "huggingface" else _ctranslate2_lines(run, weights)
-    head = ["---", f"library_name: {LIBRARIES[to]}", f"pipeline_tag: {PIPELINES[run.config.task]}", "---", ""]
+    head = ["---", f"library_name: {LIBRARIES[to]}", *pipeline(run.config.task), "---", ""]
     title = [f"# {run.config.name or f'weft {run.config.task}'}", ""]
     origin = [f"Trained and exported by weft {__version__}. Compared with the original on sentences made from the"]
     origin += ["vocabulary:", "", *(f"- {fact}" for fact in facts), ""]
@@ -35,7 +36,7 @@ def write_card(run: Run, weights: Weights, folder: Path, *, to: str, facts: Sequ
 
 
 def _transformers_lines(run: Run) -> list[str]:
-    kind = "AutoModelForCausalLM" if run.config.task == "lm" else "AutoModelForSeq2SeqLM"
+    kind = "AutoModelForCausalLM" if isinstance(run.model, LanguageModel) else "AutoModelForSeq2SeqLM"
     lines = [f"from transformers import {kind}, AutoTokenizer", "", f'folder = "{PLACE}"']
     lines += ["tokenizer = AutoTokenizer.from_pretrained(folder)", f"model = {kind}.from_pretrained(folder)"]
     writer = "tokenizer"
@@ -46,7 +47,7 @@ def _transformers_lines(run: Run) -> list[str]:
 
 
 def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
-    writes = run.config.task == "lm"
+    writes = isinstance(run.model, LanguageModel)
     options = [f"    {name}={value!r}," for name, value in _search_options(run, weights).items()]
     lines = ["import ctranslate2", "from tokenizers import Tokenizer", "", f'folder = "{PLACE}"']
     lines += ['tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")']
@@ -66,10 +67,10 @@ def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
 
 def _search_options(run: Run, weights: Weights) -> dict[str, object]:
     """`[decode]` in the words of CTranslate2."""
-    decode, kind = run.config.decode, "length" if run.config.task == "lm" else "decoding_length"
+    decode, kind = run.config.decode, "length" if isinstance(run.model, LanguageModel) else "decoding_length"
     options: dict[str, object] = {f"max_{kind}": weights.longest(decode.max_length), f"min_{kind}": decode.min_length}
     options["suppress_sequences"] = [[SPECIALS[index]] for index in sorted(NEVER)]
-    if run.config.task == "lm":
+    if isinstance(run.model, LanguageModel):
         # The beginning would count as written, and among others the rest of a longer one.
         options |= {"include_prompt_in_result": False, "max_batch_size": 1}
     if decode.sample:

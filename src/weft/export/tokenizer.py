@@ -17,6 +17,7 @@ from typing import Final, Literal
 import tokenizers
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
+from weft.models import LanguageModel
 from weft.run import Run
 from weft.run.folder.files import write_json
 from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
@@ -82,8 +83,8 @@ def _alone(word: str) -> str:
 
 def write_tokenizers(run: Run, folder: Path) -> None:
     """tokenizer.json and what transformers wants to know of it; the target's, if it differs, in a folder of its own."""
-    codec, config = run.task.codec.tokenizers, run.config
-    if config.task == "lm":
+    codec = run.task.codec.tokenizers
+    if isinstance(run.model, LanguageModel):
         _write(framed(codec[""], "prompt"), folder, side="left")
     elif "" in codec:
         _write(framed(codec[""], "source"), folder, side="right")

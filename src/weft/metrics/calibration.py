@@ -43,6 +43,12 @@ class Reliability:
         np.add.at(self._right, bins, (predicted == labels).cpu().numpy())
         np.add.at(self._sum, bins, shares.cpu().numpy())
 
+    def merge(self, other: Reliability) -> None:
+        """Add everything that another one has counted."""
+        self._count += other._count
+        self._right += other._right
+        self._sum += other._sum
+
     @property
     def error(self) -> float:
         """Expected calibration error: the mean distance between the share of right labels and their probability."""

@@ -71,6 +71,16 @@ class SpanTally:
         self._predicted.update(span.type for span in found)
         self._correct.update(span.type for span in set(there) & set(found))
 
+    def merge(self, other: SpanTally) -> None:
+        """Add everything that another tally has counted."""
+        self._gold += other._gold
+        self._predicted += other._predicted
+        self._correct += other._correct
+
+    def sums(self) -> tuple[int, int, int]:
+        """Correct, gold and predicted spans, which micro F1 follows from by `metrics.scores.f1`."""
+        return self._correct.total(), self._gold.total(), self._predicted.total()
+
     @property
     def precision(self) -> float:
         """Share of the predicted spans that are right."""
@@ -84,7 +94,7 @@ class SpanTally:
     @property
     def f1(self) -> float:
         """Micro F1: of all spans together."""
-        return f1(self._correct.total(), self._gold.total(), self._predicted.total())
+        return f1(*self.sums())
 
     def per_class(self) -> list[ClassScore]:
         """One row for each type of span, by name."""

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from weft.catalog import TASKS
 from weft.config import Config, to_toml
 from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown, wilson
 from weft.run.user_cells import user_cell_names
 from weft.training.progress import metric_name, show_metric, show_score
-
-PIPELINES = {
-    "classify": "text-classification",
-    "lm": "text-generation",
-    "tag": "token-classification",
-    "translate": "translation",
-}
 
 COMPARABLE = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
 
@@ -47,7 +41,7 @@ def model_card(config: Config, report: dict[str, Any]) -> str:
         [
             "---",
             "library_name: weft",
-            f"pipeline_tag: {PIPELINES[config.task]}",
+            *pipeline(config.task),
             "---",
             "",
             f"# {config.name or f'weft {config.task}'}",
@@ -78,6 +72,12 @@ def model_card(config: Config, report: dict[str, Any]) -> str:
     )
 
 
+def pipeline(task: str) -> list[str]:
+    """Return the line of a card's header that names the task for model hubs; empty where they have no name for it."""
+    tag = TASKS[task].pipeline_tag
+    return [] if tag is None else [f"pipeline_tag: {tag}"]
+
+
 def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield sentences on the scores: those of simple models, whether one of them is as good, and the calibration."""
     part = "test" if "test" in report else "valid"
@@ -88,7 +88,7 @@ def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
             for metric in report[part]
             if metric in scores
         )
-        yield f"{BASELINES[name]}: {', '.join(listed)}"
+        yield f"{BASELINES.get(name, name)}: {', '.join(listed)}"
     if baselines:
         yield from _compare_baselines(report, part)
     if "calibration" in report:
@@ -101,11 +101,14 @@ def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:
     Where tags mark spans, scores of spans are compared.
     """
     metric = "span_f1" if "span_f1" in report[part] else "accuracy"
+    simple = {name: scores[metric] for name, scores in report["baselines"][part].items() if metric in scores}
+    if metric not in report[part] or not simple:  # a task may have other scores
+        return
     ours, details = report[part][metric], report["details"][part]
-    name, scores = max(report["baselines"][part].items(), key=lambda item: item[1][metric])
-    best = scores[metric]
+    name, best = max(simple.items(), key=lambda item: item[1])
     near = _near(ours, best, details["count"]) if metric in details["intervals"] else False
-    what = BASELINES[name][0].upper() + BASELINES[name][1:]
+    named = BASELINES.get(name, name)
+    what = named[0].upper() + named[1:]
     both = f"{metric_name(metric)} {100 * best:.1f}% against {100 * ours:.1f}% on {part}"
     noise = f" (within the noise of {details['count']:,} {details['count_of']})" if near else ""
     if best > ours:

@@ -156,12 +156,11 @@ def own_metric(folder: Path, curve: Curve) -> str:
         raise RunError("was never validated, so there is nothing to draw", where=str(folder), cure="train it longer")
     tree = read_table(folder / CONFIG)
     try:
-        wanted, own = tree.get("train", {}).get("metric"), TASKS[tree["task"]].metric
+        wanted, task = tree.get("train", {}).get("metric"), TASKS[tree["task"]]
     except (KeyError, TypeError, AttributeError):
         raise RunError("is not the configuration of a run", where=str(folder / CONFIG)) from None
-    # A tagger measures spans where its tags mark them, which depends on the data.
-    names = [wanted] if wanted else ["span_f1", own]
-    return next((name for name in names if name in curve.metrics), curve.metrics[0])
+    name = wanted or task.own_metric(curve.metrics)
+    return name if name in curve.metrics else curve.metrics[0]
 
 
 def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:

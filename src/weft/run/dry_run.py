@@ -13,15 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from weft.data import Batches
 from weft.errors import Fault, counted
-from weft.evaluate import BATCH_TOKENS
+from weft.evaluate import evaluate, samples
 from weft.run.folder.lock import one_training
 from weft.run.job import set_up
 from weft.run.learner import Learner, Plan, StreamPosition
 from weft.run.prepare import Prepared
 from weft.run.report import count_parameters, describe_device
-from weft.tasks.generation import Comparing
 from weft.training import Streams, choose_device
 from weft.training.compilation import Compilation
 from weft.training.device import synchronize
@@ -143,23 +141,17 @@ def time_updates(learner: Learner, device: torch.device) -> UpdateTime:
 
 
 def time_validation(prepared: Prepared, model: nn.Module, compilation: Compilation, device: torch.device) -> float:
-    """Estimate the seconds of a validation from a batch in the middle, after the first, which has the longest rows."""
-    task, examples = prepared.task, prepared.valid
-    batches = Batches(examples.lengths, batch_tokens=BATCH_TOKENS).in_order()
-    scores, seconds = task.scores(), 0.0
-    model.eval()
-    with compilation.measuring(), torch.inference_mode():
-        for rows in (batches[0], batches[len(batches) // 2]):
+    """Estimate the seconds of a validation from a typical part of the data, after one with the longest rows."""
+    *parts, times = samples(prepared.valid)
+    decode, seconds = prepared.config.decode.greedy(), 0.0
+    with compilation.measuring():
+        for part in parts:
             synchronize(device)
             began = time.perf_counter()
-            batch = task.collate(examples, rows).to(device)
-            decode, records = prepared.config.decode.greedy(), examples.pick(rows)
-            task.measure(model, batch, scores, records=records)
-            if isinstance(task, Comparing):
-                task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
+            evaluate(prepared.task, model, part, decode=decode)
             synchronize(device)
             seconds = time.perf_counter() - began
-    return seconds * len(batches)
+    return seconds * times
 
 
 def peak_memory(device: torch.device) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from weft.config import merge, read_tree
 from weft.config.tree import check_key, nest
-from weft.data import LAYOUT, BadLines, Columns, Input, InputFile, Objects, Record, each_row, find_objects, open_inputs
+from weft.data import LAYOUT, BadLines, Input, InputFile, Objects, Record, each_row, find_objects, open_inputs
 from weft.data.columns import Column
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
@@ -102,19 +102,9 @@ def open_input_file(
         format=format,
         column=_read_columns(columns),
         layout=getattr(data, "layout", LAYOUT),
-        names=prediction_columns(run.task, own, n_best=decode.n_best, probabilities=probabilities),
+        names=run.task.answer_columns(own.predicted, n_best=decode.n_best, probabilities=probabilities),
         tag=getattr(data, "column", None) or getattr(data, "field", None),
     )
-
-
-def prediction_columns(task: Task, columns: Columns, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
-    """Return the columns that a prediction adds, as `Prediction.cells` fills them."""
-    name = columns.predicted
-    if task.codec.labels:
-        each = [f"probability_{label}" for label in task.codec.labels] if probabilities else []
-        return [name, "probability", *each]
-    others = [f"{name}_{number}" for number in range(2, n_best + 1)]
-    return [name, *others, *(["score"] if probabilities else [])]
 
 
 def input_record(run: Run, item: Input) -> Record | None:

@@ -23,7 +23,6 @@ from weft.run.prepare import Prepared
 from weft.run.resume import journal_size
 from weft.run.train_state import TrainState
 from weft.tasks import Tree
-from weft.tasks.generation import Comparing
 from weft.training import choose_device, compile_model, freeze, keep_memory, set_seed, set_threads
 from weft.training.compilation import Compilation
 from weft.training.ranks import ALONE, Ranks
@@ -33,8 +32,6 @@ MAX_UPDATES_BETWEEN_VALIDATIONS = 1000
 
 MAX_VALIDATIONS = 60
 """Validations at most where epochs are shorter than that: a few lines of text have thousands of epochs."""
-
-LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "wer", "cer")
 
 FEW_EXAMPLES, FEW_TOKENS = 10, 1000
 """Validation data with less than both is too small to choose the best model by."""
@@ -83,7 +80,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         learner=Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks),
         compilation=compile_model(model, settings.compile, device=device, updates=total),
         metric=metric,
-        lower_is_better=metric in LOWER_IS_BETTER,
+        lower_is_better=metric in task.lower_is_better,
         keep_last=too_few(prepared),
         per_epoch=per_epoch,
         total=total,
@@ -150,7 +147,7 @@ class TrainingJob:
 def describe_search(prepared: Prepared) -> Iterator[str]:
     """Yield a note where validations and the report at the end use different searches."""
     beam = prepared.config.decode.beam
-    if isinstance(prepared.task, Comparing) and beam > 1:
+    if prepared.task.measures_answers and beam > 1:
         yield f"validations search greedily, the report at the end with decode.beam = {beam}"
 
 

@@ -20,8 +20,8 @@ from weft.run.data_cache import DataCache, Surveyed, TrainingData, write_trainin
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
 from weft.tasks import Facts, Task, Tree, encode
-from weft.tasks.labels import Labelling, describe_labels, describe_unseen
-from weft.tasks.task import Choosing, written
+from weft.tasks.labels import count_labels, describe_labels, describe_unseen
+from weft.tasks.sections import written
 from weft.training import choose_device, device_type
 from weft.training.device import precise
 
@@ -229,8 +229,8 @@ def prepare(
         tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, progress=progress, python_data=python_data
     )
     reader.notes += suggest_unknown(config, survey)
-    if issubclass(reader.task, Choosing) and written(tree, "train", "metric") is None:
-        reader.notes.append(f"chooses by {config.train.metric}: {reader.task.reason(facts(survey, config))}")
+    if written(tree, "train", "metric") is None and (reason := reader.task.reason(facts(survey, config))):
+        reader.notes.append(f"chooses by {config.train.metric}: {reason}")
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
         path = getattr(config.data, part)
@@ -245,9 +245,9 @@ def prepare(
             )
     task, train, held, notes = reader.training(config, corpus, survey)
     records = None
-    if isinstance(task, Labelling):
+    if task.label_column is not None:
         records = set_aside(config, corpus, survey)[0]
-        reader.notes += describe_labels(task.label_counts(train), len(train))
+        reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
     reader.notes += notes
     if held is not None:
         others["valid"] = held
@@ -255,6 +255,6 @@ def prepare(
     rest = {
         part: encode(task, records, task.limit(training=False), running=running) for part, records in others.items()
     }
-    for part, examples in rest.items():
+    for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records)

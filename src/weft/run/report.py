@@ -18,7 +18,6 @@ from weft.run.card import model_card
 from weft.run.folder.files import CARD, REPORT, read_table, write_json, write_text
 from weft.run.prepare import Prepared
 from weft.tasks import Tree
-from weft.tasks.labels import Labelling
 from weft.version import __version__
 
 NUMBER: Final = (int, float)
@@ -62,7 +61,7 @@ def _calibration_errors(details: Mapping[str, Tree]) -> Tree:
 
 def fit_baselines(prepared: Prepared) -> Tree:
     """Return scores of simple models on validation and test data; none if the training file cannot be read again."""
-    if not isinstance(prepared.task, Labelling) or prepared.records is None:
+    if prepared.records is None:
         return {}
     parts = {"valid": prepared.valid.records or (), "test": prepared.test.records or () if prepared.test else ()}
     some = {part: records for part, records in parts.items() if records}

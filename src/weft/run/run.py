@@ -9,14 +9,14 @@ from typing import Any, overload
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Pair, Record, Text, read_input
+from weft.data import BadLines, Record, read_input
 from weft.decoding import DecodeConfig
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
-from weft.tasks import DataConfig, Prediction, Task, Translate, encode
-from weft.tasks.generation import Comparing, Generating, Scored, Scoring
+from weft.tasks import TASKS, DataConfig, Prediction, Task, encode
+from weft.tasks.generation import Scored
 from weft.tasks.wording import Words, read_wordings
 
 SAMPLING_SETTINGS = {"temperature", "top_k", "top_p", "min_p"}
@@ -96,10 +96,11 @@ class Run:
 
         Records from a reader of files are accepted too.
         """
-        if not isinstance(self.task, Scoring):
-            cure = "runs of lm and translate do"
-            raise ConfigError("gives no probability to texts", where=f'task = "{self.config.task}"', cure=cure)
-        records = [self._scored_record(item) for item in inputs]
+        if not self.task.scores_texts:
+            others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
+            where = f'task = "{self.config.task}"'
+            raise ConfigError("gives no probability to texts", where=where, cure=f"runs of {others} do")
+        records = [self.task.record_to_score(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
     def evaluate(
@@ -109,7 +110,7 @@ class Run:
 
         Options are those of `[decode]`. `columns` are settings of `[data]` that differ here, as in {"text": "body"}.
         """
-        if options and not isinstance(self.task, Comparing):
+        if options and not self.task.measures_answers:
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
         decode = self.decode(options)
@@ -136,7 +137,7 @@ class Run:
 
         Raise for an option that has no effect.
         """
-        if options and not isinstance(self.task, Generating):
+        if options and not self.task.writes:
             name = next(iter(options))
             raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
         sample = options.get("sample", _implied_sampling(options))
@@ -151,27 +152,16 @@ class Run:
         return found
 
     def _check_writes(self, what: str) -> None:
-        if not isinstance(self.task, Generating):
+        if not self.task.writes:
+            others = " and ".join(name for name, task in TASKS.items() if task.writes)
             where = f'task = "{self.config.task}"'
-            raise ConfigError(
-                f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
-            )
+            raise ConfigError(f"writes no text, so {what} mean nothing", where=where, cure=f"runs of {others} do")
 
     def _input_record(self, source: Any, place: str) -> Record:
         """Return an input as a record, which it may already be."""
         if isinstance(source, Record):
             return source
         return self.task.record(read_input(source, self.task.columns(self.config.data), place))
-
-    def _scored_record(self, item: str | tuple[str, str] | Record) -> Record:
-        """Return a text, or for a translator a pair, as a record."""
-        pairs = isinstance(self.task, Translate)
-        if isinstance(item, Pair if pairs else Text):
-            return item
-        if isinstance(item, tuple if pairs else str):
-            return Pair(*item) if isinstance(item, tuple) else self.task.record(item)
-        cure = "give (source, target)" if pairs else "give the text alone"
-        raise DataError(f"{item!r} is not what a run of {self.config.task} can score", cure=cure)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"

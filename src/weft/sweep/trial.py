@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from weft.catalog import TASKS
-from weft.run.job import LOWER_IS_BETTER
 from weft.sweep.space import Value
 from weft.tasks import Tree
 from weft.training import Event, Started, Validated
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 class Goal(NamedTuple):
     """The validation metric that trials are ranked by: the one that was asked for, or the task's own."""
 
+    task: str
     metric: str
     asked: bool
 
@@ -28,15 +28,16 @@ class Goal(NamedTuple):
     def of(cls, tree: Tree, searched: Collection[str] = ()) -> Goal:
         """`searched` are the settings that differ between trials; scores by different metrics would not compare."""
         wanted = tree.get("train", {}).get("metric")
-        return cls(wanted or TASKS[tree["task"]].metric, wanted is not None or "train.metric" in searched)
+        task = tree["task"]
+        return cls(task, wanted or TASKS[task].metric, wanted is not None or "train.metric" in searched)
 
     @property
     def lower_is_better(self) -> bool:
-        return self.metric in LOWER_IS_BETTER
+        return self.metric in TASKS[self.task].lower_is_better
 
     def name(self, metrics: Mapping[str, float]) -> str:
-        """A tagger goes by spans where its tags mark them, which only the data can tell."""
-        return "span_f1" if not self.asked and "span_f1" in metrics else self.metric
+        """The metric that was asked for, or the task's own, which may depend on the data."""
+        return self.metric if self.asked else TASKS[self.task].own_metric(metrics)
 
     def score(self, metrics: Mapping[str, float]) -> float:
         return metrics[self.name(metrics)]
@@ -82,7 +83,7 @@ class TrialWatch(Watch):
 
         super().show(event)
         if isinstance(event, Started) and not self.goal.asked:
-            self.goal = Goal(event.metric, asked=True)
+            self.goal = self.goal._replace(metric=event.metric, asked=True)
         if isinstance(event, Validated):
             self.validations += 1
             self.trial.report(self.goal.score(event.metrics), self.validations)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import BadLines, Columns, Examples, Labelled, Limit, Room, read_labelled
@@ -18,11 +17,13 @@ from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.baselines import text_baselines
-from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
+from weft.tasks.labels import ClassScores, collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
+from weft.tasks.results import Prediction
+from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import lay
 from weft.tasks.tables import ColumnSetting, TableData
-from weft.tasks.task import UNSEEN, Batch, Codec, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
+from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
 from weft.text import EOS, TextConfig, Tokenizer, word_defaults
 
 
@@ -49,7 +50,7 @@ class LabelledBatch(Batch):
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Prediction):
     """The likeliest label and the probability of each."""
 
     text: str
@@ -84,7 +85,7 @@ FEW_TEXTS, LONG_CHARACTERS = 10_000, 200
 """Fewer texts than these, if they are long on average, can be learned by heart in a few epochs."""
 
 
-class Classify:
+class Classify(Task):
     """Labelled texts to a classifier."""
 
     name = "classify"
@@ -92,9 +93,13 @@ class Classify:
     metric = "accuracy"
     metrics: tuple[str, ...] = ("accuracy", "f1", "loss")
     sections = Sections(LabelledData, TextConfig, Annotated[ClassifierSettings, MODEL])
+    data: LabelledData
+    pipeline_tag = "text-classification"
+    label_column = "labels"
+    calibrates = True
 
     def __init__(self, codec: Codec, data: LabelledData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.tokenizer: Tokenizer = codec.tokenizers[""]
         self.temperature = 1.0
         """What the logits were divided by since training ended, for scores that compare with before."""
@@ -132,10 +137,6 @@ class Classify:
         return Columns(Labelled, data.text, data.label)
 
     @staticmethod
-    def roles(text: TextConfig) -> dict[str, TextConfig]:
-        return {"": text}
-
-    @staticmethod
     def learn(records: Iterable[Labelled], text: TextConfig) -> Codec:
         labels = collect_labels((record.label,) for record in records if record.label is not None)
         require_classes(labels)
@@ -144,9 +145,6 @@ class Classify:
     @staticmethod
     def build(model: ClassifierSettings, codec: Codec) -> Classifier:
         return Classifier(model, len(codec.tokenizers[""]), len(codec.labels))
-
-    def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong) if training else None
 
     def encode(self, records: Sequence[Labelled], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"tokens": [], "labels": []}
@@ -159,10 +157,6 @@ class Classify:
     def label(self, record: Labelled) -> int:
         """The number of a record's label; `UNSEEN` while it is still to be predicted, or if training never saw it."""
         return UNSEEN if record.label is None else self.codec.label_id(record.label)
-
-    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = columns["tokens"].lengths
-        return lengths
 
     def collate(
         self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None
@@ -204,16 +198,10 @@ class Classify:
         model.divide_logits(temperature)
         self.temperature *= temperature
 
-    def label_counts(self, examples: Examples) -> dict[str, int]:
-        return count_labels(self.codec, examples, "labels")
-
     def baselines(
         self, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, seed: int
     ) -> dict[str, Baselines]:
         return text_baselines(self.codec, train, parts, seed=seed)
-
-    def record(self, source: Any) -> Labelled:
-        return Labelled(str(source), None, place="")
 
     def predict(
         self,
@@ -229,3 +217,6 @@ class Classify:
             label, probability = next(iter(by_label.items()))
             answers.append(Classification(record.text, label, probability, by_label))
         return answers
+
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return label_columns(self.codec.labels, name, probabilities=probabilities)

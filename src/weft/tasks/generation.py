@@ -6,10 +6,10 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.data import Record
 from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
@@ -17,6 +17,7 @@ from weft.decoding.score import score_tokens
 from weft.errors import ConfigError
 from weft.models import LanguageModel, Translator
 from weft.nn import length_mask
+from weft.tasks.results import Prediction
 from weft.tasks.wording import Wording
 from weft.text import Tokenizer
 
@@ -55,7 +56,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Generation:
+class Generation(Prediction):
     """What a model wrote for `source`, best candidate first; none where nothing may be said. `source_tokens` are what
     attention looks at, where it was asked for."""
 
@@ -97,6 +98,12 @@ class Generation:
         return texts | ({"score": self.score} if probabilities and self.candidates else {})
 
 
+def text_columns(name: str, *, n_best: int, probabilities: bool) -> list[str]:
+    """The columns of `Generation.cells`."""
+    others = [f"{name}_{number}" for number in range(2, n_best + 1)]
+    return [name, *others, *(["score"] if probabilities else [])]
+
+
 @dataclass(frozen=True)
 class Question:
     """What a search for the answers to a batch starts from."""
@@ -123,9 +130,8 @@ class Question:
         return replace(self, prompts=[wording.beginning(self.tokenizer) for wording in wordings])
 
 
-@runtime_checkable
 class Generating(Protocol):
-    """A task whose models write text."""
+    """A task whose models write text: the part of `Task` that a search needs."""
 
     def question(self, model: Any, batch: Any, *, records: Sequence[Any]) -> Question:
         """What to search for in a batch."""
@@ -133,15 +139,6 @@ class Generating(Protocol):
 
     def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
         """The tokens of each row that attention looks at; None where there is no source."""
-        ...
-
-
-@runtime_checkable
-class Comparing(Protocol):
-    """A task whose scores depend on the texts that its models write."""
-
-    def compare(self, scores: Any, records: Sequence[Any], answers: Sequence[Any]) -> None:
-        """Add what was written for each record to the scores."""
         ...
 
 
@@ -239,15 +236,6 @@ class Scored:
             "log_probabilities": list(self.log_probabilities),
             "ranks": list(self.ranks),
         }
-
-
-@runtime_checkable
-class Scoring(Protocol):
-    """A task whose models give a probability to any text."""
-
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
-        """What the model says of the texts of a batch, in its order."""
-        ...
 
 
 def scored(

@@ -6,18 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.data import Examples, Record
 from weft.errors import DataError
 from weft.metrics import Confusion, LossTally, Reliability, wilson
+from weft.tasks.results import Numbers, Scores
 from weft.tasks.task import UNSEEN, Codec, cross_entropy
-
-Baselines = dict[str, dict[str, float]]
-"""The scores of each baseline by its name."""
 
 SHOWN, FREQUENT, RARE = 10, 6, 2
 """Labels that are all shown with their counts; of more, the most frequent and the rarest."""
@@ -27,32 +25,6 @@ LOPSIDED = 0.95
 
 LABEL_WIDTH = 24
 """Characters of a label in a message."""
-
-
-@runtime_checkable
-class Labelling(Protocol):
-    """A task that chooses from the labels of its training data."""
-
-    def label_counts(self, examples: Examples) -> dict[str, int]:
-        """How often each label is in encoded examples."""
-        ...
-
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The scores of simple models of the training records on each part; the same for the same seed."""
-        ...
-
-
-@runtime_checkable
-class Calibrating(Protocol):
-    """A task whose probabilities are made to mean what they say by one number, fitted on validation data."""
-
-    def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        """logits (N, C) and labels (N) of a batch."""
-        ...
-
-    def set_temperature(self, model: nn.Module, temperature: float) -> None:
-        """Divide all logits of the model by the temperature from now on."""
-        ...
 
 
 def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
@@ -112,8 +84,13 @@ def describe_unseen(codec: Codec, records: Iterable[Record], part: str) -> Itera
         yield f"{sum(unseen.values()):,} {part} examples have labels that training never saw, counted as wrong: {named}"
 
 
+def label_columns(labels: Sequence[str], name: str, *, probabilities: bool) -> list[str]:
+    """The columns of an answer that is a label: its name, its probability, and on request that of each label."""
+    return [name, "probability", *(f"probability_{label}" for label in labels if probabilities)]
+
+
 @dataclass
-class ClassScores:
+class ClassScores(Scores):
     """Loss and confusion over single decisions."""
 
     confusion: Confusion
@@ -134,9 +111,19 @@ class ClassScores:
         for reliability in self.reliability.values():
             reliability.add(logits, labels)
 
-    def metrics(self) -> dict[str, float]:
-        loss = {"loss": self.loss.loss} if self.loss.count else {}  # no label may be known
-        return {"accuracy": self.confusion.accuracy, "f1": self.confusion.f1} | loss
+    def sums(self) -> Numbers:
+        return np.concatenate([self.confusion.sums(), self.loss.sums()])
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss = LossTally.of(sums[-2:])
+        return self.confusion.score(sums[:-2]) | ({"loss": loss.loss} if loss.count else {})  # no label may be known
+
+    def merge(self, other: ClassScores) -> None:
+        self.confusion.merge(other.confusion)
+        self.loss.merge(other.loss)
+        self.unseen.update(other.unseen)
+        for name, reliability in self.reliability.items():
+            reliability.merge(other.reliability[name])
 
     def details(self) -> dict[str, Any]:
         confusion = self.confusion

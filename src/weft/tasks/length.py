@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from weft.tasks.task import written
+from weft.tasks.sections import written
 
 
 def passes(

@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import BadLines, Columns, Examples, Limit, Room, Text, read_stream, read_texts
-from weft.decoding import DecodeConfig
+from weft.errors import DataError
 from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
 from weft.nn import Packing
 from weft.settings import Length, OneOf
-from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.generation import Question, Scored, scored, text_columns
 from weft.tasks.length import passes
+from weft.tasks.results import Numbers, Scores
+from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
-from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
+from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
@@ -52,7 +54,7 @@ class TextBatch(Batch):
 
 
 @dataclass
-class LanguageScores:
+class LanguageScores(Scores):
     """Loss over tokens, and over characters so that models with different tokens compare."""
 
     unit: str
@@ -65,11 +67,19 @@ class LanguageScores:
         self.loss.add(float(loss.total), loss.count, count_unknown(batch))
         self.characters += characters
 
-    def metrics(self) -> dict[str, float]:
-        metrics = {"loss": self.loss.loss, "perplexity": self.loss.perplexity}
-        if self.characters:
-            metrics["bits_per_character"] = self.loss.loss * self.loss.count / math.log(2) / self.characters
+    def sums(self) -> tuple[float, ...]:
+        return *self.loss.sums(), self.characters
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss, characters = LossTally.of(sums[:2]), int(sums[2])
+        metrics = {"loss": loss.loss, "perplexity": loss.perplexity}
+        if characters:
+            metrics["bits_per_character"] = loss.loss * loss.count / math.log(2) / characters
         return metrics
+
+    def merge(self, other: LanguageScores) -> None:
+        self.loss.merge(other.loss)
+        self.characters += other.characters
 
     def details(self) -> Tree:
         return self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
@@ -78,7 +88,7 @@ class LanguageScores:
 MODEL = OneOf(LANGUAGE_MODELS)
 
 
-class LanguageModelling:
+class LanguageModelling(Task):
     """Plain text to a language model."""
 
     name = "lm"
@@ -86,9 +96,13 @@ class LanguageModelling:
     metric = "perplexity"
     metrics: tuple[str, ...] = ("loss", "perplexity", "bits_per_character")
     sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
+    data: TextData
+    files = ("train.txt", "valid.txt", "test.txt")
+    pipeline_tag = "text-generation"
+    writes = scores_texts = True
 
     def __init__(self, codec: Codec, data: TextData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.tokenizer: Tokenizer = codec.tokenizers[""]
 
     @staticmethod
@@ -130,10 +144,6 @@ class LanguageModelling:
         return Columns(Text, "text", joined=data.unit == "stream")
 
     @staticmethod
-    def roles(text: TextConfig) -> dict[str, TextConfig]:
-        return {"": text}
-
-    @staticmethod
     def learn(records: Iterable[Text], text: TextConfig) -> Codec:
         return Codec({"": Tokenizer.learn((record.text for record in records), text)})
 
@@ -160,6 +170,11 @@ class LanguageModelling:
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         lengths: NDArray[np.int64] = columns["tokens"].lengths - 1  # the last token is only expected
         return lengths
+
+    def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
+        # The first piece of a text has the characters of them all.
+        characters = examples.columns["characters"].join(range(len(examples)))
+        return np.asarray(np.cumsum(np.asarray(characters) > 0) - 1, dtype=np.int64)
 
     def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TextBatch:
         # Pieces that lie elsewhere in every epoch have no count of their own, and nothing measures them.
@@ -189,25 +204,28 @@ class LanguageModelling:
     ) -> None:
         scores.add(self.loss(model, batch), batch, batch.characters)
 
-    def record(self, source: Any) -> Text:
-        return Text(str(source), place="")
+    def measure_running(self, scores: LanguageScores, losses: Iterable[tuple[Loss, Any]], examples: Examples) -> None:
+        for loss, batch in losses:
+            scores.add(loss, batch, 0)
+        scores.characters += int(examples.columns["characters"].flat(0, len(examples)).sum())
 
-    def predict(
-        self,
-        model: nn.Module,
-        batch: TextBatch,
-        *,
-        records: Sequence[Text],
-        decode: DecodeConfig,
-    ) -> list[Generation]:
-        return generate(self, model, batch, records=records, decode=decode)
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return text_columns(name, n_best=n_best, probabilities=probabilities)
 
     def question(self, model: LanguageModel, batch: TextBatch, *, records: Sequence[Text]) -> Question:
         prompts = self.tokenizer.encode_many([record.text for record in records])
         return Question(self.tokenizer, None, prompts=prompts)
 
-    def source_tokens(self, batch: TextBatch) -> None:
-        return None
+    @staticmethod
+    def read_to_score(path: str | list[str], data: TextData, bad: BadLines) -> Iterator[Text]:
+        return read_texts(path, bad=bad)  # also of a run that reads a file as one text
+
+    def record_to_score(self, item: Any) -> Text:
+        if isinstance(item, Text):
+            return item
+        if not isinstance(item, str):
+            raise DataError(f"{item!r} is not what a run of lm can score", cure="give the text alone")
+        return Text(item)
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
         assert isinstance(model, LanguageModel)

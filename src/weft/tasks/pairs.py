@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from weft.data import Shape
 from weft.data.shape import SHORT_WORDS
-from weft.tasks.task import Facts, Tree, written
+from weft.tasks.sections import Facts, Tree, written
 from weft.text import word_defaults
 
 ITEMS: Tree = {"kind": "word", "punctuation": "keep", "min_count": 1}

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from weft import limits
 from weft.data import Column, Layout
 from weft.errors import ConfigError
-from weft.tasks.task import DataConfig
+from weft.tasks.sections import DataConfig
 
 
 def _check_column(value: Any) -> Any:

@@ -13,17 +13,19 @@ from torch import Tensor, nn
 
 from weft.data import FEW_WORDS, BadLines, Columns, Examples, Limit, Pair, Room, read_pairs
 from weft.data.shape import SHORT_WORDS
-from weft.decoding import DecodeConfig
+from weft.errors import DataError
 from weft.metrics import LossTally, TranslationTally, wilson
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import KEEP_UNREAD, Count, Length, OneOf, Settings, Unread, Vocabulary
-from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.generation import Generation, Question, Scored, scored, text_columns
 from weft.tasks.length import passes
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
+from weft.tasks.results import Numbers, Scores
+from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
 from weft.tasks.tables import ColumnSetting, TableData
-from weft.tasks.task import Batch, Codec, Facts, Loss, Rows, Sections, Tree, written
+from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
@@ -112,7 +114,7 @@ SHOWN_WITHOUT_BLANKS = ("chrf", "exact", "cer", "loss")
 
 
 @dataclass
-class TranslationScores:
+class TranslationScores(Scores):
     """Loss on the reference and overlap of the output with it; `items` where targets are sequences of a few symbols."""
 
     unit: str
@@ -121,16 +123,16 @@ class TranslationScores:
     loss: LossTally = field(default_factory=LossTally)
     texts: TranslationTally = field(default_factory=TranslationTally)
 
-    def metrics(self) -> dict[str, float]:
-        return {
-            "bleu": self.texts.bleu,
-            "chrf": self.texts.chrf,
-            "exact": self.texts.exact,
-            "wer": self.texts.wer,
-            "cer": self.texts.cer,
-            "loss": self.loss.loss,
-            "perplexity": self.loss.perplexity,
-        }
+    def sums(self) -> Numbers:
+        return np.concatenate([self.texts.sums(), self.loss.sums()])
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss = LossTally.of(sums[-2:])
+        return self.texts.score(sums[:-2]) | {"loss": loss.loss, "perplexity": loss.perplexity}
+
+    def merge(self, other: TranslationScores) -> None:
+        self.texts.merge(other.texts)
+        self.loss.merge(other.loss)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -153,7 +155,7 @@ class TranslationScores:
         }
 
 
-class Translate:
+class Translate(Task):
     """Sentence pairs to a translator."""
 
     name = "translate"
@@ -161,9 +163,12 @@ class Translate:
     metric = "bleu"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact", "wer", "cer", "loss", "perplexity")
     sections = Sections(PairData, PairText, TranslatorConfig)
+    data: PairData
+    pipeline_tag = "translation"
+    writes = scores_texts = measures_answers = True
 
     def __init__(self, codec: Codec, data: PairData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.source, self.target = codec.side("source"), codec.side("target")
 
     @staticmethod
@@ -236,9 +241,6 @@ class Translate:
         source, target = codec.side("source"), codec.side("target")
         return model.build(len(source), len(target), shared=source is target)
 
-    def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong) if training else None
-
     def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"source": [], "target": []}
         sources = self.source.encode_many([pair.source for pair in records])
@@ -286,22 +288,12 @@ class Translate:
         loss = self.loss(model, batch)
         scores.loss.add(float(loss.total), loss.count, count_unknown(batch))
 
-    def compare(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
+    def add_answers(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
         for pair, answer in zip(records, answers, strict=True):
             scores.texts.add(answer.text, pair.target or "")
 
-    def record(self, source: Any) -> Pair:
-        return Pair(str(source), None, place="")
-
-    def predict(
-        self,
-        model: nn.Module,
-        batch: PairBatch,
-        *,
-        records: Sequence[Pair],
-        decode: DecodeConfig,
-    ) -> list[Generation]:
-        return generate(self, model, batch, records=records, decode=decode)
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return text_columns(name, n_best=n_best, probabilities=probabilities)
 
     def question(self, model: Translator, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
@@ -314,6 +306,17 @@ class Translate:
         assert isinstance(batch.source_lengths, Tensor)
         rows = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
         return [tuple(self.source.tokens(row[:length])) for row, length in rows]
+
+    @staticmethod
+    def read_to_score(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
+        return Translate.read(path, data, bad)
+
+    def record_to_score(self, item: Any) -> Pair:
+        if isinstance(item, Pair):
+            return item
+        if not isinstance(item, tuple):
+            raise DataError(f"{item!r} is not what a run of translate can score", cure="give (source, target)")
+        return Pair(*item)
 
     def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
         assert isinstance(model, Translator)

@@ -23,7 +23,7 @@ from weft.errors import ConfigError, RunError
 from weft.models import LanguageModel
 from weft.nn import State, detach, leaves_of
 from weft.nn.state import map_state, with_leaves
-from weft.tasks import LanguageModelling, Loss, Task, Tree
+from weft.tasks import Loss, Task, Tree
 from weft.tasks.lm import TextBatch
 from weft.tasks.shift import token_loss
 from weft.training.ranks import Ranks
@@ -120,7 +120,7 @@ class Carry:
     """A language model's task whose model goes on from the state that the batch before left behind."""
 
     def __init__(self, task: Task, model: nn.Module, *, truncate: int) -> None:
-        if not isinstance(task, LanguageModelling) or task.data.unit != "stream":
+        if not task.data.running:
             raise no_running_text(truncate)
         if not isinstance(model, LanguageModel) or not model.follows:
             raise ConfigError(
