@@ -17,7 +17,7 @@ from weft.errors import Fault
 from weft.run import training
 from weft.run.checkpoint import Checkpoints
 from weft.run.saver import Saver
-from weft.training import Journal, Step
+from weft.training import Journal, Update
 
 TRAIN = {"steps": 9, "batch_tokens": 64, "evaluate_every": 3, "checkpoint_every": 3}
 
@@ -93,7 +93,7 @@ def at_update(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def arrange(number: int, action: Any) -> None:
         def heard(journal: Journal, event: Any) -> None:
-            if isinstance(event, Step) and event.number == number:
+            if isinstance(event, Update) and event.number == number:
                 monkeypatch.setattr(Journal, "write", write)
                 action()
             write(journal, event)

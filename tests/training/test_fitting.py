@@ -16,7 +16,7 @@ from weft.errors import Fault
 from weft.tasks import Codec, Loss
 from weft.tasks.task import Origin
 from weft.text import EOS, SOS, TextConfig, Tokenizer
-from weft.training import SCHEDULES, build_optimizer, steps
+from weft.training import SCHEDULES, LoopOptions, build_optimizer, steps
 from weft.training.gradients import size_of
 from weft.training.ranks import Ranks
 
@@ -82,10 +82,11 @@ def language():
     return Language
 
 
-def run(model, objective, batches, **options):
+def run(model, objective, batches, *, largest=None, **options):
     optimizer = build_optimizer(model, kind="sgd", rate=0.1, weight_decay=0.0)
     schedule = SCHEDULES["constant"](0, 9)
-    return steps(model, objective, batches, optimizer=optimizer, schedule=schedule, clip=0.0, **options)
+    chosen = LoopOptions(clip=0.0, **options)
+    return steps(model, objective, batches, optimizer=optimizer, schedule=schedule, options=chosen, largest=largest)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -13,8 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from weft.console import SafeConsole, styled
 from weft.errors import counted
-from weft.training.events import Ended, Event, Measuring, Started, Validated
-from weft.training.step import Awaited, Step
+from weft.training.events import Awaited, Ended, Event, Measuring, Started, Update, Validated
 
 PLAIN_SECONDS = 10.0
 """Time between two lines about the loss where there is no terminal to draw on."""
@@ -86,8 +85,8 @@ class Watch:
         match event:
             case Started():
                 self._start(event)
-            case Step():
-                self._step(event)
+            case Update():
+                self._update(event)
             case Measuring():
                 if self.bar is not None and self.job is not None:
                     self.bar.update(self.job, description=event.what)
@@ -117,10 +116,10 @@ class Watch:
             self.job = self.bar.add_task("training", total=event.steps, completed=event.done, state="")
             self.bar.start()
 
-    def _step(self, step: Step) -> None:
-        for note in step.notes:
+    def _update(self, update: Update) -> None:
+        for note in update.notes:
             self._print("[yellow]note[/] {}", note)
-        self.awaited.add(step)
+        self.awaited.add(update)
         for arrived in self.awaited.arrived():
             if not arrived.numbers.finite:  # left out, and told of
                 continue
@@ -132,10 +131,10 @@ class Watch:
             return
         state = f"loss {self.loss:.3f}  {self.speed:,.0f} tokens/s"
         if self.bar is not None and self.job is not None:
-            self.bar.update(self.job, completed=step.number, state=state, description=self._epoch(step.number))
+            self.bar.update(self.job, completed=update.number, state=state, description=self._epoch(update.number))
         elif time.monotonic() - self.shown > PLAIN_SECONDS and self.started is not None:
             self.shown = time.monotonic()
-            self._print("step {}/{}  {}", step.number, self.started.steps, state)
+            self._print("step {}/{}  {}", update.number, self.started.steps, state)
 
     def _validated(self, event: Validated) -> None:
         self.shown = time.monotonic()

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from weft.training.events import Ended, Event, Saving, Started, Validated
-from weft.training.step import Awaited, Step
+from weft.training.events import Awaited, Ended, Event, Saving, Started, Update, Validated
 
 EVERY: Final = 10
 """Updates between two that are recorded."""
@@ -26,7 +25,7 @@ class Recorder:
         match event:
             case Started():
                 self.start(event)
-            case Step():
+            case Update():
                 if event.number % EVERY == 0 or event.number == 1:
                     self.awaited.add(event)
                 self._updates(self.awaited.arrived())
@@ -45,12 +44,12 @@ class Recorder:
             self._updates(self.awaited.arrived())
         self.close()
 
-    def _updates(self, steps: Iterable[Step]) -> None:
-        for step in steps:
-            speed = step.tokens / max(step.seconds, 1e-9)
-            values = {"loss": step.loss, "rate": step.rate, "gradient": step.gradient, "tokens_per_second": speed}
+    def _updates(self, updates: Iterable[Update]) -> None:
+        for update in updates:
+            speed = update.tokens / max(update.seconds, 1e-9)
+            values = {"loss": update.loss, "rate": update.rate, "gradient": update.gradient, "tokens_per_second": speed}
             # JSON and curves have no place for others, and an update without them was left out.
-            self.update(step.number, {name: value for name, value in values.items() if math.isfinite(value)})
+            self.update(update.number, {name: value for name, value in values.items() if math.isfinite(value)})
 
     def start(self, event: Started) -> None:
         """Training begins, or goes on."""

@@ -9,7 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from weft.training import Awaited, Ended, Journal, Numbers, Started, Step, Validated
+from weft.training import Awaited, Ended, Journal, Numbers, Started, Update, Validated
 from weft.training.progress import Watch
 
 
@@ -38,7 +38,7 @@ def test_steps_are_given_out_in_order_and_only_when_they_have_arrived(late_step)
 def test_the_journal_has_a_line_for_every_tenth_update_and_every_validation(tmp_path):
     with Journal(tmp_path / "metrics.jsonl") as journal:
         for number in range(1, 21):
-            journal.write(Step(number, 10, 0.1, 0.01, Numbers(1.0 / number, 1.0)))
+            journal.write(Update(number, 10, 0.1, 0.01, Numbers(1.0 / number, 1.0)))
         assert [line["step"] for line in lines(journal.path)] == [1, 10, 20], "written as training goes"
         journal.write(Validated(20, {"accuracy": 0.5}, best=True))
     written = lines(journal.path)
