@@ -1,4 +1,4 @@
-"""A recurrent layer, forward and backward: weft beside torch.nn, the plain loop and the limit, in one process."""
+"""Measures one recurrent layer, forward and backward: weft, torch.nn, the plain loop and the limit, in one process."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any, Final
 
 import torch
 
-from weft.bench.case import DTYPES, Case
-from weft.bench.contenders import Workload
-from weft.bench.limit import Limit, products_of
-from weft.bench.memory import first_call, peak_in_process
-from weft.bench.process import ask
+from weft.bench.recurrence.case import DTYPES, Case
+from weft.bench.recurrence.contenders import Workload
+from weft.bench.recurrence.limit import MatrixProducts, products_of
+from weft.bench.recurrence.memory import first_call, peak_in_process
+from weft.bench.recurrence.process import ask
 from weft.bench.timing import Contender, time_in_turn
 from weft.errors import ConfigError
 from weft.nn import CELLS, CellClass
 from weft.nn.recurrent.engine.trace import Untraceable
 from weft.training.device import synchronize
 
-EAGER_EVERY: Final = 5
-"""The plain loop is slow and its time steady: it takes part in every fifth round."""
+EAGER_EVERY_ROUNDS: Final = 5
+"""The plain loop is slow and its time varies little: it takes part in every fifth round."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds of one forward and backward pass by contender (weft, torch, eager, limit), and what belongs to them.
+    """Seconds of one forward and backward pass by contender (weft, torch, eager, limit).
 
-    first is the first call of weft: trace, compile, run. memory is bytes by contender. missing says why one is not
-    there; reason why weft's backend is no better one.
+    first is the time of weft's first call: trace, compile, run. memory is bytes by contender. missing is the reason for
+    each contender that did not run, reason why weft's backend is not a faster one.
     """
 
     case: Case
@@ -40,11 +40,11 @@ class Figures:
     missing: dict[str, str] = field(default_factory=dict)
 
     def ratio(self, who: str) -> float | None:
-        """How many times weft's time another one takes; for the limit, the share of it that weft reaches."""
+        """The time of a contender divided by weft's; for the limit this is the share of it that weft reaches."""
         return self.seconds[who] / self.seconds["weft"] if who in self.seconds else None
 
     def tree(self) -> dict[str, Any]:
-        """As plain values, times in milliseconds."""
+        """The JSON form; times in milliseconds."""
         case, row = self.case, dict[str, Any]()
         row |= {"cell": case.cell, "size": list(case.size), "backend": self.backend, "reason": self.reason}
         for who in ("weft", "torch", "eager", "limit"):
@@ -63,10 +63,10 @@ def measure(
     cells: Mapping[str, CellClass] = CELLS,
     imports: Sequence[str] = (),
 ) -> Figures:
-    """The figures of one case. On a CPU `memory` asks for peaks, which take processes of their own.
+    """Measure one case. On a CPU the contenders share a fresh process, because earlier allocations change timings.
 
-    `cells` are all that a case may name, `imports` the [NAME=]FILE.py:CLASS from which such a process gets its own. On
-    a CPU the contenders share a fresh process: what was measured before would change what memory costs each of them.
+    `memory` measures peak memory on a CPU too, each contender in a process of its own. `cells` are all that a case may
+    name; `imports` are the [NAME=]FILE.py:CLASS from which the fresh process imports cells that are not weft's.
     """
     if case.device.type != "cpu":
         return measure_here(case, cells, repeats)
@@ -78,13 +78,13 @@ def measure(
 
 
 def measured(case: Case, cells: Mapping[str, CellClass], repeats: int) -> dict[str, Any]:
-    """Figures without their case, as plain values."""
+    """The figures as a dict without their case, for another process."""
     tree = asdict(measure_here(case, cells, repeats))
     return {name: value for name, value in tree.items() if name != "case"}
 
 
 def measure_here(case: Case, cells: Mapping[str, CellClass], repeats: int) -> Figures:
-    """The figures of one case, in this process; memory on a GPU only."""
+    """Measure one case in this process; memory on a GPU only."""
     work = Workload(case, cells)
     _wake(work.device)
     weft = work.weft()
@@ -101,8 +101,8 @@ def measure_here(case: Case, cells: Mapping[str, CellClass], repeats: int) -> Fi
         try:
             run = build()
             peaks[who] = first_call(run, work.device).peak
-            contenders[who] = Contender(run, every=EAGER_EVERY if who == "eager" else 1)
-        except (ConfigError, RuntimeError, Untraceable) as error:  # what torch does not have, or cannot do here
+            contenders[who] = Contender(run, every=EAGER_EVERY_ROUNDS if who == "eager" else 1)
+        except (ConfigError, RuntimeError, Untraceable) as error:  # torch lacks the cell, or cannot run it here
             missing[who] = error.what if isinstance(error, ConfigError) else str(error).partition("\n")[0]
     seconds = time_in_turn(contenders, rounds=repeats, device=work.device)
     backend, reason = work.backend()
@@ -110,15 +110,15 @@ def measure_here(case: Case, cells: Mapping[str, CellClass], repeats: int) -> Fi
     return Figures(case, backend, reason, first.seconds, seconds, known, missing)
 
 
-def _limit(work: Workload) -> Limit:
+def _limit(work: Workload) -> MatrixProducts:
     case, dtype = work.case, DTYPES[work.case.dtype]
     directions = 2 if case.bidirectional else 1
     products = products_of(work.cell(), case.weight_dtype)
-    return Limit(products, case.row_lengths(), directions=directions, dtype=dtype, device=work.device)
+    return MatrixProducts(products, case.row_lengths(), directions=directions, dtype=dtype, device=work.device)
 
 
 def _wake(device: torch.device) -> None:
-    """Load torch's own libraries, which would else count as somebody's first call and memory."""
+    """Load torch's libraries now, so that no contender's first call and memory include them."""
     weight = torch.randn(64, 64, device=device, requires_grad=True)
     torch.autograd.grad((weight @ weight).sum(), weight)
     synchronize(device)

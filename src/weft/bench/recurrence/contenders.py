@@ -1,4 +1,4 @@
-"""Who computes a layer: weft, torch.nn, the plain loop."""
+"""The contenders of the recurrence benchmark: one layer by weft, by torch.nn and by the plain loop."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from weft.bench.case import DTYPES, Case
+from weft.bench.recurrence.case import DTYPES, Case
 from weft.nn import RNN, Cell, CellClass, choose_cell
 from weft.nn.recurrent.layer import Backend, Layer
 
 Pass: TypeAlias = Callable[[], Tensor]
-"""Goes forward and backward once and gives the gradient of the input (B, T, H)."""
+"""One forward and backward pass; returns the gradient of the input (B, T, H)."""
 
 
 class Workload:
-    """One recurrent layer of a case, its data, and the ways to run it; all have the same weights."""
+    """The recurrent layer of a case, its data, and the contenders that run it; all have the same weights."""
 
     def __init__(self, case: Case, cells: Mapping[str, CellClass]) -> None:
         self.case, self.device = case, case.device
@@ -40,7 +40,7 @@ class Workload:
         return self._passes(plain, lambda x: plain(x, self.lengths)[0])
 
     def torch(self) -> Pass:
-        """cuDNN or oneDNN behind nn.LSTM, nn.GRU or nn.RNN, packed where rows differ; a ConfigError without a twin."""
+        """nn.LSTM, nn.GRU or nn.RNN (cuDNN, oneDNN), packed where rows differ; ConfigError if torch lacks the cell."""
         module = self.rnn.to_torch()
         module.flatten_parameters()
         if self.lengths is None:
@@ -55,11 +55,11 @@ class Workload:
         return self._passes(module, packed)
 
     def cell(self) -> Cell:
-        """That of the first direction."""
+        """The cell of the first direction."""
         return next(module for module in self.rnn.modules() if isinstance(module, Cell))
 
     def backend(self) -> tuple[str, str]:
-        """The backend that weft chooses here, and why it is no better one."""
+        """The backend that weft chooses for this device, and why it is not a faster one."""
         layer = self.rnn.layers[0]
         assert isinstance(layer, Layer)
         choice = layer.choose(self.device.type)
@@ -71,7 +71,7 @@ class Workload:
         return rnn.to(device=self.device, dtype=self.case.weight_dtype)
 
     def _passes(self, module: nn.Module, forward: Callable[[Tensor], Tensor]) -> Pass:
-        """Gradients of the input and of every weight, not added to anything."""
+        """Compute the gradients of the input and of every weight, without accumulating them."""
         wanted = [self.x, *module.parameters()]
         dtype = DTYPES[self.case.dtype]
 

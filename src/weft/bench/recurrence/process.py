@@ -1,7 +1,6 @@
-"""A question about a case, asked of a process of its own: nothing that came before it has a part in the answer.
+"""Measures a case in a fresh process, so that earlier allocations do not change the figures.
 
-What a process has allocated and freed decides how its memory behaves from then on. Packed nn.LSTM takes half as long
-again in a fresh process as after larger layers have made room.
+They would: packed nn.LSTM takes half as long again in a fresh process as in one that has run larger layers before.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from typing import Any, Final
 
 import torch
 
-from weft.bench.case import Case, Size
+from weft.bench.recurrence.case import Case, Size
 from weft.errors import Fault
 from weft.nn import CELLS, CellClass
 
-PROGRAM: Final = "from weft.bench.process import answer; answer()"
+PROGRAM: Final = "from weft.bench.recurrence.process import answer; answer()"
 
 
 def ask(
@@ -32,15 +31,15 @@ def ask(
     environment: Mapping[str, str] | None = None,
     **more: object,
 ) -> Any:
-    """function(case, cells, **more) in a fresh process with as many threads; JSON must be able to carry the result.
+    """Return function(case, cells, **more), called in a fresh process with as many threads; the result travels as JSON.
 
     `imports` are the [NAME=]FILE.py:CLASS of cells that are not weft's own.
     """
     request: dict[str, Any] = {"module": function.__module__, "function": function.__name__, "case": asdict(case)}
     request |= {"imports": list(imports), "threads": torch.get_num_threads(), "more": more}
     command = [sys.executable, "-c", PROGRAM, json.dumps(request)]
-    surroundings = os.environ | (environment or {})
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+    variables = os.environ | (environment or {})
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise Fault(f"could not be measured: {last}", where=f"{case.cell} {case.size}")
@@ -48,7 +47,7 @@ def ask(
 
 
 def answer() -> None:
-    """The other process: print the answer to the request in argv."""
+    """Runs in the fresh process: call the function that argv names and print its result."""
     request = json.loads(sys.argv[1])
     torch.set_num_threads(request["threads"])
     case = Case(**{**request["case"], "size": Size(*request["case"]["size"])})

@@ -1,4 +1,4 @@
-"""What a benchmark of decoding is about: the size of a translator, how it searches, and who takes part."""
+"""A case of the decode benchmark: the size of a translator, its searches, and the contenders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from weft.bench.case import choose_place
+from weft.bench.machine import choose_place
 from weft.errors import ConfigError, did_you_mean
 from weft.text import SPECIALS
 
@@ -20,7 +20,7 @@ PACKAGES: Final[Mapping[str, str | None]] = {
     "ctranslate2": "ctranslate2",
     "ctranslate2-int8": "ctranslate2",
 }
-"""Who may take part, and the package that it needs."""
+"""The contenders, and the package that each needs."""
 
 KINDS: Final = ("transformer", "rnn")
 
@@ -28,10 +28,10 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
     "cpu": {"layers": 3, "width": 256, "heads": 4, "feedforward": 1024, "words": 8000, "length": 32},
     "cuda": {"layers": 6, "width": 512, "heads": 8, "feedforward": 2048, "words": 32000, "length": 64},
 }
-"""Unless asked."""
+"""The default sizes."""
 
-RECURRENT: Final[Mapping[str, int]] = {"layers": 2, "width": 512}
-"""Of `rnn` instead."""
+RECURRENT_SIZES: Final[Mapping[str, int]] = {"layers": 2, "width": 512}
+"""The default sizes of `rnn`, where they differ."""
 
 BATCHES: Final = {"cpu": (32,), "cuda": (64,)}
 BEAMS: Final = {"cpu": (4,), "cuda": (1, 5)}
@@ -63,11 +63,11 @@ class DecodeCase:
         return torch.bfloat16 if self.device.type == "cuda" else torch.float32
 
     def tree(self) -> dict[str, Any]:
-        """As plain values."""
+        """The JSON form."""
         return asdict(self) | {name: list(getattr(self, name)) for name in ("beams", "batches", "contenders")}
 
     def describe(self) -> str:
-        """What all rows of the table have in common."""
+        """The line above the table: the settings that all its rows share."""
         net = f"{self.layers}+{self.layers} layers of width {self.width}"
         if self.kind == "rnn":
             net = f"LSTM, {net}, attention"
@@ -88,12 +88,12 @@ def plan_decode(
     contenders: Sequence[str] = (),
     repeats: int = 5,
 ) -> DecodeCase:
-    """What was asked for, and for the rest what suits the device. All mistakes are found here."""
+    """Build a case; what is not given suits the device. Raises on any wrong option."""
     if kind not in KINDS:
         raise ConfigError(f'"{kind}" is not a kind', where="--kind", cure=did_you_mean(kind, KINDS))
     place = choose_place(device)
-    asked = {name: size for name, size in (sizes or {}).items() if size is not None}
-    chosen = {**SIZES[place.type], **(RECURRENT if kind == "rnn" else {}), **asked}
+    given = {name: size for name, size in (sizes or {}).items() if size is not None}
+    chosen = {**SIZES[place.type], **(RECURRENT_SIZES if kind == "rnn" else {}), **given}
     for name, size in chosen.items():
         least = len(SPECIALS) + 1 if name == "words" else 1
         if size < least:
@@ -117,7 +117,7 @@ def plan_decode(
 
 
 def installed(case: DecodeCase) -> tuple[list[str], list[str]]:
-    """Who can take part, and a line for each who cannot."""
+    """Return the contenders whose package is installed, and a remark for each other one."""
     missing = {who for who in case.contenders if (package := PACKAGES[who]) and find_spec(package) is None}
     lines = [
         f"without {who}: the package {PACKAGES[who]} is not installed" for who in case.contenders if who in missing
@@ -126,17 +126,17 @@ def installed(case: DecodeCase) -> tuple[list[str], list[str]]:
 
 
 def versions(contenders: Sequence[str]) -> dict[str, str]:
-    """Of the packages that take part."""
+    """The versions of the packages that take part."""
     packages = dict.fromkeys(package for who in contenders if (package := PACKAGES[who]))
     return {package: version(package) for package in packages}
 
 
-def _check_contenders(asked: Sequence[str], kind: str) -> tuple[str, ...]:
-    for name in asked:
+def _check_contenders(names: Sequence[str], kind: str) -> tuple[str, ...]:
+    for name in names:
         if name not in PACKAGES:
             cure = did_you_mean(name, PACKAGES)
             raise ConfigError(f'"{name}" is not a contender', where="--contender", cure=cure)
         if kind == "rnn" and name != "weft":
             cure = "measure weft alone, or transformers"
             raise ConfigError(f'"{name}" has no recurrent translators', where="--contender", cure=cure)
-    return tuple(dict.fromkeys(asked)) or (("weft",) if kind == "rnn" else tuple(PACKAGES))
+    return tuple(dict.fromkeys(names)) or (("weft",) if kind == "rnn" else tuple(PACKAGES))

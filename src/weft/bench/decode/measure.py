@@ -1,4 +1,4 @@
-"""Translations by several contenders, in turn, in one process: how fast, and whether they are the same."""
+"""Measures translation by several contenders, in turn, in one process, and compares their translations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from weft.bench.decode_case import DecodeCase, installed
-from weft.bench.decode_contenders import Models, Translate
+from weft.bench.decode.case import DecodeCase, installed
+from weft.bench.decode.contenders import Models, Translate
 from weft.bench.table import NOTHING
 from weft.bench.timing import Contender, time_in_turn
 from weft.errors import ConfigError
 
-REST: Final = 0.3
-"""Seconds between two contenders on a CPU: threads of some go on spinning for a while, and would slow down the next."""
+REST_SECONDS: Final = 0.3
+"""The pause between two contenders on a CPU: threads of some keep spinning for a while and would slow down the next."""
 
 
 @dataclass(frozen=True)
 class DecodeFigures:
-    """One contender at one batch and beam. Tokens are those of the best translations; `equal` is the share of
-    translations that are weft's, where weft took part."""
+    """One contender at one batch and beam. Tokens are counted in the best translations; `equal` is the share of
+    translations that equal weft's, if weft took part."""
 
     who: str
     batch: int
@@ -37,7 +37,7 @@ class DecodeFigures:
         return self.batch * self.length / self.seconds
 
     def tree(self) -> dict[str, Any]:
-        """As plain values."""
+        """The JSON form."""
         return {
             "contender": self.who,
             "batch": self.batch,
@@ -50,14 +50,14 @@ class DecodeFigures:
 
 
 class DecodeOutcome(NamedTuple):
-    """The figures, and what a reader should know about them."""
+    """The figures, and remarks on them for the reader."""
 
     rows: list[DecodeFigures]
     remarks: list[str]
 
 
 def measure_decode(case: DecodeCase) -> DecodeOutcome:
-    """All contenders of a case that are installed, at every batch and beam."""
+    """Measure all contenders of a case that are installed, at every batch and beam."""
     present, remarks = installed(case)
     rows: list[DecodeFigures] = []
     with Models(case) as models:
@@ -75,22 +75,22 @@ def measure_decode(case: DecodeCase) -> DecodeOutcome:
 def measure_search(
     case: DecodeCase, contenders: Mapping[str, Translate], *, batch: int, beam: int
 ) -> list[DecodeFigures]:
-    """One batch and beam. What each writes is looked at once, before any clock runs."""
+    """Measure one batch and beam. Translations are compared once, before the timing."""
     texts = {who: [list(text) for text in translate(beam, batch)] for who, translate in contenders.items()}
     calls = {who: Contender(partial(translate, beam, batch)) for who, translate in contenders.items()}
-    rest = REST if case.device.type == "cpu" and len(calls) > 1 else 0.0
+    rest = REST_SECONDS if case.device.type == "cpu" and len(calls) > 1 else 0.0
     seconds = time_in_turn(calls, rounds=case.repeats, device=case.device, rest=rest)
     shares = {who: equal_share(texts["weft"], text) if "weft" in texts else None for who, text in texts.items()}
     return [DecodeFigures(who, batch, beam, case.length, seconds[who], shares[who]) for who in contenders]
 
 
 def equal_share(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """How many of the texts are the same."""
+    """The share of texts that are the same."""
     return sum(own == other for own, other in zip(ours, theirs, strict=True)) / len(ours)
 
 
 def tabulate_decode(rows: Sequence[DecodeFigures]) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines; a ratio is weft's rate divided by another one's."""
+    """Return headings and lines; a ratio is weft's rate divided by a contender's."""
     own = {(row.batch, row.beam): row.rate for row in rows if row.who == "weft"}
     lines = []
     for row in rows:

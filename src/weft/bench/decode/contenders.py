@@ -1,7 +1,7 @@
-"""Who translates: weft, Hugging Face `generate` and CTranslate2, all with the same weights and the same sources.
+"""The contenders of the decode benchmark: weft, Hugging Face `generate` and CTranslate2, with the same weights.
 
-Random weights make all words nearly as likely, so that rounding decides what is written. Here the scores of words are
-multiplied until it does not; and no special token is ever likely, so that all write as many words as they are asked to.
+With random weights all words are nearly as likely, and rounding would decide which is written. So the scores of words
+are scaled up, and those of special tokens are very low, so that every translation has exactly the length of the case.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from weft.bench.decode_case import DecodeCase
+from weft.bench.decode.case import DecodeCase
 from weft.config import validate
 from weft.decoding import DecodeConfig, search
 from weft.export.ctranslate2 import load_ctranslate2, write_ctranslate2
@@ -25,25 +25,25 @@ from weft.models import Translator, TranslatorConfig
 from weft.text import EOS, SPECIALS
 
 SHARPNESS: Final = 8.0
-"""The standard deviation of the scores of words."""
+"""The standard deviation of the scores of words, in logits."""
 
-UNLIKELY: Final = -100.0
-"""The bias of special tokens."""
+SPECIAL_BIAS: Final = -100.0
+"""The bias of special tokens, in logits."""
 
 Translate = Callable[[int, int], Sequence[Sequence[int]]]
-"""The beam and the number of sources -> the tokens of the best translation of each."""
+"""(beam, number of sources) -> the tokens of the best translation of each source."""
 
-NUMBERS: Final = {
+COMPUTE_TYPES: Final = {
     ("ctranslate2", "cpu"): "float32",
     ("ctranslate2", "cuda"): "bfloat16",
     ("ctranslate2-int8", "cpu"): "int8",
     ("ctranslate2-int8", "cuda"): "int8_bfloat16",
 }
-"""The type of CTranslate2's numbers, by contender and device."""
+"""The number format of CTranslate2, by contender and device."""
 
 
 class Models:
-    """The model and its sources, and each contender by its name; a context that removes what was written to disk."""
+    """The model, its sources, and the contenders by name; as a context it removes the files that it wrote."""
 
     def __init__(self, case: DecodeCase) -> None:
         self.case, self._stack = case, ExitStack()
@@ -66,7 +66,7 @@ class Models:
         self._stack.close()
 
     def decode(self, beam: int) -> DecodeConfig:
-        """A search that writes exactly the words asked for."""
+        """The settings of a search that writes exactly the length of the case."""
         return DecodeConfig(beam=beam, min_length=self.case.length, max_length=self.case.length)
 
     def contender(self, who: str) -> Translate:
@@ -95,7 +95,7 @@ class Models:
             given: Tensor = sources[:count]
             with torch.inference_mode():
                 found = theirs.generate(given, attention_mask=torch.ones_like(given), num_beams=beam, **lengths)
-            tokens: list[list[int]] = found[:, 1:].tolist()  # the first is where they start
+            tokens: list[list[int]] = found[:, 1:].tolist()  # the first is the start token
             return tokens
 
         return translate
@@ -108,7 +108,7 @@ class Models:
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-bench-")))
         write_ctranslate2(self.weights, folder, entries, entries)
         theirs = load_ctranslate2().Translator(
-            str(folder), device=device, compute_type=NUMBERS[who, device], intra_threads=torch.get_num_threads()
+            str(folder), device=device, compute_type=COMPUTE_TYPES[who, device], intra_threads=torch.get_num_threads()
         )
         sources = [[entries[index] for index in row] for row in self.sources.tolist()]
         lengths = {"min_decoding_length": self.case.length, "max_decoding_length": self.case.length}
@@ -121,7 +121,7 @@ class Models:
 
 
 def translator_settings(case: DecodeCase) -> TranslatorConfig:
-    """Transformers post-norm with sinusoids, ReLU and biases everywhere; or an LSTM with attention."""
+    """The settings of the model: a post-norm transformer with sinusoids, ReLU and biases, or an LSTM with attention."""
     side: dict[str, Any] = {"kind": case.kind, "layers": case.layers, "dropout": 0.0}
     if case.kind == "rnn":
         side |= {"cell": "lstm", "hidden": case.width, "embedding": case.width}
@@ -144,4 +144,4 @@ def _sharpen(model: Translator) -> None:
     scores = model.output.scores
     size = scores.in_features
     scores.weight.normal_(std=SHARPNESS * size**-0.5, generator=torch.Generator().manual_seed(1))
-    scores.bias[: len(SPECIALS)] = UNLIKELY
+    scores.bias[: len(SPECIALS)] = SPECIAL_BIAS

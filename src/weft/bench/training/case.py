@@ -1,4 +1,4 @@
-"""What a benchmark of training is about: the size of a translator, its batch, and who takes part."""
+"""A case of the training benchmark: the size of a translator, its batch, and the contenders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from weft.bench.case import choose_place
+from weft.bench.machine import choose_place
 from weft.errors import ConfigError, did_you_mean
 from weft.extras import EXTRAS
 from weft.text import SPECIALS
@@ -21,10 +21,10 @@ SIZES: Final[dict[str, dict[str, int]]] = {
     "cpu": {"layers": 3, "width": 256, "heads": 4, "feedforward": 1024, "words": 8000, "rows": 32, "length": 32},
     "cuda": {"layers": 6, "width": 512, "heads": 8, "feedforward": 2048, "words": 32000, "rows": 256, "length": 64},
 }
-"""Unless asked."""
+"""The default sizes."""
 
-UPDATES: Final = {"cpu": 2, "cuda": 10}
-"""Updates of one sample, unless asked: on a GPU enough for the processor to run ahead."""
+UPDATES_PER_SAMPLE: Final = {"cpu": 2, "cuda": 10}
+"""The default length of a sample: on a GPU enough for the host to queue work ahead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +54,11 @@ class TrainingCase:
         return torch.device(self.place)
 
     def tree(self) -> dict[str, Any]:
-        """As plain values."""
+        """The JSON form."""
         return asdict(self) | {"data": list(self.data), "contenders": list(self.contenders)}
 
     def describe(self) -> str:
-        """What all rows of the table have in common."""
+        """The line above the table: the settings that all its rows share."""
         parts = [
             f"{self.layers}+{self.layers} layers of width {self.width}, {self.heads} heads, feed-forward "
             f"{self.feedforward}, {self.words:,} shared words, dropout {self.dropout:g}",
@@ -82,10 +82,10 @@ def plan_training(
     updates: int | None = None,
     repeats: int = 15,
 ) -> TrainingCase:
-    """What was asked for, and for the rest what suits the device. All mistakes but those in files are found here."""
+    """Build a case; what is not given suits the device. Raises on any wrong option; files are read later."""
     place = choose_place(device)
-    asked = {name: size for name, size in (sizes or {}).items() if size is not None}
-    chosen = SIZES[place.type] | asked
+    given = {name: size for name, size in (sizes or {}).items() if size is not None}
+    chosen = SIZES[place.type] | given
     _check_sizes(chosen)
     return TrainingCase(
         place=str(place),
@@ -93,14 +93,14 @@ def plan_training(
         compile=place.type == "cuda" if compile is None else compile,
         data=tuple(data),
         contenders=_check_contenders(contenders),
-        updates=updates or UPDATES[place.type],
+        updates=updates or UPDATES_PER_SAMPLE[place.type],
         repeats=repeats,
         **chosen,
     )
 
 
 def transformers_version(case: TrainingCase) -> str | None:
-    """Where it takes part."""
+    """The version of transformers, if it takes part."""
     return version("transformers") if case.contenders != ("weft",) else None
 
 
@@ -115,12 +115,12 @@ def _check_sizes(sizes: dict[str, int]) -> None:
         raise ConfigError(f"{width} cannot be shared out to {heads} heads of even size", where="--width", cure=cure)
 
 
-def _check_contenders(asked: Sequence[str]) -> tuple[str, ...]:
-    for name in asked:
+def _check_contenders(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
         if name not in CONTENDERS:
             cure = did_you_mean(name, CONTENDERS)
             raise ConfigError(f'"{name}" is not a contender', where="--contender", cure=cure)
-    chosen = tuple(dict.fromkeys(asked)) or CONTENDERS[:2]
+    chosen = tuple(dict.fromkeys(names)) or CONTENDERS[:2]
     if find_spec("transformers") is None and chosen != ("weft",):
         cure = f"{EXTRAS['hf'].install}, or measure weft alone: --contender weft"
         raise ConfigError("the package transformers is not installed", where="--contender", cure=cure)

@@ -3,8 +3,8 @@
     of the input    X W once; backwards G Wᵀ and Xᵀ G once
     of the state    h U at every step; backwards G Uᵀ at every step and Hᵀ G once
 
-X, H and G have a row for every real time step of the batch, h those that are still alive at a step. torch's own
-products are taken; on a GPU they are recorded once, so that launching them costs nothing.
+X, H and G have a row for every real time step of the batch, h a row for every sequence that has not ended. The
+products are torch's own; on a GPU they are replayed from a CUDA graph, so that launching them costs nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from weft.nn.recurrent.engine.split import is_product
 from weft.nn.recurrent.engine.trace import trace
 
 
-class Product(NamedTuple):
-    """(·, depth) by (depth, width), at each step or once for all of them."""
+class ProductShape(NamedTuple):
+    """A product (·, depth) by (depth, width), computed at each step or once for all steps."""
 
     depth: int
     width: int
     each_step: bool
 
 
-def products_of(cell: Cell, dtype: torch.dtype) -> list[Product]:
-    """The products of a step, those of one left side taken together; raises Untraceable."""
+def products_of(cell: Cell, dtype: torch.dtype) -> list[ProductShape]:
+    """Return the products of a step, one for all with the same left side; raises Untraceable."""
     traced = trace(cell, dtype)
     nodes: list[fx.Node] = list(traced.graph.nodes)
     after_state, before_state = set(traced.state), set(traced.after)
@@ -39,7 +39,7 @@ def products_of(cell: Cell, dtype: torch.dtype) -> list[Product]:
     for node in reversed(nodes):
         if node.op == "call_function" and any(user in before_state for user in node.users):
             before_state.add(node)
-    sides: dict[tuple[fx.Node, bool], Product] = {}
+    sides: dict[tuple[fx.Node, bool], ProductShape] = {}
     for node in filter(is_product, nodes):
         left = node.args[-2]
         assert isinstance(left, fx.Node)
@@ -48,15 +48,21 @@ def products_of(cell: Cell, dtype: torch.dtype) -> list[Product]:
             continue
         side = left, node in after_state and node in before_state
         width = sides[side].width if side in sides else 0
-        sides[side] = Product(depth, width + node.meta["shape"][1], side[1])
+        sides[side] = ProductShape(depth, width + node.meta["shape"][1], side[1])
     return list(sides.values())
 
 
-class Limit:
-    """Called, it does the products of one forward and backward pass over rows of these lengths (B,)."""
+class MatrixProducts:
+    """Computes, when called, the products of one forward and backward pass over rows of these lengths (B,)."""
 
     def __init__(
-        self, products: list[Product], lengths: Tensor, *, directions: int, dtype: torch.dtype, device: torch.device
+        self,
+        products: list[ProductShape],
+        lengths: Tensor,
+        *,
+        directions: int,
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> None:
         self._multiply = torch.mm if directions == 1 else torch.bmm
         self._jobs: list[tuple[Tensor, Tensor, Tensor]] = []

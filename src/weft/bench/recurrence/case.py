@@ -1,4 +1,4 @@
-"""What one row of a benchmark is about; plain values, so that another process can be told."""
+"""A case of the recurrence benchmark: cell, size, device, number format. Plain values, to be sent to a process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, Self
 
 import torch
 
+from weft.bench.machine import choose_place
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import UnknownCell
-from weft.training import choose_device
 
 DTYPES: Final[dict[str, torch.dtype]] = {
     "float32": torch.float32,
@@ -19,11 +19,11 @@ DTYPES: Final[dict[str, torch.dtype]] = {
 }
 
 CELL_NAMES: Final = ("lstm", "gru_reset_after", "elman", "gru", "peephole_lstm")
-"""Unless asked: three that vendors have kernels for, and two that they have none for."""
+"""The default cells: three that have vendor kernels, and two that have none."""
 
 
 class Size(NamedTuple):
-    """Rows of the batch, time steps, hidden size; the input is as wide as the hidden state."""
+    """Rows of the batch, time steps, hidden size; the input has the hidden size too."""
 
     batch: int
     time: int
@@ -46,7 +46,7 @@ SIZES: Final = {
     "cpu": (Size(32, 64, 128), Size(64, 64, 512), Size(16, 128, 256)),
     "cuda": (Size(64, 256, 512), Size(16, 512, 256)),
 }
-"""Unless asked."""
+"""The default sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Case:
         return spread[torch.randperm(batch, generator=torch.Generator().manual_seed(0))]
 
     def describe(self) -> str:
-        """What all cases of a table have in common."""
+        """The line above a table: the settings that all its cases share."""
         parts = [f"one layer in {self.dtype}{' by autocast' if self.autocast else ''}, input as wide as the state"]
         parts += ["rows of T/2 to T steps, packed for torch.nn"] if self.lengths else []
         parts += ["both directions"] if self.bidirectional else []
@@ -88,7 +88,7 @@ class Case:
 def plan_cases(
     cells: Sequence[str], sizes: Sequence[str], *, known: Mapping[str, Any], device: str, dtype: str, **switches: bool
 ) -> list[Case]:
-    """Every cell with every size; where none is named, those that suit the device. All mistakes are found here."""
+    """Return every cell with every size, by default those that suit the device; raise on any wrong option."""
     for name in cells:
         if name not in known:
             raise UnknownCell(name, known, where="--cell")
@@ -97,20 +97,9 @@ def plan_cases(
         dtype = "bf16" if place.type == "cuda" else "float32"
     elif dtype not in DTYPES:
         raise ConfigError(f'"{dtype}" is not a choice', where="--dtype", cure=did_you_mean(dtype, ["auto", *DTYPES]))
-    asked = [Size.parse(text) for text in sizes] or SIZES[place.type]
+    chosen = [Size.parse(text) for text in sizes] or SIZES[place.type]
     return [
         Case(cell=name, size=size, place=str(place), dtype=dtype, **switches)
-        for size in asked
+        for size in chosen
         for name in cells or CELL_NAMES
     ]
-
-
-def choose_place(name: str) -> torch.device:
-    """The device of that name, or the one that `auto` means."""
-    kinds = ("auto", *SIZES)
-    if name not in kinds:
-        raise ConfigError(f'"{name}" is not a device to measure on', where="--device", cure=did_you_mean(name, kinds))
-    try:
-        return choose_device(name)
-    except ConfigError as error:
-        raise ConfigError(error.what, where="--device", cure="use cpu") from None

@@ -1,7 +1,7 @@
 """Peak memory of a forward and backward pass, above the weights and the input.
 
-A GPU's allocator counts. On a CPU nobody does, so a pass runs in a process of its own and the growth of that process
-is taken: what the system gave it, pages and all.
+On a GPU torch's allocator counts it. On a CPU nothing does, so a pass runs in a process of its own, and the growth of
+that process's resident memory is taken.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final, NamedTuple
 
 import torch
 
-from weft.bench.case import Case
-from weft.bench.contenders import Pass, Workload
-from weft.bench.process import ask
+from weft.bench.recurrence.case import Case
+from weft.bench.recurrence.contenders import Pass, Workload
+from weft.bench.recurrence.process import ask
 from weft.nn import CellClass
 from weft.training.device import synchronize
 
-GIVE_BACK: Final = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-"""Has glibc give freed memory back at once: kept, it would be used again and not seen as growth."""
+RELEASE_AT_ONCE: Final = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""Makes glibc return freed memory to the system at once: memory that it keeps and reuses does not show as growth."""
 
 
 class FirstCall(NamedTuple):
@@ -34,7 +34,7 @@ class FirstCall(NamedTuple):
 
 
 def first_call(run: Callable[[], object], device: torch.device) -> FirstCall:
-    """Call it for the first time, and once more: what the first call keeps for later belongs to its memory."""
+    """Time the first call. On a GPU call again for the peak: memory that the first call keeps belongs to it."""
     on_gpu = device.type == "cuda"
     before = torch.cuda.memory_allocated(device) if on_gpu else 0
     if on_gpu:
@@ -51,14 +51,14 @@ def first_call(run: Callable[[], object], device: torch.device) -> FirstCall:
 
 
 def peak_in_process(case: Case, who: str, *, imports: Sequence[str] = ()) -> int:
-    """Bytes by which a fresh process grows; `imports` are the files of cells that are not weft's own."""
-    found: int = ask(peak, case, imports=imports, environment=GIVE_BACK, who=who)
+    """Return the bytes by which a fresh process grows; `imports` are the files of cells that are not weft's own."""
+    found: int = ask(peak, case, imports=imports, environment=RELEASE_AT_ONCE, who=who)
     return found
 
 
 def peak(case: Case, cells: Mapping[str, CellClass], who: str) -> int:
-    """Bytes by which this process grows, which has done nothing else yet."""
-    # Libraries are loaded and kernels compiled on a few steps, which leave nothing behind that a long pass could reuse.
+    """Return the bytes by which this process grows; it must have computed nothing before."""
+    # Two time steps load libraries and compile kernels, and leave too little memory behind for the long pass to reuse.
     _contender(replace(case, size=case.size._replace(time=2)), who, cells)()
     run = _contender(case, who, cells)
     _reset_peak()
@@ -73,18 +73,18 @@ def _contender(case: Case, who: str, cells: Mapping[str, CellClass]) -> Pass:
 
 
 def _reset_peak() -> None:
-    """From here on the peak is counted anew; elsewhere than on Linux it is that of the whole process."""
+    """Reset the peak on Linux; on other systems it stays that of the whole process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def _peak() -> int:
-    """The most bytes this process has held."""
+    """The peak resident memory of this process in bytes."""
     import resource
 
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
                 return 1024 * int(line.split()[1])
-    # On Linux this would be no less than the parent held when it started us.
+    # On Linux this is at least what the parent held when it started this process, hence /proc first.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,7 +1,7 @@
-"""What translators are trained on in a benchmark: rows of one length with random words, or the pairs of a file.
+"""The data of the training benchmark: rows of one length with random words, or the pairs of a file.
 
-weft cuts its own batches of similar lengths under a budget of tokens. Others get as many rows per batch as weft has on
-average, in random order and padded to the longest, which is what their users do. So both see the same number of real
+weft makes batches of similar lengths under a budget of tokens. The others get as many rows per batch as weft has on
+average, in random order and padded to the longest, which is what their users do. So both have the same number of real
 tokens per update.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.bench.training_case import TrainingCase
+from weft.bench.training.case import TrainingCase
 from weft.data import BadLines, Batches, Corpus, Examples, Ragged, Room
 from weft.errors import ConfigError
 from weft.tasks import Codec, Translate, encode
@@ -29,23 +29,23 @@ SEED: Final = 0
 
 @dataclass
 class Padding:
-    """How many places of the batches were real, of all that the model computed."""
+    """Counts the real tokens among all positions that a model computed."""
 
     real: int = 0
-    places: int = 0
+    positions: int = 0
 
     @property
     def share(self) -> float:
-        return 1 - self.real / self.places if self.places else 0.0
+        return 1 - self.real / self.positions if self.positions else 0.0
 
     def add(self, tokens: Tensor, real: int) -> None:
-        """tokens of any shape, so many of which are real."""
-        self.places += tokens.numel()
+        """Count tokens of any shape, `real` of which are not padding."""
+        self.positions += tokens.numel()
         self.real += real
 
 
 class CountedTranslate(Translate):
-    """The task with an account of the padding in all batches that it makes."""
+    """The task with a count of the padding in all batches that it makes."""
 
     def __init__(self, codec: Codec, data: PairData) -> None:
         super().__init__(codec, data)
@@ -60,7 +60,7 @@ class CountedTranslate(Translate):
 
 @dataclass(frozen=True)
 class Sentences:
-    """Encoded pairs, the task that makes batches of them, weft's budget of tokens and the others' rows per batch."""
+    """Encoded pairs, the task that makes their batches, weft's budget of tokens and the others' rows per batch."""
 
     task: CountedTranslate
     examples: Examples
@@ -70,7 +70,7 @@ class Sentences:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest row on either side."""
+        """Tokens of the longest row, of either side."""
         return max(int(column.lengths.max()) for column in self.examples.columns.values())
 
     @property
@@ -79,19 +79,19 @@ class Sentences:
         return all(column.lengths.min() == column.lengths.max() for column in self.examples.columns.values())
 
     def random_rows(self) -> Iterator[NDArray[np.int64]]:
-        """Row numbers of the others' batches, epoch after epoch; what is left at the end of an epoch is dropped."""
+        """Yield the row numbers of the others' batches, epoch after epoch; an incomplete last batch is dropped."""
         for epoch in count():
             order = np.random.default_rng((SEED, epoch)).permutation(len(self.examples))
             yield from np.split(order, range(self.rows, len(order) + 1, self.rows))[:-1]
 
 
 def build_sentences(case: TrainingCase) -> Sentences:
-    """The data of a case."""
+    """Read or draw the data of a case."""
     return read_sentences(case) if case.data else draw_sentences(case)
 
 
 def draw_sentences(case: TrainingCase) -> Sentences:
-    """One batch of random words, every row with `length` tokens to read and as many to predict."""
+    """Draw one batch of random words, `length` tokens in every source and target."""
     draw = np.random.default_rng(SEED)
     words = draw.integers(len(SPECIALS), case.words, (2, case.rows, case.length - 1))
     source, target = words.tolist()
@@ -99,16 +99,16 @@ def draw_sentences(case: TrainingCase) -> Sentences:
         "source": Ragged.from_lists([*row, EOS] for row in source),
         "target": Ragged.from_lists([SOS, *row, EOS] for row in target),
     }
-    # No text is read or written, so the smallest tokenizer will do.
+    # No text is tokenised, so the smallest tokenizer is enough.
     codec = Codec({"": Tokenizer.learn(["a"], TextConfig(kind="char", size=len(SPECIALS) + 257))})
     task = CountedTranslate(codec, PairData(train=""))
     costs = task.cost(columns)
-    # A budget for twice the rows: an epoch is then one batch, however the lengths are rounded.
+    # With a budget for twice the rows an epoch is one batch, however the lengths are rounded.
     return Sentences(task, Examples(columns, costs), 2 * case.rows * int(costs.max()), case.rows)
 
 
 def read_sentences(case: TrainingCase) -> Sentences:
-    """The pairs of the case's files in subwords learned from them, with a budget of rows × length tokens."""
+    """Read the pairs of the case's files, in subwords learned from them; the budget is rows × length tokens."""
     paths = case.data[0] if len(case.data) == 1 else list(case.data)
     data = PairData(train=paths)
     corpus, _ = Corpus.survey(lambda: Translate.read(paths, data, BadLines()))

@@ -1,4 +1,4 @@
-"""Whole updates of a translator by several contenders, in turn, in one process."""
+"""Measures whole updates of a translator by several contenders, in turn, in one process."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from weft.bench.sentences import Sentences
 from weft.bench.table import NOTHING
-from weft.bench.trainers import Trainer, build_trainer
-from weft.bench.training_case import TrainingCase
+from weft.bench.training.case import TrainingCase
+from weft.bench.training.sentences import Sentences
+from weft.bench.training.trainers import Trainer, build_trainer
 from weft.errors import ConfigError
 from weft.training import precise
 from weft.training.device import synchronize
 
-NEARLY: Final = 0.02
-"""The share by which two models may differ in size and still be called the same."""
+MAX_SIZE_DIFFERENCE: Final = 0.02
+"""The share by which two models may differ in parameters without a remark."""
 
 
 class Sample(NamedTuple):
-    """Some updates in a row; grown is the most bytes that the GPU held above what it held before them."""
+    """Some updates in a row; grown is the peak of the GPU's memory in bytes, above its use before them."""
 
     tokens: int
     seconds: float
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A contender, the seconds of its first update, and the bytes that it holds on the GPU between updates."""
+    """A contender, the seconds of its first update, and its bytes on the GPU between updates."""
 
     trainer: Trainer
     first: float
@@ -42,9 +42,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class TrainingFigures:
-    """One contender: target tokens per second, seconds and target tokens of an update, and what belongs to them.
+    """One contender: target tokens per second, seconds and target tokens of an update.
 
-    padding is the share of its batches that holds no token, peak is bytes on a GPU, first the first update's seconds.
+    padding is the share of padding in its batches, peak is bytes on a GPU, first the seconds of the first update.
     """
 
     who: str
@@ -57,7 +57,7 @@ class TrainingFigures:
     first: float
 
     def tree(self) -> dict[str, Any]:
-        """As plain values, the time of an update in milliseconds."""
+        """The JSON form; the time of an update in milliseconds."""
         return {
             "contender": self.who,
             "parameters": self.parameters,
@@ -70,15 +70,15 @@ class TrainingFigures:
         }
 
 
-class Outcome(NamedTuple):
-    """The figures, and what a reader should know about them."""
+class TrainingOutcome(NamedTuple):
+    """The figures, and remarks on them for the reader."""
 
     rows: list[TrainingFigures]
     remarks: list[str]
 
 
-def measure_training(case: TrainingCase, sentences: Sentences) -> Outcome:
-    """All contenders of a case on its sentences."""
+def measure_training(case: TrainingCase, sentences: Sentences) -> TrainingOutcome:
+    """Measure all contenders of a case on its sentences."""
     remarks, entries = list(sentences.notes), dict[str, Entry]()
     _wake(case.device)
     try:
@@ -86,12 +86,12 @@ def measure_training(case: TrainingCase, sentences: Sentences) -> Outcome:
             try:
                 entries[who] = _enter(who, case, sentences)
                 remarks += [f"{who}: {note}" for note in entries[who].trainer.notes]
-            except RuntimeError as error:  # compiling needs what not every machine has
+            except RuntimeError as error:  # compiling needs a C compiler, which not every machine has
                 if who != "huggingface-compiled" or isinstance(error, torch.OutOfMemoryError):
                     raise
                 remarks.append(f"without {who}: {str(error).strip().splitlines()[0]}")
         for number in range(case.repeats):
-            # Back and forth, so that nobody always finds the caches as the same other one left them.
+            # Every second round runs backwards, so that no contender always follows the same other one.
             for entry in list(entries.values())[:: 1 if number % 2 == 0 else -1]:
                 entry.samples.append(_sample(entry.trainer, case))
     except torch.OutOfMemoryError:
@@ -100,11 +100,11 @@ def measure_training(case: TrainingCase, sentences: Sentences) -> Outcome:
         for entry in entries.values():
             entry.trainer.close()
     rows = [_figures(who, entry, case) for who, entry in entries.items()]
-    return Outcome(rows, remarks + _differences(rows))
+    return TrainingOutcome(rows, remarks + _differences(rows))
 
 
 def tabulate_training(rows: Sequence[TrainingFigures]) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines; a ratio is weft's rate divided by another one's; memory only where it was measured."""
+    """Return headings and lines; a ratio is weft's rate divided by a contender's; memory only where measured."""
     headings = ["contender", "parameters", "tokens/s", "ratio", "ms/update", "tokens/update", "padding"]
     with_memory = any(row.peak is not None for row in rows)
     own = next((row.rate for row in rows if row.who == "weft"), None)
@@ -119,7 +119,7 @@ def tabulate_training(rows: Sequence[TrainingFigures]) -> tuple[list[str], list[
 
 
 def _wake(device: torch.device) -> None:
-    """Load torch's own libraries, which would else count as the first one's time and memory."""
+    """Load torch's libraries now, so that the first contender's time and memory do not include them."""
     x, layer = torch.zeros(64, 64, device=device), torch.nn.Linear(64, 64, device=device)
     with precise("auto", device):
         loss = layer(x).sum()
@@ -128,7 +128,7 @@ def _wake(device: torch.device) -> None:
 
 
 def _enter(who: str, case: TrainingCase, sentences: Sentences) -> Entry:
-    """Build it and run what does not count: the first update, which may compile, and a sample."""
+    """Build a contender and run its warm-up: the first update, which may compile, and a sample."""
     before = _allocated(case.device)
     trainer = build_trainer(who, case, sentences)
     try:
@@ -178,8 +178,8 @@ def _figures(who: str, entry: Entry, case: TrainingCase) -> TrainingFigures:
 
 
 def _differences(rows: Sequence[TrainingFigures]) -> list[str]:
-    """A line where the models are not the same."""
+    """A remark if the models differ in size."""
     sizes = {row.who: row.parameters for row in rows}
-    if not sizes or max(sizes.values()) <= (1 + NEARLY) * min(sizes.values()):
+    if not sizes or max(sizes.values()) <= (1 + MAX_SIZE_DIFFERENCE) * min(sizes.values()):
         return []
     return [f"the models differ in size: {', '.join(f'{who} {size:,}' for who, size in sizes.items())} parameters"]

@@ -1,4 +1,4 @@
-"""Who trains the translator: weft by its own loop, and Hugging Face transformers as a person who knows it would."""
+"""The contenders of the training benchmark: weft's own loop, and Hugging Face transformers as an expert uses it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from weft.bench.sentences import Padding, Sentences
-from weft.bench.training_case import TrainingCase
+from weft.bench.training.case import TrainingCase
+from weft.bench.training.sentences import Padding, Sentences
 from weft.config import Config, validate
 from weft.data import pad
 from weft.models import TranslatorConfig
@@ -22,17 +22,17 @@ from weft.text import EOS, PAD, SOS
 from weft.training import compile_model, precise
 
 RATE: Final = 1e-4
-"""Small, so that random words do no harm; every update costs the same."""
+"""A small rate, so that training on random words stays finite; it does not change the cost of an update."""
 
 CLIP: Final = 1.0
 
 WEIGHT_DECAY: Final = 0.01
 
 IGNORED: Final = -100
-"""The label that transformers leaves out of the loss."""
+"""The label that transformers excludes from the loss."""
 
-MANY: Final = 1_000_000
-"""Updates that training is told to expect, so that it prepares for many."""
+TOTAL_UPDATES: Final = 1_000_000
+"""The length of the training as weft sees it: long enough for every preparation that pays off in a long run."""
 
 HostBatch: TypeAlias = dict[str, Tensor]
 
@@ -45,30 +45,30 @@ class Trainer(Protocol):
     notes: tuple[str, ...]
 
     def ready(self, updates: int) -> None:
-        """Do, while no clock runs, what is not to be measured."""
+        """Prepare that many batches, outside the measured time."""
         ...
 
     def update(self) -> int:
-        """Forward, backward, clip, step; gives the number of real target tokens."""
+        """Forward, backward, clip, step; returns the number of real target tokens."""
         ...
 
     def close(self) -> None: ...
 
 
 class WeftTrainer:
-    """The loop of `weft train` over weft's own batches; making them is part of what is measured."""
+    """The loop of `weft train` over weft's own batches; making them is measured too."""
 
     def __init__(self, case: TrainingCase, sentences: Sentences) -> None:
         config = weft_config(case)
         model = build_translator(case).to(case.device)
         self.parameters, self.padding = count_parameters(model), sentences.task.padding
-        self.notes = compile_model(model, case.compile, device=case.device, updates=MANY).notes
+        self.notes = compile_model(model, case.compile, device=case.device, updates=TOTAL_UPDATES).notes
         examples = sentences.examples
         batches = build_batches(model, examples, batch_tokens=sentences.batch_tokens)
-        self._steps = Learning(sentences.task, model, examples, batches, config=config, total=MANY).steps()
+        self._steps = Learning(sentences.task, model, examples, batches, config=config, total=TOTAL_UPDATES).steps()
 
     def ready(self, updates: int) -> None:
-        """Nothing."""
+        """Do nothing: weft's batches are made in the measured time."""
 
     def update(self) -> int:
         return next(self._steps).tokens
@@ -79,13 +79,13 @@ class WeftTrainer:
 
 
 class HuggingFaceTrainer:
-    """MarianMTModel with fused attention and AdamW; its batches wait ready in pinned memory and cost it nothing."""
+    """MarianMTModel with fused attention and AdamW; its batches are made in advance and are not measured."""
 
     def __init__(self, case: TrainingCase, sentences: Sentences, *, compiled: bool = False) -> None:
         self.padding, self.notes = Padding(), tuple[str, ...]()
         self._sentences, self._device = sentences, case.device
         self._rows = sentences.random_rows()
-        self._waiting: deque[tuple[HostBatch, int]] = deque()
+        self._prepared: deque[tuple[HostBatch, int]] = deque()
         self._model = build_marian(case, longest=sentences.longest).to(case.device).train()
         self.parameters = count_parameters(self._model)
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=RATE, weight_decay=WEIGHT_DECAY, fused=True)
@@ -94,12 +94,12 @@ class HuggingFaceTrainer:
             self._forward = torch.compile(self._model, dynamic=not sentences.uniform)
 
     def ready(self, updates: int) -> None:
-        while len(self._waiting) < updates:
-            self._waiting.append(self.collate())
+        while len(self._prepared) < updates:
+            self._prepared.append(self.collate())
 
     def update(self) -> int:
         self.ready(1)
-        batch, tokens = self._waiting.popleft()
+        batch, tokens = self._prepared.popleft()
         inputs = {name: tensor.to(self._device, non_blocking=True) for name, tensor in batch.items()}
         self._optimizer.zero_grad(set_to_none=True)
         with precise("auto", self._device):
@@ -110,10 +110,10 @@ class HuggingFaceTrainer:
         return tokens
 
     def close(self) -> None:
-        self._waiting.clear()
+        self._prepared.clear()
 
     def collate(self) -> tuple[HostBatch, int]:
-        """The next batch as transformers wants it, and its target tokens."""
+        """Return the next batch as transformers takes it, and the number of its target tokens."""
         rows, columns = next(self._rows), self._sentences.examples.columns
         source, source_lengths = pad(columns["source"], rows, PAD)
         target, target_lengths = pad(columns["target"], rows, PAD)
@@ -129,14 +129,14 @@ class HuggingFaceTrainer:
 
 
 def build_trainer(who: str, case: TrainingCase, sentences: Sentences) -> Trainer:
-    """A contender by its name."""
+    """Build a contender by its name."""
     if who == "weft":
         return WeftTrainer(case, sentences)
     return HuggingFaceTrainer(case, sentences, compiled=who == "huggingface-compiled")
 
 
 def weft_config(case: TrainingCase) -> Config:
-    """weft's model: post-norm, sinusoids, ReLU, biases everywhere, one table for all embeddings and the output."""
+    """The settings of weft's model: post-norm, sinusoids, ReLU, biases everywhere, one table for all embeddings."""
     names = ("layers", "width", "heads", "feedforward", "dropout")
     side = {name: getattr(case, name) for name in names}
     side |= {
@@ -157,15 +157,15 @@ def weft_config(case: TrainingCase) -> Config:
 
 
 def build_translator(case: TrainingCase) -> nn.Module:
-    """weft's model, with random weights."""
+    """Build weft's model with random weights."""
     settings = weft_config(case).model
     assert isinstance(settings, TranslatorConfig)
     return settings.build(case.words, case.words, shared=True)
 
 
 def build_marian(case: TrainingCase, *, longest: int) -> nn.Module:
-    """The same model in transformers, with random weights."""
-    # By its name: neither running nor checking weft may need the package.
+    """Build that model in transformers, with random weights."""
+    # Imported by its name, so that type checking does not need the package either.
     transformers: Any = import_module("transformers")
     sides = ("encoder", "decoder")
     config = transformers.MarianConfig(
