@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
-from weft.data.phrasebook.adjuncts import AT_HOME, DEGREES, IN_TOWN, OFTEN, SCENES, TIMES, Where
-from weft.data.phrasebook.clause import Clause, Tense
-from weft.data.phrasebook.french import Agreement
-from weft.data.phrasebook.lexicon import NAMES, Adjective, Noun, adjectives_for, nouns
-from weft.data.phrasebook.nominal import (
+from weft.phrasebook.adjuncts import AT_HOME, DEGREES, IN_TOWN, OFTEN, SCENES, TIMES, Where
+from weft.phrasebook.clause import Clause, Tense
+from weft.phrasebook.french import GenderNumber
+from weft.phrasebook.lexicon import NAMES, Adjective, Noun, adjectives_for, nouns
+from weft.phrasebook.nominal import (
     ME,
     NOTHING,
     OWNERS,
@@ -26,8 +26,8 @@ from weft.data.phrasebook.nominal import (
     both,
     named,
 )
-from weft.data.phrasebook.nounphrase import NUMBERS, governed, noun_phrase, owned, prepositional
-from weft.data.phrasebook.verbs import Aspect, Verb
+from weft.phrasebook.nounphrase import NUMBERS, governed, noun_phrase, owned, prepositional
+from weft.phrasebook.verbs import Aspect, Verb
 
 Item = TypeVar("Item")
 
@@ -199,5 +199,5 @@ class Draw:
     def two(self) -> tuple[Nominal, Nominal]:
         """The subjects of two clauses. `they` is always ils, so it must not seem to mean women named before."""
         first = self.pronoun().subject if self.chance(0.3) else self.someone()
-        women = first.agreement == Agreement(feminine=True, plural=True)
+        women = first.agreement == GenderNumber(feminine=True, plural=True)
         return first, self.someone() if women or self.chance(0.7) else self.pronoun().subject

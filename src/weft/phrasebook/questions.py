@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from weft.data.phrasebook import verbs
-from weft.data.phrasebook.clause import Clause, Tense, question, statement
-from weft.data.phrasebook.conjugation import conjugate
-from weft.data.phrasebook.descriptions import quality
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.english import Word, be
-from weft.data.phrasebook.french import Agreement
-from weft.data.phrasebook.lexicon import nouns
-from weft.data.phrasebook.movements import MOTION, way
-from weft.data.phrasebook.nominal import COMMA, NOTHING, WE, WHO, YOU, Nominal, Piece, piece
-from weft.data.phrasebook.nounphrase import governed, noun_phrase
-from weft.data.phrasebook.sentence import Phrase, sentence
-from weft.data.phrasebook.statements import INTRANSITIVE, TRANSITIVE, complete
-from weft.data.phrasebook.verbs import Verb
+from weft.phrasebook import verbs
+from weft.phrasebook.clause import Clause, Tense, question, statement
+from weft.phrasebook.conjugation import conjugate
+from weft.phrasebook.descriptions import quality
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.english import Word, be
+from weft.phrasebook.french import GenderNumber
+from weft.phrasebook.lexicon import nouns
+from weft.phrasebook.movements import MOTION, way
+from weft.phrasebook.nominal import COMMA, NOTHING, WE, WHO, YOU, Nominal, Piece, piece
+from weft.phrasebook.nounphrase import governed, noun_phrase
+from weft.phrasebook.sentence import Phrase, sentence
+from weft.phrasebook.statements import INTRANSITIVE, TRANSITIVE, complete
+from weft.phrasebook.verbs import Verb
 
 WHERE = piece("where/ADV", "où")
 WHEN = piece("when/ADV", "quand")
@@ -121,7 +121,7 @@ def _which(draw: Draw) -> Phrase:
 
 def command(verb: Verb, target: Nominal, *, negation: str = "", together: bool = False) -> Piece:
     """Open the door! Ouvrez la porte ! With `together`: let us open it, ouvrons."""
-    addressed = Nominal((), (), Agreement(plural=True), WE if together else YOU)
+    addressed = Nominal((), (), GenderNumber(plural=True), WE if together else YOU)
     clause = Clause(subject=addressed, verb=verb, tense="imperative", negation=negation, tail=governed(verb, target))
     return (LET_US if together else NOTHING) + statement(clause)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from weft.data.phrasebook import adjuncts, verbs
-from weft.data.phrasebook.clause import THERE, Clause, Tense, predicate
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.english import SHORT_COMPARATIVES, Word, comparative, tagged
-from weft.data.phrasebook.lexicon import ADJECTIVES, DESCRIBES, NAMES, Adjective, nouns
-from weft.data.phrasebook.nominal import IT, NOTHING, Nominal, Piece, inflect, named, piece, stressed
-from weft.data.phrasebook.nounphrase import NUMBERS, noun_phrase, owned
-from weft.data.phrasebook.sentence import Phrase, sentence
-from weft.data.phrasebook.statements import told
+from weft.phrasebook import adjuncts, verbs
+from weft.phrasebook.clause import THERE, Clause, Tense, predicate
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.english import SHORT_COMPARATIVES, Word, comparative, tagged
+from weft.phrasebook.lexicon import ADJECTIVES, DESCRIBES, NAMES, Adjective, nouns
+from weft.phrasebook.nominal import IT, NOTHING, Nominal, Piece, inflect, named, piece, stressed
+from weft.phrasebook.nounphrase import NUMBERS, noun_phrase, owned
+from weft.phrasebook.sentence import Phrase, sentence
+from weft.phrasebook.statements import told
 
 _KIN = nouns("kin")
 _SAID_OF_PEOPLE = tuple(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from weft.data.phrasebook import adjuncts, verbs
-from weft.data.phrasebook.clause import Clause, Tense, direct, indirect, statement
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.lexicon import NOUNS, nouns
-from weft.data.phrasebook.nominal import COMMA, NOBODY, NOTHING, piece
-from weft.data.phrasebook.nounphrase import governed, measure, noun_phrase, prepositional
-from weft.data.phrasebook.sentence import Phrase, sentence
+from weft.phrasebook import adjuncts, verbs
+from weft.phrasebook.clause import Clause, Tense, direct, indirect, statement
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.lexicon import NOUNS, nouns
+from weft.phrasebook.nominal import COMMA, NOBODY, NOTHING, piece
+from weft.phrasebook.nounphrase import governed, measure, noun_phrase, prepositional
+from weft.phrasebook.sentence import Phrase, sentence
 
 TRANSITIVE = tuple(verbs.TRANSITIVE.values())
 INTRANSITIVE = tuple(verbs.INTRANSITIVE.values())

@@ -1,4 +1,4 @@
-"""The phrasebook of a seed: distinct examples, divided so that nothing is met for the first time in a test.
+"""Draws the phrasebook of a seed: distinct examples, split so that no word of a test is new.
 
 No sentence of one part occurs in another, and every word form of `valid` and `test`, in either language, occurs in
 `train`.
@@ -15,28 +15,28 @@ from itertools import accumulate, pairwise
 from random import Random
 from typing import Generic, TypeVar
 
-from weft.data.phrasebook.clause import AmbiguousError
-from weft.data.phrasebook.descriptions import DESCRIPTIONS
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.linked import LINKED
-from weft.data.phrasebook.movements import MOVEMENTS
-from weft.data.phrasebook.questions import QUESTIONS
-from weft.data.phrasebook.reviews import Review, review
-from weft.data.phrasebook.sentence import Phrase
-from weft.data.phrasebook.statements import STATEMENTS
+from weft.phrasebook.clause import AmbiguousError
+from weft.phrasebook.descriptions import DESCRIPTIONS
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.linked import LINKED
+from weft.phrasebook.movements import MOVEMENTS
+from weft.phrasebook.questions import QUESTIONS
+from weft.phrasebook.reviews import Review, review
+from weft.phrasebook.sentence import Phrase
+from weft.phrasebook.statements import STATEMENTS
 
 Example = TypeVar("Example")
 
 PHRASES, HELD_OUT_PHRASES = 36_000, 1_000
 REVIEWS, HELD_OUT_REVIEWS = 9_000, 1_000
-SHORTEST, LONGEST = 4, 17  # words of a sentence, its mark counted
+MIN_WORDS, MAX_WORDS = 4, 17  # words of a sentence, its final mark counted
 _SHARES = STATEMENTS | MOVEMENTS | DESCRIPTIONS | QUESTIONS | LINKED
 PATTERNS, _BOUNDS = tuple(_SHARES), tuple(accumulate(_SHARES.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Parts(Generic[Example]):
-    """Examples to learn from, to choose by and to report on."""
+    """Examples for training, validation and test."""
 
     train: tuple[Example, ...]
     valid: tuple[Example, ...]
@@ -54,7 +54,7 @@ class Phrasebook:
 
 
 def make(seed: int = 0) -> Phrasebook:
-    """The phrasebook of a seed; the same on every machine."""
+    """Return the phrasebook of a seed; it is the same on every machine."""
     random = Random(seed)
     phrases = _divide(_draw_phrases(random), _phrase_forms, HELD_OUT_PHRASES, random)
     reviews = _divide(_draw_reviews(random), _review_forms, HELD_OUT_REVIEWS, random)
@@ -62,7 +62,7 @@ def make(seed: int = 0) -> Phrasebook:
 
 
 def draw_phrase(random: Random) -> Phrase:
-    """One sentence of a random pattern, drawn again while its English leaves the French open or echoes itself."""
+    """Draw a sentence of a random pattern, again while its French is ambiguous or a noun or name occurs twice."""
     draw = Draw(random)
     while True:
         pattern = PATTERNS[bisect(_BOUNDS, random.random() * _BOUNDS[-1])]
@@ -73,7 +73,7 @@ def draw_phrase(random: Random) -> Phrase:
 
 
 def _echoes(phrase: Phrase) -> bool:
-    """Paul knows that Paul is tired; the baker sees the baker."""
+    """Whether a name or noun occurs twice: Paul knows that Paul is tired; the baker sees the baker."""
     words = tuple(word.lower() for word in phrase.words)
     named = [word for word, tag in zip(words, phrase.tags, strict=True) if tag == "PROPN"]
     nouns = [pair for pair, tag in zip(pairwise(words), phrase.tags[1:], strict=True) if tag == "NOUN"]
@@ -84,7 +84,7 @@ def _draw_phrases(random: Random) -> list[Phrase]:
     found: dict[str, Phrase] = {}
     while len(found) < PHRASES:
         phrase = draw_phrase(random)
-        if SHORTEST <= len(phrase.words) <= LONGEST:
+        if MIN_WORDS <= len(phrase.words) <= MAX_WORDS:
             known = found.setdefault(phrase.english, phrase)
             assert known.french == phrase.french, f"{known} against {phrase.french}"
     return list(found.values())
@@ -99,7 +99,7 @@ def _draw_reviews(random: Random) -> list[Review]:
 
 
 def _phrase_forms(phrase: Phrase) -> set[str]:
-    # a French form must not be vouched for by an English one: table, six
+    # marked as French: table and six are forms of both languages, and each must occur in its own
     return {*phrase.english.split(), *phrase.words, *(f"fr {form}" for form in phrase.french.split())}
 
 
@@ -110,7 +110,7 @@ def _review_forms(drawn: Review) -> set[str]:
 def _divide(
     examples: list[Example], forms: Callable[[Example], set[str]], held_out: int, random: Random
 ) -> Parts[Example]:
-    """Put examples aside as long as each of their forms stays in the rest."""
+    """Hold out examples whose forms all occur in the rest too."""
     drawn = sorted(((example, forms(example)) for example in examples), key=lambda _: random.random())
     left = Counter(form for _, own in drawn for form in own)
     train: list[Example] = []

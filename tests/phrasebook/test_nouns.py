@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from weft.data.phrasebook import english, french
-from weft.data.phrasebook.lexicon import ADJECTIVES, NAMES, NOUNS
-from weft.data.phrasebook.nominal import Nominal, Piece, both, named, pronoun_for
-from weft.data.phrasebook.nounphrase import measure, noun_phrase, owned, prepositional
+from weft.phrasebook import english, french
+from weft.phrasebook.lexicon import ADJECTIVES, NAMES, NOUNS
+from weft.phrasebook.nominal import Nominal, Piece, both, named, pronoun_for
+from weft.phrasebook.nounphrase import measure, noun_phrase, owned, prepositional
 
 PAUL, ANNA = named(NAMES["Paul"]), named(NAMES["Anna"])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from weft.data.phrasebook import english, french
-from weft.data.phrasebook.conjugation import PERSONS, conjugate
-from weft.data.phrasebook.french import Agreement
-from weft.data.phrasebook.lexicon import ADJECTIVES, DESCRIBES, NOUNS, nouns
-from weft.data.phrasebook.nominal import inflect
-from weft.data.phrasebook.nounphrase import NUMBERS
+from weft.phrasebook import english, french
+from weft.phrasebook.conjugation import PERSONS, conjugate
+from weft.phrasebook.french import GenderNumber
+from weft.phrasebook.lexicon import ADJECTIVES, DESCRIBES, NOUNS, nouns
+from weft.phrasebook.nominal import inflect
+from weft.phrasebook.nounphrase import NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_conditional_and_unknown_verbs() -> None:
     ],
 )
 def test_adjective_forms(adjective: str, forms: str) -> None:
-    agreements = [Agreement(feminine, plural) for plural in (False, True) for feminine in (False, True)]
+    agreements = [GenderNumber(feminine, plural) for plural in (False, True) for feminine in (False, True)]
     assert " ".join(inflect(ADJECTIVES[adjective], agreement) for agreement in agreements) == forms
 
 
 def test_adjectives_that_never_change() -> None:
-    assert inflect(ADJECTIVES["late"], Agreement(feminine=True, plural=True)) == "en retard"
+    assert inflect(ADJECTIVES["late"], GenderNumber(feminine=True, plural=True)) == "en retard"
 
 
 @pytest.mark.parametrize(

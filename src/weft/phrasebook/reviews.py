@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.english import article
-from weft.data.phrasebook.opinions import BAD, GOOD, HATED, LOVED, OTHERS, STRENGTH, TOPICS, Aspect, Topic
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.english import article
+from weft.phrasebook.opinions import BAD, GOOD, HATED, LOVED, OTHERS, STRENGTH, TOPICS, Aspect, Topic
 
 LABELS = ("negative", "positive")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.data.phrasebook import french
-from weft.data.phrasebook.english import Word, tagged
-from weft.data.phrasebook.french import Agreement
-from weft.data.phrasebook.lexicon import Adjective, Name
+from weft.phrasebook import french
+from weft.phrasebook.english import Word, tagged
+from weft.phrasebook.french import GenderNumber
+from weft.phrasebook.lexicon import Adjective, Name
 
 ME, HE, WE, YOU, THEY = range(5)
-MASCULINE = Agreement()
+MASCULINE = GenderNumber()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Nominal:
 
     english: tuple[Word, ...]
     french: tuple[str, ...]
-    agreement: Agreement = MASCULINE
+    agreement: GenderNumber = MASCULINE
     person: int = HE
 
     @property
@@ -80,7 +80,7 @@ def _read_pronouns() -> dict[str, Pronoun]:
     rows: dict[str, Pronoun] = {}
     for line in _PRONOUNS.strip().splitlines():
         word, mot, objective, direct, indirect, stressed, owner, masculine, feminine, plural = line.split()
-        agreement = Agreement(feminine=word == "she", plural=_PERSONS[word] >= WE)
+        agreement = GenderNumber(feminine=word == "she", plural=_PERSONS[word] >= WE)
         subject = Nominal((Word(word, "PRON"),), (mot,), agreement, _PERSONS[word])
         rows[word] = Pronoun(subject, objective, direct, indirect, stressed, owner, (masculine, feminine, plural))
     return rows
@@ -97,7 +97,7 @@ NOBODY = Nominal((Word("nobody", "PRON"),), ("personne",))
 
 def named(name: Name) -> Nominal:
     """A person by name."""
-    return Nominal((Word(name.text, "PROPN"),), (name.text,), Agreement(name.feminine))
+    return Nominal((Word(name.text, "PROPN"),), (name.text,), GenderNumber(name.feminine))
 
 
 def both(first: Nominal, second: Nominal) -> Nominal:
@@ -105,7 +105,7 @@ def both(first: Nominal, second: Nominal) -> Nominal:
     return Nominal(
         (*first.english, Word("and", "CCONJ"), *second.english),
         (*first.french, "et", *second.french),
-        Agreement(first.agreement.feminine and second.agreement.feminine, plural=True),
+        GenderNumber(first.agreement.feminine and second.agreement.feminine, plural=True),
         THEY,
     )
 
@@ -122,6 +122,6 @@ def stressed(preposition: Piece, pronoun: Pronoun) -> Piece:
     return preposition + Piece((Word(pronoun.english_object, "PRON"),), (pronoun.stressed,))
 
 
-def inflect(adjective: Adjective, agreement: Agreement) -> str:
+def inflect(adjective: Adjective, agreement: GenderNumber) -> str:
     """The French form of an adjective for something of that gender and number."""
     return adjective.french if adjective.fixed else french.agree(adjective.french, agreement)

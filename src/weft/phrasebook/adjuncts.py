@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from weft.data.phrasebook.clause import Tense
-from weft.data.phrasebook.lexicon import Noun, nouns
-from weft.data.phrasebook.nominal import Piece, piece
-from weft.data.phrasebook.nounphrase import NUMBERS
+from weft.phrasebook.clause import Tense
+from weft.phrasebook.lexicon import Noun, nouns
+from weft.phrasebook.nominal import Piece, piece
+from weft.phrasebook.nounphrase import NUMBERS
 
 
 def _read(table: str) -> tuple[Piece, ...]:

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.data.phrasebook import Phrase, Phrasebook, make, write
-from weft.data.phrasebook import english as english_forms
-from weft.data.phrasebook import french as french_forms
-from weft.data.phrasebook.clause import AmbiguousError
-from weft.data.phrasebook.corpus import PATTERNS, draw_phrase
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.lexicon import NOUNS, Adjective, Noun, adjectives_for
-from weft.data.phrasebook.nounphrase import PREPOSITIONS, noun_phrase, prepositional
+from weft.phrasebook import Phrase, Phrasebook, make, write
+from weft.phrasebook import english as english_forms
+from weft.phrasebook import french as french_forms
+from weft.phrasebook.clause import AmbiguousError
+from weft.phrasebook.corpus import PATTERNS, draw_phrase
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.lexicon import NOUNS, Adjective, Noun, adjectives_for
+from weft.phrasebook.nounphrase import PREPOSITIONS, noun_phrase, prepositional
 
 UPOS = {
     "ADJ",
@@ -224,7 +224,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monke
     def refuse(source: Path, target: Path) -> Path:
         raise OSError(f"no room for {target} beside {source}")
 
-    monkeypatch.setattr("weft.data.phrasebook.files.make", lambda seed: book)
+    monkeypatch.setattr("weft.phrasebook.files.make", lambda seed: book)
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(OSError, match="no room"):
         write(tmp_path)

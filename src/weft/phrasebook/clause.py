@@ -16,12 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from weft.data.phrasebook import english
-from weft.data.phrasebook.conjugation import WITH_ETRE, conjugate
-from weft.data.phrasebook.english import Word, tagged
-from weft.data.phrasebook.french import Agreement, agree
-from weft.data.phrasebook.nominal import HE, NOTHING, Nominal, Piece, Pronoun
-from weft.data.phrasebook.verbs import Modal, Verb
+from weft.phrasebook import english
+from weft.phrasebook.conjugation import WITH_ETRE, conjugate
+from weft.phrasebook.english import Word, tagged
+from weft.phrasebook.french import GenderNumber, agree
+from weft.phrasebook.nominal import HE, NOTHING, Nominal, Piece, Pronoun
+from weft.phrasebook.verbs import Modal, Verb
 
 Tense: TypeAlias = Literal[
     "present", "progressive", "past", "perfect", "was doing", "used to", "future", "going", "imperative"
@@ -51,7 +51,7 @@ class Clitic:
 
     english: tuple[Word, ...]
     french: str
-    direct: Agreement | None = None
+    direct: GenderNumber | None = None
 
 
 def direct(pronoun: Pronoun) -> Clitic:
@@ -64,7 +64,7 @@ def indirect(pronoun: Pronoun) -> Clitic:
     return Clitic((Word(pronoun.english_object, "PRON"),), pronoun.indirect)
 
 
-def taking_up(agreement: Agreement) -> Clitic:
+def taking_up(agreement: GenderNumber) -> Clitic:
     """it or them, for a thing named before: le, la, les."""
     word, mot = ("them", "les") if agreement.plural else ("it", "la" if agreement.feminine else "le")
     return Clitic((Word(word, "PRON"),), mot, agreement)
@@ -88,7 +88,7 @@ class Clause:
     adverb: Piece = NOTHING
     clitics: tuple[Clitic, ...] = ()
     tail: Piece = NOTHING
-    raised: Agreement | None = None
+    raised: GenderNumber | None = None
 
 
 def statement(clause: Clause) -> Piece:
@@ -202,5 +202,5 @@ def _compound_past(clause: Clause, participle: str) -> tuple[str, tuple[str, ...
     if clause.verb.reflexive or clause.verb.french in WITH_ETRE:
         return conjugate("être").present[person], (agree(participle, clause.subject.agreement),)
     preceding = [clause.raised, *(clitic.direct for clitic in clause.clitics)]
-    agreement = next((found for found in preceding if found is not None), Agreement())
+    agreement = next((found for found in preceding if found is not None), GenderNumber())
     return conjugate("avoir").present[person], (agree(participle, agreement),)

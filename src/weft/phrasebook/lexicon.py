@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from weft.data.phrasebook import english, french
+from weft.phrasebook import english, french
 
 
 # every word exists once, so that words are compared by identity

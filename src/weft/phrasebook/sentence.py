@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.data.phrasebook import english, french
-from weft.data.phrasebook.nominal import Piece
+from weft.phrasebook import english, french
+from weft.phrasebook.nominal import Piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The phrasebook as files, one folder per task, in the formats that every reader of this toolkit takes."""
+"""Writes the phrasebook to files, one folder per task, in formats that the readers of `weft.data` accept."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from weft.data.phrasebook.corpus import make
-from weft.data.phrasebook.english import glued
-from weft.data.phrasebook.reviews import Review
-from weft.data.phrasebook.sentence import Phrase
+from weft.phrasebook.corpus import make
+from weft.phrasebook.english import glued
+from weft.phrasebook.reviews import Review
+from weft.phrasebook.sentence import Phrase
 
 
 def write(folder: Path | str, seed: int = 0) -> list[Path]:

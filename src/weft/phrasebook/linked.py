@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from weft.data.phrasebook import adjuncts, verbs
-from weft.data.phrasebook.clause import Clause, Tense, predicate, statement, taking_up
-from weft.data.phrasebook.descriptions import described, feeling, weather
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.lexicon import ADJECTIVES, Noun, adjectives_for, nouns
-from weft.data.phrasebook.movements import MOTION, way
-from weft.data.phrasebook.nominal import COMMA, NOTHING, Nominal, Piece, piece, pronoun_for
-from weft.data.phrasebook.nounphrase import noun_phrase
-from weft.data.phrasebook.sentence import Phrase, sentence
-from weft.data.phrasebook.statements import ACTIONS, FOR_PEOPLE, INTRANSITIVE, LIKING, TRANSITIVE, complete, told
+from weft.phrasebook import adjuncts, verbs
+from weft.phrasebook.clause import Clause, Tense, predicate, statement, taking_up
+from weft.phrasebook.descriptions import described, feeling, weather
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.lexicon import ADJECTIVES, Noun, adjectives_for, nouns
+from weft.phrasebook.movements import MOTION, way
+from weft.phrasebook.nominal import COMMA, NOTHING, Nominal, Piece, piece, pronoun_for
+from weft.phrasebook.nounphrase import noun_phrase
+from weft.phrasebook.sentence import Phrase, sentence
+from weft.phrasebook.statements import ACTIONS, FOR_PEOPLE, INTRANSITIVE, LIKING, TRANSITIVE, complete, told
 
 AND, BUT = piece("and/CCONJ", "et"), piece("but/CCONJ", "mais")
 BECAUSE, IF = piece("because/SCONJ", "parce que"), piece("if/SCONJ", "si")

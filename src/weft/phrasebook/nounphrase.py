@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from weft.data.phrasebook import english, french
-from weft.data.phrasebook.english import Word, tagged
-from weft.data.phrasebook.french import Agreement
-from weft.data.phrasebook.lexicon import Adjective, Noun
-from weft.data.phrasebook.nominal import HE, OWNERS, THEY, Nominal, Piece, inflect
-from weft.data.phrasebook.verbs import Verb
+from weft.phrasebook import english, french
+from weft.phrasebook.english import Word, tagged
+from weft.phrasebook.french import GenderNumber
+from weft.phrasebook.lexicon import Adjective, Noun
+from weft.phrasebook.nominal import HE, OWNERS, THEY, Nominal, Piece, inflect
+from weft.phrasebook.verbs import Verb
 
 _ENGLISH_NUMBERS = """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen twenty thirty fifty"""
@@ -65,7 +65,7 @@ def noun_phrase(
 
     `negated` says that it is the direct object of a negated verb, where French turns a, some and any into de.
     """
-    agreement = Agreement(noun.feminine, plural)
+    agreement = GenderNumber(noun.feminine, plural)
     words: tuple[Word, ...] = (Word(noun.english_plural if plural else noun.english, "NOUN"),)
     mots: tuple[str, ...] = (noun.french_plural if plural else noun.french,)
     if adjective:
@@ -95,7 +95,7 @@ def _english_determiner(determiner: str, following: str, plural: bool) -> tuple[
 
 
 def _indefinite(
-    noun: Noun, mots: tuple[str, ...], agreement: Agreement, *, negated: bool, led: bool
+    noun: Noun, mots: tuple[str, ...], agreement: GenderNumber, *, negated: bool, led: bool
 ) -> tuple[str, ...]:
     """un, une, du, de la, des; only de under negation, or before a plural adjective (de vieux livres)."""
     if negated or (agreement.plural and led):
@@ -107,7 +107,7 @@ def _indefinite(
     return ("une" if agreement.feminine else "un", *mots)
 
 
-def _french_determiner(determiner: str, agreement: Agreement, following: str) -> tuple[str, ...]:
+def _french_determiner(determiner: str, agreement: GenderNumber, following: str) -> tuple[str, ...]:
     if determiner in _QUANTITIES:
         return _QUANTITIES[determiner]
     if determiner == "which":
@@ -123,7 +123,7 @@ def _french_determiner(determiner: str, agreement: Agreement, following: str) ->
     return (form if agreement.plural else french.before(form, following),)
 
 
-def _select(agreement: Agreement, masculine: str, feminine: str, plural: str) -> str:
+def _select(agreement: GenderNumber, masculine: str, feminine: str, plural: str) -> str:
     return plural if agreement.plural else feminine if agreement.feminine else masculine
 
 

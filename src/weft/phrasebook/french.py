@@ -10,8 +10,8 @@ from functools import cache
 from typing import NamedTuple
 
 
-class Agreement(NamedTuple):
-    """What an adjective or participle takes over from its noun."""
+class GenderNumber(NamedTuple):
+    """The gender and number of a noun, with which adjectives and participles agree."""
 
     feminine: bool = False
     plural: bool = False
@@ -57,7 +57,7 @@ def noun_plural(noun: str) -> str:
     return noun + ("x" if noun.endswith(("eau", "hibou")) else "s")
 
 
-def agree(adjective: str, agreement: Agreement) -> str:
+def agree(adjective: str, agreement: GenderNumber) -> str:
     """An adjective or participle in the gender and number of its noun: vert, verte, verts, vertes."""
     word = _feminine(adjective) if agreement.feminine else adjective
     if not agreement.plural or word.endswith(("s", "x")):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from weft.data.phrasebook.english import Word
-from weft.data.phrasebook.lexicon import Noun, nouns
+from weft.phrasebook.english import Word
+from weft.phrasebook.lexicon import Noun, nouns
 
 Aspect: TypeAlias = Literal["action", "event", "sense", "state"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from weft.data.phrasebook import adjuncts, verbs
-from weft.data.phrasebook.clause import Clause, Tense
-from weft.data.phrasebook.draw import Draw
-from weft.data.phrasebook.english import Word
-from weft.data.phrasebook.lexicon import nouns
-from weft.data.phrasebook.nominal import NOTHING, Piece, piece, stressed
-from weft.data.phrasebook.nounphrase import prepositional
-from weft.data.phrasebook.sentence import Phrase
-from weft.data.phrasebook.statements import INTRANSITIVE, complete, told
-from weft.data.phrasebook.verbs import Verb
+from weft.phrasebook import adjuncts, verbs
+from weft.phrasebook.clause import Clause, Tense
+from weft.phrasebook.draw import Draw
+from weft.phrasebook.english import Word
+from weft.phrasebook.lexicon import nouns
+from weft.phrasebook.nominal import NOTHING, Piece, piece, stressed
+from weft.phrasebook.nounphrase import prepositional
+from weft.phrasebook.sentence import Phrase
+from weft.phrasebook.statements import INTRANSITIVE, complete, told
+from weft.phrasebook.verbs import Verb
 
 MOTION = tuple(verbs.MOTION.values())
 _SHARED = tuple(verbs.INTRANSITIVE[name] for name in ("sing", "dance", "work", "travel", "walk"))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from weft.data.phrasebook import adjuncts, verbs
-from weft.data.phrasebook.clause import AmbiguousError, Clause, Clitic, Tense, direct, indirect, statement, taking_up
-from weft.data.phrasebook.clause import question as asked
-from weft.data.phrasebook.descriptions import compared, described, there_is
-from weft.data.phrasebook.english import Word
-from weft.data.phrasebook.lexicon import ADJECTIVES, NAMES, NOUNS
-from weft.data.phrasebook.linked import AND, BECAUSE, IF, THAT, WHEN, that_one_does, who_does
-from weft.data.phrasebook.nominal import COMMA, IT, NOBODY, NOTHING, PRONOUNS, WHO, Nominal, Piece, both, named, piece
-from weft.data.phrasebook.nominal import stressed as stressed_after
-from weft.data.phrasebook.nounphrase import governed, noun_phrase, prepositional
-from weft.data.phrasebook.questions import PLEASE, WHAT, WHY, asked_object, command, where_is
-from weft.data.phrasebook.sentence import sentence
-from weft.data.phrasebook.verbs import BE, BE_IN_STATE, MODALS, Verb
+from weft.phrasebook import adjuncts, verbs
+from weft.phrasebook.clause import AmbiguousError, Clause, Clitic, Tense, direct, indirect, statement, taking_up
+from weft.phrasebook.clause import question as asked
+from weft.phrasebook.descriptions import compared, described, there_is
+from weft.phrasebook.english import Word
+from weft.phrasebook.lexicon import ADJECTIVES, NAMES, NOUNS
+from weft.phrasebook.linked import AND, BECAUSE, IF, THAT, WHEN, that_one_does, who_does
+from weft.phrasebook.nominal import COMMA, IT, NOBODY, NOTHING, PRONOUNS, WHO, Nominal, Piece, both, named, piece
+from weft.phrasebook.nominal import stressed as stressed_after
+from weft.phrasebook.nounphrase import governed, noun_phrase, prepositional
+from weft.phrasebook.questions import PLEASE, WHAT, WHY, asked_object, command, where_is
+from weft.phrasebook.sentence import sentence
+from weft.phrasebook.verbs import BE, BE_IN_STATE, MODALS, Verb
 
 VERBS = verbs.TRANSITIVE | verbs.INTRANSITIVE | verbs.DAILY | verbs.MOTION | verbs.STATIVE | verbs.DATIVE
 PAUL, ANNA, MARIE, SOPHIE = (named(NAMES[name]) for name in ("Paul", "Anna", "Marie", "Sophie"))
