@@ -96,7 +96,9 @@ def test_packed_batches_have_no_padding_but_what_is_left_of_their_room(mixed):
     sentences.task.collate(sentences.examples, rows, packed=True)
     assert sentences.task.padding.share == 0
     batches = PackedBatches(sentences.examples.lengths[rows], batch_tokens=1000)
-    sentences.task.collate(sentences.examples, batches.epoch(0)[0], packed=True, room=batches.room(batches.epoch(0)[0]))
+    sentences.task.collate(
+        sentences.examples, batches.epoch(0)[0], packed=True, capacity=batches.capacity(batches.epoch(0)[0])
+    )
     assert 0 < sentences.task.padding.share < 0.1
     sentences.task.collate(sentences.examples, rows)
     assert sentences.task.padding.share > 0.1

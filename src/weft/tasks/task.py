@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import field_validator
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Limit, Record, Room, Shape
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record, Shape
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
 from weft.settings import Settings
@@ -265,8 +265,8 @@ class Task(Protocol):
         """How long each example is in a padded batch (N,); where it has two sides, of each (N, 2)."""
         ...
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> Any:
-        """The batch of these rows; packed, without padding, for a model that `packs`, and filling a room if given."""
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None) -> Any:
+        """Build the batch of these rows; packed has no padding between rows, and fills the capacity if one is given."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, *, label_smoothing: float = 0.0) -> Loss:

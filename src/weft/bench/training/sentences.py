@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.bench.training.case import TrainingCase
-from weft.data import BadLines, Batches, Corpus, Examples, Ragged, Room
+from weft.data import BadLines, Batches, Capacity, Corpus, Examples, Ragged
 from weft.errors import ConfigError
 from weft.tasks import Codec, Translate, encode
 from weft.tasks.task import Rows
@@ -51,8 +51,10 @@ class CountedTranslate(Translate):
         super().__init__(codec, data)
         self.padding = Padding()
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> PairBatch:
-        batch = super().collate(examples, rows, packed=packed, room=room)
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> PairBatch:
+        batch = super().collate(examples, rows, packed=packed, capacity=capacity)
         self.padding.add(batch.source, int(examples.columns["source"].lengths[np.asarray(rows)].sum()))
         self.padding.add(batch.target, batch.count)
         return batch
