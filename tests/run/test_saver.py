@@ -205,7 +205,7 @@ def test_a_journal_that_cannot_be_written_ends_training_with_a_checkpoint(
 
     with monkeypatch.context() as patch:
         at_update(4, lambda: patch.setattr(Journal, "_line", fails))
-        patch.setattr("weft.training.recorder.EVERY", 1)
+        patch.setattr("weft.training.recorder.EVERY_UPDATES", 1)
         with pytest.raises(Fault, match=r"metrics.jsonl: cannot be written"):
             train("run")
     assert Checkpoints(tmp_path / "run").steps() == [3, 4]
