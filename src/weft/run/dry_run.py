@@ -128,8 +128,8 @@ def time_updates(learner: Learner, device: torch.device) -> UpdateTime:
     """Make the largest update and some typical ones, and time these."""
     began = start = time.perf_counter()
     timed, notes = 0, list[str]()
-    for made, step in enumerate(learner.steps(), 1):
-        notes += step.notes
+    for made, update in enumerate(learner.steps(), 1):
+        notes += update.notes
         if made == 1 + WARMUP_UPDATES:
             synchronize(device)
             start = time.perf_counter()

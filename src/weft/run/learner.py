@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from torch import nn
 
 from weft.config import Config
-from weft.data import Batches, Examples, PackedBatches, Room
+from weft.data import Batches, Capacity, Examples, PackedBatches
 from weft.data.batches import Rows
 from weft.run.train_state import OptimizerState, RandomState, Stateful
 from weft.tasks import Batch, Task, Tree
@@ -20,12 +20,13 @@ from weft.tasks.task import Origin
 from weft.training import (
     SCHEDULES,
     Carry,
+    LoopOptions,
     Plateau,
     Scaling,
     Schedule,
-    Step,
     Streams,
     TrainConfig,
+    Update,
     ahead,
     build_objective,
     build_optimizer,
@@ -77,34 +78,37 @@ class Learner:
         }
         self.parts: dict[str, Stateful] = {name: part for name, part in parts.items() if hasattr(part, "restore")}
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[Update]:
         """Yield updates without end, after those that were made before."""
         settings = self.settings
+        options = LoopOptions(
+            accumulate=settings.accumulate,
+            clip=settings.clip,
+            clip_value=settings.clip_value,
+            label_smoothing=settings.label_smoothing,
+            precision=settings.precision,
+            scaling=self.scaling,
+            captured=self.captured,
+            skip_bad=settings.skip_bad,
+            ranks=self.ranks,
+        )
         # A GPU that lacks memory should fail now; a CPU only becomes slow, and --dry-run shows its memory.
         largest = self.stream.largest() if self.device.type == "cuda" else None
         # A CPU that computes has no core to spare for a thread that makes batches.
         made = ahead(self.stream, self.device) if self.device.type == "cuda" else iter(self.stream)
         with closing(made) as ready:
-            for step in steps(
+            for update in steps(
                 self.model,
                 self.objective,
                 self._count(ready),
                 optimizer=self.optimizer,
                 schedule=self.schedule,
-                clip=settings.clip,
-                clip_value=settings.clip_value,
-                label_smoothing=settings.label_smoothing,
-                precision=settings.precision,
-                scaling=self.scaling,
-                captured=self.captured,
-                accumulate=settings.accumulate,
+                options=options,
                 start=self.number,
                 largest=largest,
-                skip_bad=settings.skip_bad,
-                ranks=self.ranks,
             ):
-                self.number = step.number
-                yield step
+                self.number = update.number
+                yield update
 
     @property
     def captured(self) -> bool:
@@ -195,13 +199,13 @@ class BatchStream:
         if isinstance(self.batches, Streams):
             return self.batches.collate(rows)
         return self._collate(
-            examples, rows, self.batches.room(rows) if isinstance(self.batches, PackedBatches) else None
+            examples, rows, self.batches.capacity(rows) if isinstance(self.batches, PackedBatches) else None
         )
 
-    def _collate(self, examples: Examples, rows: Rows, room: Room | None = None) -> Batch:
+    def _collate(self, examples: Examples, rows: Rows, capacity: Capacity | None = None) -> Batch:
         """Make a batch. It can be made again in parts, which have shapes of their own and are not filled up."""
         packed = isinstance(self.batches, PackedBatches)
-        batch: Batch = self.task.collate(examples, rows, packed=packed, room=room)
+        batch: Batch = self.task.collate(examples, rows, packed=packed, capacity=capacity)
         return replace(batch, origin=Origin(rows, examples, partial(self._collate, examples)))
 
     def after(self, taken: int) -> StreamPosition:

@@ -241,14 +241,14 @@ def update_until_done(job: TrainingJob, interrupt: Interrupt) -> Generator[Event
     reason = reason_to_stop(job, interrupt)
     if reason:  # the checkpoint that was resumed from was the last one
         return reason
-    for step in state.learner.steps():
-        state.tokens += step.tokens
-        yield step
-        if step.number % setup.every == 0 or step.number == setup.total:
+    for update in state.learner.steps():
+        state.tokens += update.tokens
+        yield update
+        if update.number % setup.every == 0 or update.number == setup.total:
             yield from validate(job)
         reason = reason_to_stop(job, interrupt)
-        if reason or step.number % every == 0:
-            yield Saving(step.number)
+        if reason or update.number % every == 0:
+            yield Saving(update.number)
             job.checkpoint()
         if reason:
             break
