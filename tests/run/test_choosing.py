@@ -122,9 +122,11 @@ def test_too_few_examples_that_were_set_aside_do_not_choose(tmp_path, pairs, mon
     tree = {"task": "translate", "data": {"train": str(few)}, "model": PAIR}
     prepared = prepare(tree)
     assert (len(prepared.train), len(prepared.valid)) == (19, 1)
-    assert set_up(prepared).last
-    assert not set_up(prepare(tree | {"data": {"train": str(few), "valid": str(few)}})).last, "a file always chooses"
-    assert not set_up(prepare(tree | {"data": {"train": pairs}})).last
+    assert set_up(prepared).keep_last
+    assert not set_up(prepare(tree | {"data": {"train": str(few), "valid": str(few)}})).keep_last, (
+        "a file always chooses"
+    )
+    assert not set_up(prepare(tree | {"data": {"train": pairs}})).keep_last
     measured(monkeypatch, [(0.1, 1.0), (1.0, 2.0)])
     run = train(tmp_path, str(few), steps=2, evaluate_every=1, metric="wer")
     assert run.report["best_step"] == 2

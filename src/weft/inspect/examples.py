@@ -39,7 +39,7 @@ class ShownExample:
     """Whether it is used for training, or set aside for validation where no file is given for that."""
     fields: tuple[ExampleField, ...]
     effect: str = ""
-    """What training does with it if it is too long."""
+    """The treatment of an example that is too long; empty if it is not."""
 
 
 @dataclass(frozen=True)

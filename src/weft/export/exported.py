@@ -1,4 +1,4 @@
-"""Exported folders, loaded as anybody would load them, to be compared with what they were exported from."""
+"""Exported models, loaded from their folders by the software they were exported for, to be compared with the original."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from weft.export.huggingface import load_transformers, quiet
 from weft.text import EOS, PAD, SOS, SPECIALS
 
 
-class HuggingFaceTwin:
-    """`AutoModelForSeq2SeqLM` or `AutoModelForCausalLM`."""
+class HuggingFaceModel:
+    """An exported model as `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM`."""
 
     renormalises = False
 
@@ -31,7 +31,7 @@ class HuggingFaceTwin:
 
     @torch.no_grad()
     def forced(self, examples: Sequence[Example]) -> Tensor:
-        """(M, V)."""
+        """Return all logits (M, V)."""
         if self.translates:
             source = _pad([example.source for example in examples])
             read = _pad([[SOS, *example.target] for example in examples])
@@ -44,14 +44,14 @@ class HuggingFaceTwin:
 
     @torch.no_grad()
     def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
-        asked: dict[str, Any] = {"num_beams": decode.beam, "max_new_tokens": decode.max_length, "do_sample": False}
-        asked["min_new_tokens"] = decode.min_length
-        asked |= {"length_penalty": decode.length_penalty, "early_stopping": True} if decode.beam > 1 else {}
+        settings: dict[str, Any] = {"num_beams": decode.beam, "max_new_tokens": decode.max_length, "do_sample": False}
+        settings["min_new_tokens"] = decode.min_length
+        settings |= {"length_penalty": decode.length_penalty, "early_stopping": True} if decode.beam > 1 else {}
         rows = list(sources) if self.translates else [[SOS, *prompt] for prompt in sources]
         inputs = _pad(rows, left=not self.translates)
-        asked |= {"output_scores": True, "output_logits": True, "return_dict_in_generate": True}
+        settings |= {"output_scores": True, "output_logits": True, "return_dict_in_generate": True}
         with quiet(load_transformers()):
-            found = self.model.generate(**inputs, **asked)
+            found = self.model.generate(**inputs, **settings)
         begun = 1 if self.translates else inputs["input_ids"].size(1)
         texts, answers = found.sequences[:, begun:].tolist(), []
         for row, text in enumerate(texts):
@@ -67,8 +67,8 @@ class HuggingFaceTwin:
         return answers
 
 
-class CTranslate2Twin:
-    """`ctranslate2.Translator` or `ctranslate2.Generator`; they speak of tokens by the entries of vocabularies."""
+class CTranslate2Model:
+    """An exported model as `ctranslate2.Translator` or `ctranslate2.Generator`, which take tokens as text, not as ids."""
 
     renormalises = True
 
@@ -81,7 +81,7 @@ class CTranslate2Twin:
         self.model = (ctranslate2.Translator if translates else ctranslate2.Generator)(str(folder), **options)
 
     def forced(self, examples: Sequence[Example]) -> Tensor:
-        """(M,)."""
+        """Return the log-probability of each token (M,)."""
         if self.translates:
             sources = [_names(example.source, self.source) for example in examples]
             found = self.model.score_batch(sources, [_names(example.target, self.target) for example in examples])
@@ -91,19 +91,19 @@ class CTranslate2Twin:
         return torch.tensor([log for one in found for log in one.log_probs])
 
     def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
-        asked: dict[str, Any] = {"beam_size": decode.beam, "length_penalty": decode.length_penalty}
-        asked |= {"return_scores": True, "return_end_token": True}
-        asked["suppress_sequences"] = [[SPECIALS[index]] for index in NEVER]
+        settings: dict[str, Any] = {"beam_size": decode.beam, "length_penalty": decode.length_penalty}
+        settings |= {"return_scores": True, "return_end_token": True}
+        settings["suppress_sequences"] = [[SPECIALS[index]] for index in NEVER]
         if self.translates:
             rows, write = [_names(row, self.source) for row in sources], self.model.translate_batch
             lengths = ("min_decoding_length", "max_decoding_length")
         else:
             rows, write = [_names([SOS, *row], self.target) for row in sources], self.model.generate_batch
-            lengths, asked["include_prompt_in_result"] = ("min_length", "max_length"), False
-            asked["max_batch_size"] = 1  # among others, the rest of a longer prompt would count as written
-        asked |= zip(lengths, (decode.min_length, decode.max_length), strict=True)
+            lengths, settings["include_prompt_in_result"] = ("min_length", "max_length"), False
+            settings["max_batch_size"] = 1  # in a larger batch the rest of a longer prompt would count as generated
+        settings |= zip(lengths, (decode.min_length, decode.max_length), strict=True)
         answers = []
-        for one in write(rows, **asked):
+        for one in write(rows, **settings):
             names = one.hypotheses[0] if self.translates else one.sequences[0]
             tokens = [self.ids[name] for name in names]
             finished = bool(tokens) and tokens[-1] == EOS
@@ -117,7 +117,7 @@ def _names(ids: Sequence[int], entries: Sequence[str]) -> list[str]:
 
 
 def _pad(rows: Sequence[list[int]], *, left: bool = False) -> dict[str, Tensor]:
-    """ids and mask (B, T)."""
+    """Return ids and mask (B, T)."""
     side = "left" if left else "right"
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD, padding_side=side)
     real = [torch.ones(len(row), dtype=torch.long) for row in rows]
