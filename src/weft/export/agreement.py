@@ -199,9 +199,9 @@ def _compare_texts(
     for source, own, other in zip(sources, ours, theirs, strict=True):
         if own.tokens == other.tokens:
             equal += 1
-        elif exact and not abs(original.total(source, other) - other.total) <= SEARCH_TOLERANCE * (
-            len(other.tokens) + 1
-        ):
+            continue
+        allowed = SEARCH_TOLERANCE * (len(other.tokens) + 1)
+        if exact and not abs(original.total(source, other) - other.total) <= allowed:
             raise differs(f"the text for tokens {source}, {list(own.tokens)} here and {list(other.tokens)} there")
     return equal / len(sources)
 

@@ -141,7 +141,7 @@ def _model(run: Run) -> Translator | LanguageModel:
 
 
 def _check_tokenizers(run: Run, folder: Path) -> None:
-    """Raise unless every tokenizer has our ids for a text and our text for ids; texts are made from all entries in turn."""
+    """Raise unless every tokenizer has our ids for a text and our text for ids; the texts cover all entries."""
     transformers = load_transformers()
     frames = {"": "prompt" if isinstance(run.model, LanguageModel) else "source"}
     frames |= {TARGET: "target"} if (folder / TARGET).is_dir() else {}

@@ -1,4 +1,4 @@
-"""Exported models, loaded from their folders by the software they were exported for, to be compared with the original."""
+"""Exported models, loaded by the software they were exported for, to be compared with the original."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class HuggingFaceModel:
 
 
 class CTranslate2Model:
-    """An exported model as `ctranslate2.Translator` or `ctranslate2.Generator`, which take tokens as text, not as ids."""
+    """An exported model as `ctranslate2.Translator` or `ctranslate2.Generator`, whose tokens are texts, not ids."""
 
     renormalises = True
 

@@ -1,6 +1,6 @@
 """The journal of a sweep, which Optuna writes and replays; it is checked here before Optuna opens it.
 
-Optuna itself opens any file of that name, appends to half a line that a crash left, and fails on a line it did not write.
+Optuna opens any file of that name, appends to half a line that a crash left, and fails on a line it did not write.
 """
 
 from __future__ import annotations
