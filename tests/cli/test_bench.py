@@ -155,7 +155,7 @@ def test_weft_alone_as_json(weft):
 def test_without_transformers_one_line_says_what_to_install(weft, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "weft.bench.training_case.find_spec", lambda name: None if name == "transformers" else found(name)
+        "weft.bench.training.case.find_spec", lambda name: None if name == "transformers" else found(name)
     )
     outcome = weft("bench", "training", *TINY_TRANSLATOR)
     assert outcome.code == 2

@@ -38,7 +38,7 @@ from weft.run.training import train_events
 from weft.settings import OneOf, Settings
 from weft.tasks import encode
 from weft.text import EOS
-from weft.training import Step, compilation
+from weft.training import Update, compilation
 from weft.training.finite import Finite
 from weft.training.forcing import FORCINGS
 
@@ -173,7 +173,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
     monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
     monkeypatch.setattr("weft.run.training.save_run", lambda *parts: None)
-    monkeypatch.setattr("weft.training.loop.Finite", lambda **told: SKIPPED.append(told["skip_bad"]) or Finite(**told))
+    monkeypatch.setattr("weft.training.update.Finite", lambda **by: SKIPPED.append(by["skip_bad"]) or Finite(**by))
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
@@ -287,7 +287,7 @@ def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
     out.mkdir(exist_ok=True)
     for event in train_events(prepared, Saver(out)):
-        yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Step) else event
+        yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Update) else event
     yield SKIPPED[-1], read_json(out / REPORT).get("average")
 
 

@@ -13,7 +13,7 @@ from weft.config import read_config
 from weft.run.preparation import prepare
 from weft.run.setup import set_up
 from weft.tasks import Classify, Loss
-from weft.training import Journal, Step
+from weft.training import Journal, Update
 from weft.training.gradients import size_of
 
 TRAIN = {"steps": 14, "batch_tokens": 64, "evaluate_every": 4, "checkpoint_every": 3, "schedule": "constant"}
@@ -58,7 +58,7 @@ def test_a_broken_run_with_bad_batches_ends_as_the_unbroken_one(config, monkeypa
 
     def heard(journal, event):
         write(journal, event)
-        if isinstance(event, Step):
+        if isinstance(event, Update):
             bad.extend(event.notes)
             if event.number == 8:
                 monkeypatch.setattr(Journal, "write", write)

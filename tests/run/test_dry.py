@@ -59,7 +59,7 @@ def test_the_largest_batch_counts_padding_and_empty_room(kind):
     lengths = np.random.default_rng(0).integers(1, 60, size=(300, 2))
     plan = kind(lengths, batch_tokens=200)
     sizes = [
-        sum(plan.room(rows).tokens) if kind is PackedBatches else len(rows) * int(lengths[rows].max(0).sum())
+        sum(plan.capacity(rows).tokens) if kind is PackedBatches else len(rows) * int(lengths[rows].max(0).sum())
         for rows in plan.epoch(0)
     ]
     found = find_largest(plan)

@@ -18,7 +18,7 @@ from weft.run import preparation, training
 from weft.run.claiming import locked
 from weft.run.preparation import prepare
 from weft.run.resuming import keep_defaults, resume_run
-from weft.training import Journal, Step
+from weft.training import Journal, Update
 
 SMALL = {"embedding": 8, "hidden": 8, "dropout": 0.2}
 WIDE = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1, "dropout": 0.2}
@@ -54,7 +54,7 @@ def heard(monkeypatch):
     write, steps = Journal.write, []
 
     def hear(journal, event):
-        if isinstance(event, Step):
+        if isinstance(event, Update):
             steps.append(Heard(event.number, [origin.rows.tolist() for origin in event.origins], event.loss))
         write(journal, event)
 
@@ -70,7 +70,7 @@ def at_update(monkeypatch):
     def arrange(number, action):
         def heard(journal, event):
             write(journal, event)
-            if isinstance(event, Step) and event.number == number:
+            if isinstance(event, Update) and event.number == number:
                 monkeypatch.setattr(Journal, "write", write)
                 action()
 

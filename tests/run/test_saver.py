@@ -17,7 +17,7 @@ from weft.errors import Fault
 from weft.run import training
 from weft.run.checkpoint import Checkpoints
 from weft.run.saver import Saver
-from weft.training import Journal, Step
+from weft.training import Journal, Update
 
 TRAIN = {"steps": 9, "batch_tokens": 64, "evaluate_every": 3, "checkpoint_every": 3}
 
@@ -93,7 +93,7 @@ def at_update(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def arrange(number: int, action: Any) -> None:
         def heard(journal: Journal, event: Any) -> None:
-            if isinstance(event, Step) and event.number == number:
+            if isinstance(event, Update) and event.number == number:
                 monkeypatch.setattr(Journal, "write", write)
                 action()
             write(journal, event)
@@ -205,7 +205,7 @@ def test_a_journal_that_cannot_be_written_ends_training_with_a_checkpoint(
 
     with monkeypatch.context() as patch:
         at_update(4, lambda: patch.setattr(Journal, "_line", fails))
-        patch.setattr("weft.training.recorder.EVERY", 1)
+        patch.setattr("weft.training.recorder.EVERY_UPDATES", 1)
         with pytest.raises(Fault, match=r"metrics.jsonl: cannot be written"):
             train("run")
     assert Checkpoints(tmp_path / "run").steps() == [3, 4]

@@ -24,7 +24,7 @@ class Rows:
     def __init__(self):
         self.made = 0
 
-    def collate(self, examples, rows, *, packed, room):
+    def collate(self, examples, rows, *, packed, capacity):
         assert not packed
         self.made += 1
         return Numbered(len(rows), rows.tolist())
@@ -57,7 +57,7 @@ def test_the_end_of_an_epoch_is_the_beginning_of_the_next():
 class Tokens:
     """A task whose batches are the tokens of their rows."""
 
-    def collate(self, examples, rows, *, packed, room):
+    def collate(self, examples, rows, *, packed, capacity):
         return Numbered(len(rows), [examples.columns["tokens"][row].tolist() for row in rows])
 
 

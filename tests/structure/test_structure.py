@@ -26,6 +26,7 @@ ORDER = [
     "settings",
     "text",
     "data",
+    "phrasebook",
     "nn",
     "models",
     "metrics",

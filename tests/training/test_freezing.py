@@ -11,7 +11,7 @@ from torch import nn
 from weft.errors import ConfigError, Fault
 from weft.models import RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 from weft.training import build_optimizer, freeze
-from weft.training.loop import clip_gradients
+from weft.training.update import clip_gradients
 
 MODELS = {
     "rnn": RecurrentLanguageConfig(embedding=8, hidden=8, layers=2),

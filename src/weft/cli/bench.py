@@ -150,9 +150,13 @@ def training(
     weft bench training --contender weft --contender huggingface-compiled --layers 12 --json
     """
     from weft.bench import describe, load_warning
-    from weft.bench.sentences import build_sentences
-    from weft.bench.training import measure_training, tabulate_training
-    from weft.bench.training_case import plan_training, transformers_version
+    from weft.bench.training import (
+        build_sentences,
+        measure_training,
+        plan_training,
+        tabulate_training,
+        transformers_version,
+    )
     from weft.cli.output import note, print_json
     from weft.training import keep_memory, set_threads
 
@@ -229,8 +233,7 @@ def decode(
     weft bench decode --kind rnn --device cuda --json
     """
     from weft.bench import describe, load_warning
-    from weft.bench.decode import measure_decode, tabulate_decode
-    from weft.bench.decode_case import installed, plan_decode, versions
+    from weft.bench.decode import installed, measure_decode, plan_decode, tabulate_decode, versions
     from weft.cli.output import note, print_json
     from weft.training import set_threads
 

@@ -29,8 +29,8 @@ def make(
 
     Example: weft data make phrasebook --out data/phrasebook
     """
+    from weft import phrasebook
     from weft.cli.output import note
-    from weft.data import phrasebook
     from weft.errors import ConfigError, did_you_mean
 
     if corpus != "phrasebook":

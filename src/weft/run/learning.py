@@ -16,11 +16,12 @@ from weft.tasks import Batch, Task, Tree
 from weft.training import (
     SCHEDULES,
     Carry,
+    LoopOptions,
     Plateau,
     Scaling,
     Schedule,
-    Step,
     TrainConfig,
+    Update,
     ahead,
     build_objective,
     build_optimizer,
@@ -66,34 +67,37 @@ class Learning:
         }
         self.parts: dict[str, Stateful] = {name: part for name, part in parts.items() if hasattr(part, "restore")}
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[Update]:
         """Updates without end, after those that were made before."""
         settings = self.settings
+        options = LoopOptions(
+            accumulate=settings.accumulate,
+            clip=settings.clip,
+            clip_value=settings.clip_value,
+            label_smoothing=settings.label_smoothing,
+            precision=settings.precision,
+            scaling=self.scaling,
+            captured=self.captured,
+            skip_bad=settings.skip_bad,
+            ranks=self.ranks,
+        )
         # A GPU runs out of memory, and should do so now; a processor only becomes slow, and --dry-run tells its memory.
         largest = self.stream.largest() if self.device.type == "cuda" else None
         # A processor that computes has no core to spare for a thread that makes batches.
         made = ahead(self.stream, self.device) if self.device.type == "cuda" else iter(self.stream)
         with closing(made) as ready:
-            for step in steps(
+            for update in steps(
                 self.model,
                 self.objective,
                 self._count(ready),
                 optimizer=self.optimizer,
                 schedule=self.schedule,
-                clip=settings.clip,
-                clip_value=settings.clip_value,
-                label_smoothing=settings.label_smoothing,
-                precision=settings.precision,
-                scaling=self.scaling,
-                captured=self.captured,
-                accumulate=settings.accumulate,
+                options=options,
                 start=self.number,
                 largest=largest,
-                skip_bad=settings.skip_bad,
-                ranks=self.ranks,
             ):
-                self.number = step.number
-                yield step
+                self.number = update.number
+                yield update
 
     @property
     def captured(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from torch import nn
 
-from weft.data import Batches, Examples, PackedBatches, Room
+from weft.data import Batches, Capacity, Examples, PackedBatches
 from weft.data.batches import Rows
 from weft.tasks import Batch, Task
 from weft.tasks.task import Origin
@@ -60,13 +60,13 @@ class Stream:
         if isinstance(self.batches, Streams):
             return self.batches.collate(rows)
         return self._collate(
-            examples, rows, self.batches.room(rows) if isinstance(self.batches, PackedBatches) else None
+            examples, rows, self.batches.capacity(rows) if isinstance(self.batches, PackedBatches) else None
         )
 
-    def _collate(self, examples: Examples, rows: Rows, room: Room | None = None) -> Batch:
-        """A batch that can be made again in parts, which fill no room: they have shapes of their own."""
+    def _collate(self, examples: Examples, rows: Rows, capacity: Capacity | None = None) -> Batch:
+        """Collate a batch that can be made again in parts; parts have shapes of their own and fill no capacity."""
         packed = isinstance(self.batches, PackedBatches)
-        batch: Batch = self.task.collate(examples, rows, packed=packed, room=room)
+        batch: Batch = self.task.collate(examples, rows, packed=packed, capacity=capacity)
         return replace(batch, origin=Origin(rows, examples, partial(self._collate, examples)))
 
     def after(self, taken: int) -> Place:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Labelled, Limit, Room, read_labelled
+from weft.data import BadLines, Capacity, Columns, Examples, Labelled, Limit, read_labelled
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, Reliability
 from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
@@ -159,10 +159,10 @@ class Classify(Task):
         return UNSEEN if record.label is None else self.codec.label_id(record.label)
 
     def collate(
-        self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
     ) -> LabelledBatch:
         labels = examples.columns["labels"].join(rows).astype(np.int64)
-        tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
+        tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
         count, reads = int((labels != UNSEEN).sum()), int(examples.columns["tokens"].lengths[np.asarray(rows)].sum())
         if isinstance(lengths, Packing):
             labels = np.pad(labels, (0, lengths.count - len(labels)), constant_values=UNSEEN)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Limit, Room, Text, read_stream, read_texts
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
@@ -176,10 +176,12 @@ class LanguageModelling(Task):
         characters = examples.columns["characters"].join(range(len(examples)))
         return np.asarray(np.cumsum(np.asarray(characters) > 0) - 1, dtype=np.int64)
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TextBatch:
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> TextBatch:
         # Pieces that lie elsewhere in every epoch have no count of their own, and nothing measures them.
         characters = int(examples.columns["characters"].join(rows).sum()) if "characters" in examples.columns else 0
-        shifted = shift(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
+        shifted = shift(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 
     def loss(self, model: nn.Module, batch: TextBatch, *, label_smoothing: float = 0.0) -> Loss:

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft import limits
-from weft.data import BadLines, Columns, Examples, Limit, Room, Tagged, pad, read_tagged
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.metrics.scores import f1
@@ -214,9 +214,11 @@ class Tag(Task):
         lengths: NDArray[np.int64] = columns["words"].lengths
         return lengths
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TaggedBatch:
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> TaggedBatch:
         assert not packed, "a tagger takes padded batches"
-        assert room is None
+        assert capacity is None
         words, lengths = pad(examples.columns["words"], rows)
         tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
         spellings, sizes, spelled = spell(examples, rows, words.shape)

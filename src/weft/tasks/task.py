@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Limit, Record, Room
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
 from weft.tasks.generation import Question, Scored, generate
@@ -214,9 +214,9 @@ class Task(ABC):
         return np.arange(len(examples))
 
     @abstractmethod
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> Any:
-        """The batch of these rows. It is packed, without padding, only for a model that `packs`; `room` is then the
-        fixed size that it is filled up to."""
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None) -> Any:
+        """The batch of these rows. It is packed, without padding, only for a model that `packs`, and then filled up to
+        the capacity if one is given."""
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any, *, label_smoothing: float = 0.0) -> Loss:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.data import FEW_WORDS, BadLines, Columns, Examples, Limit, Pair, Room, read_pairs
+from weft.data import FEW_WORDS, BadLines, Capacity, Columns, Examples, Limit, Pair, read_pairs
 from weft.data.shape import SHORT_WORDS
 from weft.errors import DataError
 from weft.metrics import LossTally, TranslationTally, wilson
@@ -259,9 +259,11 @@ class Translate(Task):
         # The last token of a target is expected and never read.
         return np.stack([columns["source"].lengths, columns["target"].lengths - 1], axis=1)
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> PairBatch:
-        target = shift(examples.columns["target"], rows, packed=packed, room=room and room.side(1))
-        tokens, lengths = lay(examples.columns["source"], rows, packed=packed, room=room and room.side(0))
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> PairBatch:
+        target = shift(examples.columns["target"], rows, packed=packed, capacity=capacity and capacity.side(1))
+        tokens, lengths = lay(examples.columns["source"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return PairBatch(predictions(examples.columns["target"], rows), tokens, lengths, *target)
 
     def loss(self, model: nn.Module, batch: PairBatch, *, label_smoothing: float = 0.0) -> Loss:

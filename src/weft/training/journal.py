@@ -1,4 +1,4 @@
-"""metrics.jsonl: a line for every validation and every few updates, appended as training goes."""
+"""The journal, metrics.jsonl: a line for every validation and every tenth update."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from weft.training.recorder import Recorder
 
 
 class Journal(Recorder):
-    """Writes events to a file, a JSON object per line; `seconds` counts from the start.
+    """Writes events to a file, a JSON object per line; `seconds` counts from the start of the run.
 
-    A run that goes on keeps the first `length` bytes of its file and the `seconds` that it took so far; where the file
-    is shorter, because somebody cut it, all its whole lines.
+    A resumed run keeps the first `length` bytes of its file and the `seconds` that it took so far; of a file that is
+    shorter, because it was edited, all complete lines.
     """
 
     def __init__(self, path: Path, *, length: int = 0, seconds: float = 0.0) -> None:
@@ -56,10 +56,10 @@ class Journal(Recorder):
             size = os.fstat(self.file.fileno()).st_size
             try:
                 rest = (to_json(values) + "\n").encode()
-                while rest:  # the system may take less than it is given
+                while rest:  # a write may be partial
                     rest = rest[self.file.write(rest) :]
             except OSError:
-                with suppress(OSError):  # half a line would become part of the next, in a run that goes on
+                with suppress(OSError):  # half a line would become part of the next one in a resumed run
                     os.ftruncate(self.file.fileno(), size)
                 raise
 
@@ -74,7 +74,7 @@ class Journal(Recorder):
 
 
 def _open(path: Path, flags: int = 0) -> FileIO:
-    """A file to append to, which is no link, pipe or device."""
+    """Open a regular file to append to; raises an OSError for a link, pipe or device."""
     flags |= os.O_RDWR | os.O_APPEND
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, name, 0)
