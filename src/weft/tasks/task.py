@@ -215,8 +215,8 @@ class Task(ABC):
 
     @abstractmethod
     def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None) -> Any:
-        """Build the batch of these rows. It is packed, without padding, only for a model that `packs`; then it is
-        filled up to the capacity."""
+        """The batch of these rows. It is packed, without padding, only for a model that `packs`, and then filled up to
+        the capacity if one is given."""
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any, *, label_smoothing: float = 0.0) -> Loss:
