@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.faults.crash.shim import build
-from tests.faults.crash.trial import Outcome, Trials, outcome
+from tests.faults.crash.trial import Outcome, Trials, train_unbroken
 from tests.faults.forked import Forked
 
 
@@ -19,12 +19,4 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
 
 @pytest.fixture(scope="session")
 def unbroken(trials: Trials) -> Outcome:
-    """What comes of a training that nothing disturbs."""
-    found = []
-    for _ in range(2):
-        run = trials.fresh()
-        ended = trials.train(run)
-        assert ended.code == 0, ended.err
-        found.append(outcome(run))
-    assert found[0] == found[1], "without a break the run is not the same every time"
-    return found[0]
+    return train_unbroken(trials)

@@ -17,6 +17,10 @@ Start = Callable[[], Path]
 
 @pytest.fixture(scope="session")
 def halfway(trials: Trials, unbroken: Outcome) -> Path:
+    return kill_halfway(trials)
+
+
+def kill_halfway(trials: Trials) -> Path:
     """A run that was killed after its second checkpoint, with a model."""
     run = trials.fresh()
     trials.train(run)

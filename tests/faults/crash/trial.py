@@ -141,6 +141,18 @@ class Trials:
         return Recovered(ended.out.split("\n")[0], after, outcome(run) if ended.code == 0 else None, ended)
 
 
+def train_unbroken(trials: Trials) -> Outcome:
+    """The outcome of a training that nothing disturbs, which must be the same every time."""
+    found = []
+    for _ in range(2):
+        run = trials.fresh()
+        ended = trials.train(run)
+        assert ended.code == 0, ended.err
+        found.append(outcome(run))
+    assert found[0] == found[1], "without a break the run is not the same every time"
+    return found[0]
+
+
 def promised(operations: Iterable[Operation]) -> int:
     """The update whose checkpoint must outlive a loss of power: what comes next had begun when the process ended."""
     whole = found = 0
