@@ -1,4 +1,4 @@
-"""weft: sequence models from a file of examples, trained, measured, understood and shipped.
+"""weft trains, measures and exports sequence models from a file of examples.
 
 import weft
 
@@ -32,7 +32,7 @@ _HOMES = {"Run": "weft.run", "load": "weft.run", "train": "weft.run"}
 
 
 def __getattr__(name: str) -> Any:
-    """Heavy parts are imported when they are first used, so that `import weft` and `weft --help` are quick."""
+    """Import heavy parts when they are first used, so that `import weft` and `weft --help` are quick."""
     if name == "nn":
         return import_module("weft.nn")
     if name in _HOMES:

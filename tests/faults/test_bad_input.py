@@ -194,7 +194,7 @@ def test_what_is_written_is_utf8_wherever_it_runs(run):
 def test_a_full_disk_under_the_output_is_told_in_a_line(run):
     with Path("/dev/full").open("w") as full:
         outcome = printed(run, full)
-    line = "error standard output: No space left on device (make room, or choose another place)\n"
+    line = "error standard output: No space left on device (free some space, or choose another folder)\n"
     assert (outcome.returncode, outcome.stderr.decode()) == (1, line)
 
 

@@ -156,7 +156,7 @@ def test_a_signal_saves_and_says_how_to_go_on(number, code, weft, labelled, at_u
     [line] = left.err.splitlines()
     assert line.startswith(f"stopped by {number.name} after 5 updates")
     assert package.load("broken").predict(["the cat"])
-    command = shlex.split(line.split("go on with: ")[1])
+    command = shlex.split(line.split("resume with: ")[1])
     assert weft(*command[1:]).code == 0
     assert outcome(tmp_path / "broken") == outcome(tmp_path / "whole")
 

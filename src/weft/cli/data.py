@@ -14,20 +14,21 @@ if TYPE_CHECKING:
     from weft.inspect.examples import ShownExample
 
 SHOWN_CHARACTERS = 300
-"""Characters of a long text that the first examples are shown with; --row shows all of it."""
+"""Characters shown of a long text; --row shows all of it."""
 
-app = typer.Typer(help="Make a corpus to try things on; look into a file of examples.", no_args_is_help=True)
+app = typer.Typer(help="Make a small corpus, or show how weft reads a file of examples.", no_args_is_help=True)
 
 
 @app.command()
 def make(
-    corpus: Annotated[str, typer.Argument(help="phrasebook: English and French, for all four tasks.")],
+    corpus: Annotated[str, typer.Argument(help="phrasebook (English and French, for all four tasks).")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write to; by default data/CORPUS.")] = None,
-    seed: Annotated[int, typer.Option(help="Where chance starts; the same seed gives the same bytes.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers; the same seed gives the same bytes.")] = 0,
 ) -> None:
-    """Write a corpus made by weft itself, without any network.
+    """Write a corpus that weft generates, without a network.
 
-    Example: weft data make phrasebook --out data/phrasebook
+    Example:
+    weft data make phrasebook --out data/phrasebook
     """
     from weft import phrasebook
     from weft.cli.output import note
@@ -39,7 +40,7 @@ def make(
         )
     folder = out or Path("data") / corpus
     try:
-        folder.mkdir(parents=True, exist_ok=True)  # before the seconds that the corpus takes
+        folder.mkdir(parents=True, exist_ok=True)  # fails before the corpus is generated, which takes seconds
     except OSError as error:
         raise ConfigError(f"cannot be made: {error.strerror}", where=str(folder), cure="choose another --out") from None
     phrasebook.write(folder, seed=seed)
@@ -50,22 +51,22 @@ def make(
 
 @app.command(cls=TakesSettings)
 def show(
-    task: Annotated[str, typer.Argument(help="What the file is for: lm, classify, tag or translate; or a config.")],
+    task: Annotated[str, typer.Argument(help="The task: lm, classify, tag or translate; or a config file.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE [key=value…]"),
+        typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE key=value"),
     ] = None,
     row: Annotated[
-        list[int] | None, typer.Option("--row", "-r", help="Show this example, counted from 1; may be repeated.")
+        list[int] | None, typer.Option("--row", "-r", help="Show this example, counted from 1. Repeatable.")
     ] = None,
     most: Annotated[int, typer.Option(min=0, help="Examples to show without --row.")] = 5,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens also without --row.")] = False,
     skip_bad_lines: SkipBadLines = False,
 ) -> None:
-    """Show how weft reads a file: how many examples, how long, and the first few; or single ones with their tokens.
+    """Show how weft reads a file: the number of examples, their length, and the first few; or some with their tokens.
 
-    Examples: weft data show classify reviews.tsv data.text=sentence
-
+    Examples:
+    weft data show classify reviews.tsv data.text=sentence
     weft data show translate pairs.tsv --row 17
     """
     from weft.cli.output import note, say
@@ -88,7 +89,7 @@ def show(
 
 
 def _print_example(shown: ShownExample, *, whole: bool) -> None:
-    """A line that says which it is, and one for each of its parts, wrapped beside its name."""
+    """Print a line with the row, place and role of an example, and one for each of its parts."""
     from weft.cli.output import say
 
     say("\n[bold]{}[/]  [dim]{} · {}[/]", shown.row, shown.place, shown.role)
@@ -117,7 +118,7 @@ def _print_part(name: str, text: str, style: str = "") -> None:
     from weft.cli.output import literal, screen
     from weft.console import visible
 
-    # In a pipe one line stays one line.
+    # A pipe gets one line for each part, without wrapping.
     if not screen.is_terminal:
         screen.print(Text(f"   {name:<11}{_visible(text)}"), soft_wrap=True)
         return

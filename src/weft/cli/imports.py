@@ -1,4 +1,4 @@
-"""--import [NAME=]FILE.py:CLASS, for verbs that build or load a model"""
+"""--import [NAME=]FILE.py:CLASS, for commands that build or load a model"""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Imports = Annotated[
     list[str] | None,
     typer.Option(
         "--import",
-        help="A cell of your own, for configs and runs that name it; the file is executed. Repeatable.",
+        help="Your own cell, for configs and runs that name it; the file is executed. Repeatable.",
         metavar="[NAME=]FILE.py:CLASS",
     ),
 ]
 
 
 def read_imports(words: list[str] | None) -> dict[str, type[Cell]]:
-    """The cells that --import asks for, by their names."""
+    """The cells that --import names."""
     if not words:
         return {}
     from weft.run import import_cells
@@ -34,8 +34,8 @@ def read_imports(words: list[str] | None) -> dict[str, type[Cell]]:
 
 
 def place_in_import(trace: TracebackType | None) -> str | None:
-    """FILE:LINE of the innermost frame in an imported file, where an error came through one."""
-    user_cells = sys.modules.get("weft.run.user_cells")  # loading it now might be what fails
+    """FILE:LINE of the innermost frame in an imported file; None if the error came through none."""
+    user_cells = sys.modules.get("weft.run.user_cells")  # not imported here: that import may be what failed
     if user_cells is None:
         return None
     places = [
