@@ -128,7 +128,7 @@ def test_seeds_differ() -> None:
 
 
 def test_a_budget_without_room_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 leaves no room"):
+    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 is too small"):
         Batches([1], batch_tokens=0)
 
 
@@ -154,7 +154,7 @@ def test_an_epoch_of_millions_of_rows_is_drawn_in_seconds() -> None:
 
 @pytest.mark.parametrize("count", [16, 17, 1000])
 def test_of_very_many_rows_runs_are_shuffled_and_every_row_is_there_once(monkeypatch, count):
-    monkeypatch.setattr(batches, "MANY", 1)
+    monkeypatch.setattr(batches, "MIN_ROWS_FOR_POOLS", 1)
     plan = Batches(np.arange(count) % 9 + 1, batch_tokens=20)
     first, second = (np.concatenate(plan.epoch(number)).tolist() for number in (0, 1))
     assert sorted(first) == sorted(second) == list(range(count))

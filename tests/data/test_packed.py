@@ -83,5 +83,5 @@ def test_rows_of_one_class_go_together() -> None:
 
 
 def test_no_room_at_all_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 leaves no room for a token"):
+    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 is too small for a single token"):
         PackedBatches([1], batch_tokens=0)

@@ -117,7 +117,7 @@ def test_a_manifest_that_does_not_list_what_is_loaded(run: Path, case: Case) -> 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"sha256": {}, "sha256": {}}', "'sha256' stands twice"),
+        (b'{"sha256": {}, "sha256": {}}', "'sha256' occurs twice"),
         (b"[" * 100_000, "nested deeper"),
         (b'{"format_version": ' + b"9" * 5000 + b"}", "more than 40 digits"),
         (b'{"format_version": NaN}', "NaN is no number"),
@@ -138,7 +138,7 @@ def test_doubled_hashes_do_not_load_changed_weights(run: Path) -> None:
     text = (run / "manifest.json").read_text(encoding="utf-8")
     (run / WEIGHTS).write_bytes(b"\x00" * 100)
     (run / "manifest.json").write_text(text.replace('"sha256"', f'"sha256": {{"{WEIGHTS}": "{HEX}"}}, "sha256"'))
-    assert "'sha256' stands twice" in refused(run)
+    assert "'sha256' occurs twice" in refused(run)
 
 
 def linked(path: Path) -> None:
@@ -385,7 +385,7 @@ FILES = [
     Case("about", head(lambda value: value.update(__metadata__={"a": 1})), "no table of texts"),
     Case("list", head(lambda value: b"[]"), "its header is no table"),
     Case("nested", head(lambda value: b"[" * 999), "nested deeper"),
-    Case("doubled", head(lambda value: b'{"a": 1, "a": 2}'), "'a' stands twice"),
+    Case("doubled", head(lambda value: b'{"a": 1, "a": 2}'), "'a' occurs twice"),
     Case("more", lambda path: path.write_bytes(path.read_bytes() + b"1234") and None, "and the file has"),
     Case("cut", lambda path: path.write_bytes(path.read_bytes()[:-4]) and None, "and the file has"),
     Case("empty", raw(b""), "it has no header"),
