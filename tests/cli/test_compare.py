@@ -33,6 +33,7 @@ def test_reports_stand_side_by_side(weft, two):
     assert found["runs"][0]["differences"] == found["runs"][1]["differences"] == {}
 
 
+@pytest.mark.covers("I9")
 def test_a_file_of_examples_gives_intervals(weft, two):
     found = json.loads(weft("compare", "good", "poor", "--data", two, "--json", "--metric", "accuracy").out)
     assert found["measured_on"] == two

@@ -20,6 +20,7 @@ def files(tmp_path, monkeypatch):
     Path("means.txt").write_text("the <unk> sat\n" * 30, encoding="utf-8")
 
 
+@pytest.mark.covers("E5")
 def test_every_perplexity_says_what_it_was_measured_with(weft, files):
     trained = weft("train", "lm", "train.txt", "valid.txt", *SMALL, "--out", "run")
     assert trained.code == 0, trained.err

@@ -98,6 +98,7 @@ def build_translator(encoder, decoder):
     return TranslatorConfig(encoder=encoder, decoder=decoder).build(VOCABULARY, VOCABULARY, shared=False).eval()
 
 
+@pytest.mark.covers("X6", "M4")
 @pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_a_translator_step_by_step_equals_the_full_pass(encoder, decoder):
     model = build_translator(encoder, decoder)
@@ -116,6 +117,7 @@ def test_a_translator_step_by_step_equals_the_full_pass(encoder, decoder):
             assert not found.attention[1, 2:].any(), "no weight on padding"
 
 
+@pytest.mark.covers("T4")
 @pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_a_translation_does_not_depend_on_its_neighbours_or_on_padding(encoder, decoder):
     model = build_translator(encoder, decoder)
@@ -228,6 +230,7 @@ class Order(Cell):
         return torch.cat((h[:, :1], x), dim=-1), h
 
 
+@pytest.mark.covers("M4")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_states_stand_in_the_order_of_the_tokens_whatever_the_order_of_reading(reverse):
     cell = choose_cell("order", {"order": Order})

@@ -22,11 +22,13 @@ def x() -> Tensor:
     return torch.randn(4, 5, 5, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.covers("R7")
 def test_every_cell_runs_where_it_should(case: Any, twins: Any) -> None:
     rnn = RNN(case.choice, 5, 6)
     assert twins.backend_of(rnn) == case.backend, rnn.explain()
 
 
+@pytest.mark.covers("R7")
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 def test_the_engine_gives_what_the_reference_gives(case: Any, twins: Any, x: Tensor, lengths: Tensor | None) -> None:
     pair = twins(case.choice)

@@ -34,6 +34,7 @@ LENGTHS = {
 }
 
 
+@pytest.mark.covers("R8", "R11")
 @pytest.mark.parametrize("lengths", [None, [5, 2, 0, 4]], ids=["full", "lengths"])
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", ["lstm", "gru", "projected_lstm", "Readout"])

@@ -57,6 +57,7 @@ def test_the_picture_shows_both_losses_and_the_metric(folder):
         assert f">{word}<" in text
 
 
+@pytest.mark.covers("I9")
 def test_several_runs_are_overlaid_in_every_format(folder, tmp_path):
     curve = read_curve(folder)
     other = Curve([(1, 4.0)], [(10, {"accuracy": 0.25, "loss": 3.0})])

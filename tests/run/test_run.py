@@ -204,6 +204,7 @@ def test_loading_and_answering_need_no_compiler_of_torch(files, tmp_path):
     assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
+@pytest.mark.covers("L7")
 def test_early_stopping_keeps_the_best(files, tmp_path):
     run = train(
         "classify",
