@@ -47,6 +47,7 @@ def test_a_file_of_examples_gives_intervals(weft, two):
     assert "] *" in shown.out
 
 
+@pytest.mark.usefixtures("extras")
 def test_curves_are_overlaid(weft, two):
     shown = weft("compare", "good", "poor", "--plot", "curves.svg")
     assert shown.code == 0, shown.err

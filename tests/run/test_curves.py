@@ -10,6 +10,8 @@ from weft.errors import ConfigError, RunError, WeftError
 from weft.run import curves
 from weft.run.curves import Curve, chart, check_format, draw, draw_curves, own_metric, read_curve
 
+pytestmark = pytest.mark.usefixtures("extras")
+
 JOURNAL = [
     {"step": 1, "loss": 3.0, "rate": 0.1, "seconds": 0.1},
     {"step": 10, "loss": 2.0, "rate": 0.1, "seconds": 0.2},

@@ -72,6 +72,7 @@ def test_the_same_seed_gives_the_same_model_and_scores_and_another_does_not(task
     assert other.report["valid"] != first.report["valid"]
 
 
+@pytest.mark.usefixtures("extras")
 def test_the_folder_has_the_names_the_field_expects(files, tmp_path):
     run = train("classify", files, tmp_path / "run")
     extras = {"curves.svg": "altair", "tensorboard": "tensorboard"}

@@ -8,6 +8,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from weft.training import Ended, Numbers, Started, Step, Validated, tensorboard
 from weft.training.tensorboard import TensorBoard
 
+pytestmark = pytest.mark.usefixtures("extras")
+
 
 def started(done=0):
     return Started("lm", 10, 2, 100, steps=30, steps_per_epoch=10, device="cpu", notes=(), done=done)
