@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from weft.errors import RunError
 from weft.training import Ended, Numbers, Started, Step, Validated, tensorboard
 from weft.training.tensorboard import TensorBoard
 
@@ -66,3 +67,11 @@ def test_what_is_still_awaited_is_written_at_the_end(tmp_path, ended):
     events = [started(), step(10, 3.0), *([Ended(10, "done")] if ended else [])]
     write(tmp_path, *events)
     assert scalars(tmp_path, "train/loss") == [(10, 3.0)]
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "tensorboard").symlink_to(tmp_path / "outside")
+    with pytest.raises(RunError, match="tensorboard: is a link, which is never followed"):
+        write(tmp_path, started(), step(10, 3.0))
+    assert not list((tmp_path / "outside").iterdir())

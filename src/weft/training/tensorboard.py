@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weft.errors import RunError
 from weft.training.events import Started, Validated
 from weft.training.recorder import Recorder
 
@@ -26,6 +27,8 @@ class TensorBoard(Recorder):
         super().__init__()
         self.path, self.done = folder / FOLDER, 0
         self.wanted = find_spec("tensorboard") is not None
+        if self.wanted and self.path.is_symlink():
+            raise RunError("is a link, which is never followed", where=str(self.path), cure="remove it")
         self.writer: SummaryWriter | None = None
 
     def __enter__(self) -> TensorBoard:

@@ -1,7 +1,8 @@
 """Try every row of the battery and print the table: `python -m tests.faults.hostile [PATTERN] [--really]`.
 
-For each group: attempts, how many were handled, the most memory and processor time one took. With --really each row
-starts the command anew, the start of Python included; without, it runs in a fork of a process that has imported weft.
+For each group: attempts, how many were handled, how many of them were refused, and the most memory and CPU time that a
+refusal took. With --really each row starts the command anew, the start of Python included; without, it runs in a fork
+of a process that has imported weft.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from tests.faults.hostile.rows import ROWS
 
 def table(results: list[tuple[Row, Result]]) -> list[str]:
     """A line for each group."""
-    lines = [f"{'group':<18}{'attempts':>10}{'handled':>10}{'peak MB':>10}{'CPU s':>8}"]
+    lines = [f"{'group':<18}{'attempts':>10}{'handled':>10}{'refused':>10}{'peak MB':>10}{'CPU s':>8}"]
     for group in (*dict.fromkeys(row.group for row, _ in results), "all"):
         own = [result for row, result in results if group in (row.group, "all")]
         handled = sum(not result.faults for result in own)
-        megabytes = max(result.ended.megabytes for result in own)
-        seconds = max(result.ended.cpu_seconds for result in own)
-        lines.append(f"{group:<18}{len(own):>10}{handled:>10}{megabytes:>10.0f}{seconds:>8.1f}")
+        refused = [result.ended for result in own if result.ended.code]
+        megabytes = max((ended.megabytes for ended in refused), default=0.0)
+        seconds = max((ended.cpu_seconds for ended in refused), default=0.0)
+        lines.append(f"{group:<18}{len(own):>10}{handled:>10}{len(refused):>10}{megabytes:>10.0f}{seconds:>8.1f}")
     return lines
 
 
