@@ -1,4 +1,4 @@
-"""Cells as a user would write them, one network run twice (by the engine and step by step), and a model for plain search."""
+"""Cells as a user would write them, one network run twice (by the engine and step by step), models for plain search."""
 
 from __future__ import annotations
 

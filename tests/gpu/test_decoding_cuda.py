@@ -1,4 +1,4 @@
-"""Decoding on a GPU: recordings find what plain searches find on a CPU, and kernels compute what plain torch computes."""
+"""Decoding on a GPU: recordings find what plain searches find on a CPU, and kernels give what plain torch gives."""
 
 from __future__ import annotations
 
