@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
+from tests.sampling import sample
 from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
@@ -66,13 +69,15 @@ def mixed():
 
 def recurrent():
     small = {"embedding": 6, "hidden": 8, "dropout": 0.0}
-    for context in CONTEXTS:
-        for cell in (*CELLS, *UNEVEN):
-            yield pytest.param(
-                SourceConfig(cell=cell, **small),
-                DecoderConfig(cell=cell, context=context, **small),
-                id=f"{context}-{cell if isinstance(cell, str) else cell['kind'] + '-uneven'}",
-            )
+    cells = (*CELLS, *UNEVEN)
+    quick = set(sample((len(CONTEXTS), len(cells)), 1))
+    for (row, context), (column, cell) in itertools.product(enumerate(CONTEXTS), enumerate(cells)):
+        yield pytest.param(
+            SourceConfig(cell=cell, **small),
+            DecoderConfig(cell=cell, context=context, **small),
+            id=f"{context}-{cell if isinstance(cell, str) else cell['kind'] + '-uneven'}",
+            marks=() if (row, column) in quick else pytest.mark.slow,
+        )
     for cell in UNEVEN:
         sides = SourceConfig(cell=cell, bidirectional=False, **small), DecoderConfig(cell=cell, bridge="copy", **small)
         yield pytest.param(*sides, id=f"copied-{cell['kind']}")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contracts.conftest import CASES
+from tests.sampling import sampled
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -15,6 +17,10 @@ from weft.nn.state import leaves_of
 
 LENGTHS = torch.tensor([5, 2, 0, 3])
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
+
+
+SAMPLED = sampled(1, case=CASES, lengths={"full": None, "lengths": LENGTHS}, indirect=["case"])
+"""Each cell with all steps of all rows, or with rows of different lengths."""
 
 
 @pytest.fixture
@@ -29,13 +35,13 @@ def test_every_cell_runs_where_it_should(case: Any, paired: Any) -> None:
 
 
 @pytest.mark.covers("R7")
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+@SAMPLED
 def test_the_engine_gives_what_the_reference_gives(case: Any, paired: Any, x: Tensor, lengths: Tensor | None) -> None:
     pair = paired(case.choice)
     pair.assert_same(x, lengths, pair.random_state(x))
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+@SAMPLED
 def test_both_directions_give_what_the_reference_gives(case: Any, paired: Any, x: Tensor, lengths: Any) -> None:
     pair = paired(case.choice, bidirectional=True)
     pair.assert_same(x, lengths, pair.random_state(x))

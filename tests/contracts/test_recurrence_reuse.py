@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contracts.conftest import CASES
+from tests.sampling import sampled
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -20,6 +22,7 @@ from weft.nn.state import leaves_of
 
 LENGTHS = torch.tensor([5, 2, 0, 4])
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
+SAMPLED = sampled(1, case=CASES, lengths={"full": None, "lengths": LENGTHS}, indirect=["case"])
 
 
 def gradients(*modules: nn.Module) -> list[Tensor]:
@@ -30,7 +33,7 @@ def assert_bitwise(found: list[Tensor], expected: list[Tensor]) -> None:
     assert_close(found, expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+@SAMPLED
 def test_called_twice_before_one_backward(case: Any, lengths: Tensor | None, paired: Any) -> None:
     pair = paired(case.choice, bidirectional=True)
     one, other = torch.randn(4, 5, 5), torch.randn(4, 5, 5)
@@ -44,7 +47,7 @@ def test_called_twice_before_one_backward(case: Any, lengths: Tensor | None, pai
     assert_close(*found, **CLOSE)
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+@SAMPLED
 def test_backward_twice_over_one_graph(case: Any, lengths: Tensor | None, paired: Any) -> None:
     pair = paired(case.choice, bidirectional=True)
     for rnn in (pair.engine, pair.reference):

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contracts.conftest import CASES
+from tests.sampling import sampled
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -35,9 +37,12 @@ LENGTHS = {
 
 
 @pytest.mark.covers("R8", "R11")
-@pytest.mark.parametrize("lengths", [None, [5, 2, 0, 4]], ids=["full", "lengths"])
-@pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("name", ["lstm", "gru", "projected_lstm", "Readout"])
+@sampled(
+    2,
+    name=["lstm", "gru", "projected_lstm", "Readout"],
+    build=list(BUILDS),
+    lengths={"full": None, "lengths": [5, 2, 0, 4]},
+)
 def test_every_build(name: str, build: str, lengths: list[int] | None, own: Any, paired: Any) -> None:
     pair, x = paired(own.get(name, name), **BUILDS[build]), torch.randn(4, 5, 5)
     given = None if lengths is None else torch.tensor(lengths)
@@ -155,7 +160,7 @@ def test_a_repeated_row_and_a_repeated_state(paired: Any) -> None:
     assert_close(*found, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("lengths", [None, [5, 2, 0]], ids=["full", "lengths"])
+@sampled(1, case=CASES, lengths={"full": None, "lengths": [5, 2, 0]}, indirect=["case"])
 def test_without_gradients(case: Any, lengths: list[int] | None, paired: Any) -> None:
     rnn, x = paired(case.choice, layers=2, bidirectional=True).engine, torch.randn(3, 5, 5)
     given = None if lengths is None else torch.tensor(lengths)
