@@ -227,7 +227,9 @@ def test_a_metric_that_is_not_measured_is_refused_before_the_data_is_read():
         weft.train(tree, quiet=True)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
 def test_a_signal_saves_what_was_learned(files, tmp_path, number, code):
     words = [
         "train",
