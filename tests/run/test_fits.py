@@ -20,7 +20,7 @@ from weft.run.preparation import prepare
 from weft.tasks import Codec
 from weft.training import build_optimizer
 
-LARGE = {"kind": "transformer", "layers": 8, "width": 100_000, "heads": 1000}
+LARGE = {"kind": "transformer", "layers": 8, "width": 100_000, "heads": 500}
 
 
 def config(model: dict, **train):
