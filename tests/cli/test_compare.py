@@ -33,6 +33,7 @@ def test_reports_are_compared_in_one_table(weft, two):
     assert found["runs"][0]["differences"] == found["runs"][1]["differences"] == {}
 
 
+@pytest.mark.covers("I9")
 def test_a_file_of_examples_gives_intervals(weft, two):
     found = json.loads(weft("compare", "good", "poor", "--data", two, "--json", "--metric", "accuracy").out)
     assert found["measured_on"] == two
@@ -46,6 +47,7 @@ def test_a_file_of_examples_gives_intervals(weft, two):
     assert "] *" in shown.out
 
 
+@pytest.mark.usefixtures("extras")
 def test_curves_are_overlaid(weft, two):
     shown = weft("compare", "good", "poor", "--plot", "curves.svg")
     assert shown.code == 0, shown.err

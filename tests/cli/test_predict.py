@@ -157,6 +157,7 @@ def test_missing_required_words_are_reported_if_max_length_is_too_small(run):
     assert best.record()["missing"] == list(best.missing)
 
 
+@pytest.mark.covers("I3")
 def test_attention_is_that_of_the_source_tokens(run):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":

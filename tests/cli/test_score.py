@@ -45,6 +45,7 @@ def found_by_search(run, source, limit):
     return search(run.model, run.model.encode(ids, torch.tensor([ids.size(1)])), 1, config)[0]
 
 
+@pytest.mark.covers("D6")
 @pytest.mark.parametrize(("task", "kind"), MODELS)
 def test_the_full_pass_gives_the_numbers_of_the_search(task, kind, files, tmp_path):
     run = train(task, kind, files[task], tmp_path / "run")
@@ -62,6 +63,7 @@ def test_the_full_pass_gives_the_numbers_of_the_search(task, kind, files, tmp_pa
     assert checked
 
 
+@pytest.mark.covers("I5")
 def test_ranks_count_likelier_tokens(texts, tmp_path):
     run = train("lm", "rnn", texts, tmp_path / "run")
     (greedy,) = run.predict([""], beam=1, max_length=5)
@@ -82,6 +84,7 @@ def test_a_text_has_the_same_score_alone_and_in_a_batch(texts, tmp_path):
         assert_close(run.score([line])[0].log_probabilities, scored.log_probabilities, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.covers("D6")
 def test_the_sum_is_that_of_evaluation(weft, pairs, tmp_path):
     run = train("translate", "transformer", pairs, tmp_path / "run")
     outcome = weft("score", "run", pairs, "--json")
@@ -93,6 +96,7 @@ def test_the_sum_is_that_of_evaluation(weft, pairs, tmp_path):
     assert set(lines[0]) == {"source", "text", "log_probability", "tokens", "pieces", "log_probabilities", "ranks"}
 
 
+@pytest.mark.covers("I5")
 def test_a_table_for_each_line_and_a_summary(weft, texts, tmp_path):
     train("lm", "rnn", texts, tmp_path / "run")
     Path("two.txt").write_text("the cat\n\nthe dog sleeps\n", encoding="utf-8")

@@ -20,6 +20,7 @@ def files(tmp_path, monkeypatch):
     Path("means.txt").write_text("the <unk> sat\n" * 30, encoding="utf-8")
 
 
+@pytest.mark.covers("E5")
 def test_every_perplexity_comes_with_vocabulary_and_unknown_share(weft, files):
     trained = weft("train", "lm", "train.txt", "valid.txt", *SMALL, "--out", "run")
     assert trained.code == 0, trained.err

@@ -256,6 +256,7 @@ def test_what_is_kept_depends_on_how_a_file_is_read(tmp_path: Path, monkeypatch:
     assert len({json.dumps(kept.reading) for kept in opened if kept}) == len(words)
 
 
+@pytest.mark.covers("T3")
 def test_a_folder_of_folders_is_a_set_of_classes(tmp_path: Path) -> None:
     train = tmp_path / "train"
     for label in ("neg", "pos"):

@@ -70,6 +70,7 @@ def test_lines_are_what_stands_between_line_feeds(lines: list[str]) -> None:
         assert list(read_inputs(path)) == expected
 
 
+@pytest.mark.covers("T3")
 @given(text=st.text(alphabet="a é漢😀\r\n", min_size=1), piece=st.integers(1, 9), block=st.integers(1, 9))
 def test_a_stream_is_its_text_to_the_letter(text: str, piece: int, block: int) -> None:
     with (

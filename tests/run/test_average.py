@@ -28,6 +28,7 @@ class Counting(nn.Module):
         self.register_buffer("seen", torch.tensor(0))
 
 
+@pytest.mark.covers("L7")
 def test_the_mean_of_the_last_few_by_hand():
     model, average = Counting(), Average(2)
     for step, value in ((10, 100.0), (20, 1.0), (30, 4.0)):

@@ -10,6 +10,8 @@ from weft.errors import ConfigError, RunError, WeftError
 from weft.run import curves
 from weft.run.curves import Curve, chart, check_format, draw, draw_curves, own_metric, read_curve
 
+pytestmark = pytest.mark.usefixtures("extras")
+
 JOURNAL = [
     {"step": 1, "loss": 3.0, "rate": 0.1, "seconds": 0.1},
     {"step": 10, "loss": 2.0, "rate": 0.1, "seconds": 0.2},
@@ -57,6 +59,7 @@ def test_the_picture_shows_both_losses_and_the_metric(folder):
         assert f">{word}<" in text
 
 
+@pytest.mark.covers("I9")
 def test_several_runs_are_overlaid_in_every_format(folder, tmp_path):
     curve = read_curve(folder)
     other = Curve([(1, 4.0)], [(10, {"accuracy": 0.25, "loss": 3.0})])

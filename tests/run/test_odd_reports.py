@@ -16,6 +16,8 @@ from weft.run import curves
 from weft.run.curves import chart, draw, draw_curves, read_curve
 from weft.run.report import read_report
 
+pytestmark = pytest.mark.usefixtures("extras")
+
 VALID = '{"step": 10, "valid": {"accuracy": 0.5, "loss": 2.0}}\n'
 
 

@@ -109,6 +109,7 @@ def outcome(folder):
     return (folder / "model.safetensors").read_bytes(), tables
 
 
+@pytest.mark.covers("L7")
 @pytest.mark.parametrize("name", CASES)
 def test_a_broken_run_ends_as_the_unbroken_one(name, config, at_update, tmp_path):
     train(config(name), tmp_path / "whole")

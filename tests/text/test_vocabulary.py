@@ -40,11 +40,13 @@ def test_number_puts_the_special_tokens_first() -> None:
     assert number(["b", "a"]) == {"<pad>": 0, "<unk>": 1, "<sos>": 2, "<eos>": 3, "<mask>": 4, "b": 5, "a": 6}
 
 
+@pytest.mark.covers("T2")
 def test_words_stand_by_frequency_and_ties_by_code_point() -> None:
     tokenizer = Tokenizer.learn(["c b a b", "B a b"], TextConfig(kind="word"))
     assert tokenizer.tokens(range(5, len(tokenizer))) == ["b", "a", "B", "c"]
 
 
+@pytest.mark.covers("T2")
 def test_words_over_the_size_or_under_the_count_are_unknown() -> None:
     corpus = ["a a a b b c"]
     limited = Tokenizer.learn(corpus, TextConfig(kind="word", size=len(SPECIALS) + 2))
@@ -81,6 +83,7 @@ def test_a_seen_character_is_one_token(text: str) -> None:
     assert len(tokenizer) == 261 + len(Counter(text))
 
 
+@pytest.mark.covers("T1")
 def test_bpe_merges_the_most_frequent_pair_first() -> None:
     # In "ab ab ab" the pair a-b stands three times, the pair blank-a twice.
     tokenizer = Tokenizer.learn(["ab ab ab"], TextConfig(kind="bpe", size=263))

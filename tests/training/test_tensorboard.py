@@ -9,6 +9,8 @@ from weft.errors import RunError
 from weft.training import Ended, Numbers, Started, Update, Validated, tensorboard
 from weft.training.tensorboard import TensorBoard
 
+pytestmark = pytest.mark.usefixtures("extras")
+
 
 def started(done=0):
     return Started("lm", 10, 2, 100, steps=30, steps_per_epoch=10, device="cpu", notes=(), done=done)
