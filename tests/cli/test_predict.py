@@ -214,7 +214,7 @@ def test_on_the_command_line(weft, run):
         (["--attention"], "add --json"),
         (["--stop", "never"], "not one of bound, finished"),
         (["--groups", "3", "--beam", "4"], "groups = 3 does not divide beam = 4"),
-        (["--sample", "--require", "WORD"], "sampling cannot be made to say something"),
+        (["--sample", "--require", "WORD"], "needs beam search, not sample = true"),
         (["--sample", "--stream", "--n-best", "2"], "--stream: prints one text, not n_best = 2"),
     ],
     ids=str,

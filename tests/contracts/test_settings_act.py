@@ -167,7 +167,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         name = "dropout" if module is not dropout else "drop"
         monkeypatch.setattr(module, name, seeded(getattr(module, name)))
     monkeypatch.setattr(Layer, "choose", lambda self, device: engine.Choice("reference", "", -1))
-    monkeypatch.setattr("weft.decoding.beam_cpu.native.packed_weights", lambda: None)
+    monkeypatch.setattr("weft.decoding.beam_cpu.packed_weights", lambda: None)
     monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
     monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
     monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
