@@ -103,7 +103,7 @@ def test_forbidden_and_required_words(run):
 def test_a_translation_begins_as_it_is_asked_to(run, options):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":
-        with pytest.raises(ConfigError, match="prefix: what a language model writes begins with its input"):
+        with pytest.raises(ConfigError, match="prefix: a language model goes on from its input"):
             run.predict(sources, prefix="the")
         return
     begun = run.predict(sources, prefix=["un deux", ""], **options)
