@@ -160,7 +160,7 @@ def test_too_little_room_is_told(run):
 def test_attention_is_that_of_the_source_tokens(run):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":
-        with pytest.raises(ConfigError, match="attention: the model reads no source"):
+        with pytest.raises(ConfigError, match="attention: the model has no source"):
             run.predict(sources, attention=True)
         return
     plain = run.predict(sources, beam=3, n_best=2)
