@@ -19,7 +19,9 @@ from weft.version import __version__
 
 if TYPE_CHECKING:
     from weft import nn
-    from weft.run import Run, load, train
+    from weft.run.load import load
+    from weft.run.run import Run
+    from weft.run.train import train
 
 __all__ = ["Run", "WeftError", "__version__", "load", "nn", "train"]
 

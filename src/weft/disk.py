@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
@@ -49,13 +49,29 @@ def read_regular(path: Path, *, most: int, follow: bool = False) -> bytes:
         return file.read(most)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name, bring it to the disk, and only then give it its name."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".write-", delete=False, encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+def atomic_write(
+    path: Path, content: bytes | Callable[[Path], object], *, before_rename: Callable[[], None] | None = None
+) -> None:
+    """Write a file so that `path` is the old file or the whole new one, also after a kill or a loss of power.
+
+    The content is bytes, or a function that writes the file at the path it is called with. It is written under a
+    temporary name in the same folder and synced; then the file is renamed and the folder synced. `before_rename` is
+    called when the new content is on the disk and the old file still has the name.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        if isinstance(content, bytes):
+            temporary.write_bytes(content)
+        else:
+            content(temporary)
+        sync(temporary)
+        if before_rename is not None:
+            before_rename()
+        temporary.replace(path)
+        sync(path.parent)
+    finally:
+        with suppress(OSError):  # it was renamed, or the folder is gone
+            temporary.unlink()
 
 
 def sync(path: Path) -> None:

@@ -27,14 +27,13 @@ from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
 from weft.nn.transformer import EncoderStack
-from weft.run.card import card
-from weft.run.checkpoint import Checkpoints
-from weft.run.files import read_json
-from weft.run.preparation import prepare
-from weft.run.save import REPORT
-from weft.run.saver import Saver
-from weft.run.setup import set_up
-from weft.run.training import train_events
+from weft.run.card import model_card
+from weft.run.folder.checkpoint import Checkpoints
+from weft.run.folder.files import REPORT, read_json
+from weft.run.folder.save import Saver
+from weft.run.job import set_up
+from weft.run.prepare import prepare
+from weft.run.train import train_events
 from weft.settings import OneOf, Settings
 from weft.tasks import encode
 from weft.text import EOS
@@ -172,7 +171,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
     monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
     monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
-    monkeypatch.setattr("weft.run.training.save_run", lambda *parts: None)
+    monkeypatch.setattr("weft.run.job.save_run", lambda *parts: None)
     monkeypatch.setattr("weft.training.update.Finite", lambda **by: SKIPPED.append(by["skip_bad"]) or Finite(**by))
     threads = torch.get_num_threads()
     yield
@@ -281,9 +280,9 @@ def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     prepared = prepare(tree)
     setup = set_up(prepared)
     yield setup.device, torch.get_num_threads(), setup.compilation, setup.total, setup.metric
-    setup.learning.observe(progress=True)
-    setup.learning.observe(progress=False)
-    yield [setup.learning.schedule(step) for step in range(1, 9)]
+    setup.learner.observe(progress=True)
+    setup.learner.observe(progress=False)
+    yield [setup.learner.schedule(step) for step in range(1, 9)]
     out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
     out.mkdir(exist_ok=True)
     for event in train_events(prepared, Saver(out)):
@@ -297,7 +296,7 @@ def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 
 def see_name(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     report = {"versions": {"weft": ""}, "seconds": 0, "parameters": 0, "steps": 0, "best_step": 0, "seed": 0}
-    yield card(fill(tree, TYPICAL_DATA), report)
+    yield model_card(fill(tree, TYPICAL_DATA), report)
 
 
 SECTIONS = {

@@ -14,8 +14,8 @@ import pytest
 from safetensors.torch import load_file
 
 import weft
-from weft.run.checkpoint import Checkpoints
-from weft.run.manifest import verify
+from weft.run.folder.checkpoint import Checkpoints
+from weft.run.folder.manifest import verify
 
 RANDOM_MOMENTS, WRITING_MOMENTS = 12, 8
 GIVE_UP = 60.0

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 import weft as package
 from weft.config import read_config
-from weft.run.preparation import prepare
-from weft.run.setup import set_up
+from weft.run.job import set_up
+from weft.run.prepare import prepare
 from weft.tasks import Classify, Loss
 from weft.training import Journal, Update
 from weft.training.gradients import size_of
@@ -89,7 +89,7 @@ def test_the_setting_says_how_many(weft, config, labelled):
 
 def test_the_stream_gives_the_largest_batch_and_its_parts(config):
     setup = set_up(prepare(read_config(config())))
-    stream = setup.learning.stream
+    stream = setup.learner.stream
     largest = stream.largest()
     assert size_of(largest) == max(len(rows) * int(setup.plan.sides[rows].max()) for rows in setup.plan.epoch(0))
     first, second = largest.origin.halves()

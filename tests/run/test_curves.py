@@ -44,7 +44,7 @@ def test_long_journals_are_thinned_to_means(folder):
     lines = [json.dumps({"step": step, "loss": float(step)}) + "\n" for step in range(1, 4001)]
     (folder / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
     points = read_curve(folder).train
-    assert len(points) == curves.MOST_POINTS
+    assert len(points) == curves.MAX_POINTS
     assert points[0] == (6, 5.5)
     assert sum(loss for _, loss in points) / len(points) == pytest.approx(2000.5)
 

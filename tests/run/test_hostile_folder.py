@@ -20,9 +20,9 @@ import weft as package
 from weft.errors import RunError
 from weft.run import load_config
 from weft.run.curves import read_curve
-from weft.run.files import write_json
-from weft.run.manifest import RunFiles, hash_file, open_run, read_run, verify, write_manifest
-from weft.run.save import read_report
+from weft.run.folder.files import write_json
+from weft.run.folder.manifest import RunFiles, hash_file, open_run, read_run, verify, write_manifest
+from weft.run.report import read_report
 from weft.training import Journal, Validated
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
@@ -383,15 +383,15 @@ FILES = [
     Case("type table", head(lambda value: first(value).update(dtype={})), "of the type {}"),
     Case("entry", head(lambda value: value.update(a=3)), "a has no dtype, shape and data_offsets"),
     Case("about", head(lambda value: value.update(__metadata__={"a": 1})), "no table of texts"),
-    Case("list", head(lambda value: b"[]"), "its head is no table"),
+    Case("list", head(lambda value: b"[]"), "its header is no table"),
     Case("nested", head(lambda value: b"[" * 999), "nested deeper"),
     Case("doubled", head(lambda value: b'{"a": 1, "a": 2}'), "'a' stands twice"),
     Case("more", lambda path: path.write_bytes(path.read_bytes() + b"1234") and None, "and the file has"),
     Case("cut", lambda path: path.write_bytes(path.read_bytes()[:-4]) and None, "and the file has"),
-    Case("empty", raw(b""), "it has no head"),
-    Case("short", raw(b"\x01\x00"), "it has no head"),
-    Case("long head", raw(b"\xff" * 64), "it has no head"),
-    Case("large head", raw(struct.pack("<Q", 1 << 14) + b" " * (1 << 14)), "has a head of 16,384 bytes"),
+    Case("empty", raw(b""), "it has no header"),
+    Case("short", raw(b"\x01\x00"), "it has no header"),
+    Case("long head", raw(b"\xff" * 64), "it has no header"),
+    Case("large head", raw(struct.pack("<Q", 1 << 14) + b" " * (1 << 14)), "has a header of 16,384 bytes"),
 ]
 
 

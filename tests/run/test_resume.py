@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +15,10 @@ import torch
 
 import weft as package
 from weft.errors import ConfigError, RunError
-from weft.run import preparation, training
-from weft.run.claiming import locked
-from weft.run.preparation import prepare
-from weft.run.resuming import keep_defaults, resume_run
+from weft.run import prepare as preparing
+from weft.run.folder.lock import lock_folder
+from weft.run.prepare import prepare
+from weft.run.resume import keep_defaults, resume_run
 from weft.training import Journal, Update
 
 SMALL = {"embedding": 8, "hidden": 8, "dropout": 0.2}
@@ -189,12 +190,12 @@ def test_a_finished_run_says_so_and_a_longer_one_goes_on(weft, labelled, tmp_pat
 def test_a_run_goes_on_on_another_device_with_the_defaults_it_began_with(texts, at_update, monkeypatch, tmp_path):
     settings = {"evaluate_every": 3, "batch_tokens": 64}  # small ones, so that a few epochs are enough updates
     tree = {"task": "lm", "data": {"train": texts, "valid": texts}, "model": SMALL, "train": settings}
-    monkeypatch.setattr(preparation, "device_type", lambda name: "cuda")
+    monkeypatch.setattr(preparing, "device_type", lambda name: "cuda")
     at_update(7, crash)
     with pytest.raises(Crash):
         train(tree, tmp_path / "run")
     begun = prepare(tree).config.train
-    monkeypatch.setattr(preparation, "device_type", lambda name: "cpu")
+    monkeypatch.setattr(preparing, "device_type", lambda name: "cpu")
     assert prepare(tree).config.train != begun
     kept = prepare(keep_defaults(tree, tmp_path / "run"))
     assert kept.config.train == begun
@@ -236,7 +237,7 @@ def test_only_a_run_is_resumed(config, at_update, tmp_path):
         train(config(), tmp_path / "run", resume=True)
     with pytest.raises(RunError, match=r"is not empty \(go on with --resume"):
         train(config(), tmp_path / "run")
-    with locked(tmp_path / "run"), pytest.raises(RunError, match="another process is training here"):
+    with lock_folder(tmp_path / "run"), pytest.raises(RunError, match="another process is training here"):
         train(config(), tmp_path / "run", resume=True)
     assert (tmp_path / "mine" / "README.md").read_text(encoding="utf-8") == "not a run"
 
@@ -257,7 +258,12 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(weft, config, a
 
 @pytest.mark.parametrize(
     "place",
-    ["os.fsync", "weft.run.standing.write_weights", "weft.run.save.write_weights", "pathlib.Path.write_bytes"],
+    [
+        "os.fsync",
+        "weft.run.train_state.write_weights",
+        "weft.run.folder.save.write_weights",
+        "pathlib.Path.write_bytes",
+    ],
 )
 def test_a_full_disk_ends_the_run_clearly_and_it_goes_on_later(place, weft, labelled, at_update, tmp_path, monkeypatch):
     words = ["train", "classify", labelled, *(f"train.{name}={value}" for name, value in TRAIN.items())]
@@ -278,6 +284,7 @@ def test_a_full_disk_ends_the_run_clearly_and_it_goes_on_later(place, weft, labe
 
 
 def test_a_signal_while_the_report_is_made_leaves_a_finished_run(weft, labelled, monkeypatch, tmp_path):
+    training = import_module("weft.run.train")
     score = training.score
 
     def interrupted(*words):

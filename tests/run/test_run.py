@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 import weft
 from weft.errors import ConfigError, RunError
-from weft.run.manifest import hash_file, write_manifest
+from weft.run.folder.manifest import hash_file, write_manifest
 
 SMALL = {"embedding": 8, "hidden": 8}
 MODELS = {
@@ -173,7 +173,7 @@ def test_a_folder_that_mixes_two_runs_is_refused(files, tmp_path):
 
 
 def test_sizes_are_checked_before_memory_is_taken(files, tmp_path):
-    from weft.run.files import write_json
+    from weft.run.folder.files import write_json
 
     run = train("lm", files, tmp_path / "run")
     config = json.loads((run.folder / "config.json").read_text())

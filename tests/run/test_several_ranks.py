@@ -93,15 +93,15 @@ def test_the_first_process_tokenises_a_large_file_for_all(
         import os
         from pathlib import Path
         from weft.cli import main
-        from weft.run import kept
+        from weft.run import data_cache
 
         def write(*arguments):
             with Path({str(tmp_path / "wrote")!r}).open("a") as file:
                 file.write(os.environ["RANK"])
             return write_examples(*arguments)
 
-        kept.LARGE = 1
-        write_examples, kept.write_examples = kept.write_examples, write
+        data_cache.MIN_CACHED_BYTES = 1
+        write_examples, data_cache.write_examples = data_cache.write_examples, write
         main()
     """
     found = train_by_two(config(tmp_path, "rnn"), tmp_path / "run", port, program=("-c", textwrap.dedent(program)))

@@ -8,8 +8,8 @@ import pytest
 
 import weft
 from weft.errors import ConfigError
-from weft.run.files import read_json, write_json
-from weft.run.manifest import MANIFEST, hash_file, write_manifest
+from weft.run.folder.files import read_json, write_json
+from weft.run.folder.manifest import MANIFEST, hash_file, write_manifest
 
 SMALL = {"embedding": 8, "hidden": 8}
 TWO = {"encoder": SMALL, "decoder": SMALL}

@@ -16,9 +16,8 @@ from weft.bench.timing import Contender, time_in_turn
 from weft.config import validate
 from weft.data import Examples, Ragged
 from weft.models import build_language_model
-from weft.run.learning import Learning
+from weft.run.learner import Learner, build_batches
 from weft.run.report import count_parameters
-from weft.run.stream import build_batches
 from weft.tasks import Batch, Codec, LanguageModelling
 from weft.tasks.lm import TextData
 from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer
@@ -127,7 +126,7 @@ def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
     )
 
 
-def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
+def build_learning(model: dict[str, Any], case: LoopCase) -> Learner:
     """Build the training of a model as `weft train` does, over a single batch; blocks stay uncompiled."""
     config = validate(
         {
@@ -142,10 +141,10 @@ def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
     built = build_language_model(settings, case.words).to(case.device)
     # With a budget for twice the rows an epoch is one batch, however the lengths are rounded.
     plan = build_batches(built, examples, batch_tokens=2 * case.rows * case.length)
-    return Learning(task, built, examples, plan, config=config, total=TOTAL_UPDATES)
+    return Learner(task, built, examples, plan, config=config, total=TOTAL_UPDATES)
 
 
-def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
+def forward_and_backward(learning: Learner) -> Callable[[Batch], object]:
     """Return a function for the gradients of a batch: from a CUDA graph if the training uses one, else call by call."""
     model, device = learning.model.train(), learning.device
 
@@ -162,7 +161,7 @@ def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
     return lambda batch: compute(batch.to(device), 1 / batch.count)
 
 
-def by_hand(learning: Learning, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
+def by_hand(learning: Learner, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
     """Return an update in the fewest lines, on a batch that is already in memory."""
     model, optimizer = learning.model, learning.optimizer
     batch = learning.stream.largest()

@@ -54,7 +54,7 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
     """Print every row with its answer, some rows at a time; with --json only the answers."""
     from weft.cli.output import note, write
     from weft.data import chunks
-    from weft.run.answers import ask
+    from weft.run.inputs import input_record
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
     together = CHUNKS.get(next(run.model.parameters()).device.type, CHUNKS["cpu"])
@@ -62,7 +62,7 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
     if not answering.json:
         write(inputs.begin())
     for items in chunks(inputs, 1 if answering.stream else together):
-        records = [ask(run, item) for item in items]
+        records = [input_record(run, item) for item in items]
         if answering.stream:
             answering.print_stream(records[0])
             continue

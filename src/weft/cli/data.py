@@ -11,7 +11,7 @@ from weft.cli.options import SkipBadLines
 from weft.cli.settings import TakesSettings
 
 if TYPE_CHECKING:
-    from weft.run.browse import Shown
+    from weft.inspect.examples import ShownExample
 
 SHOWN_CHARACTERS = 300
 """Characters of a long text that the first examples are shown with; --row shows all of it."""
@@ -70,9 +70,9 @@ def show(
     """
     from weft.cli.output import note, say
     from weft.cli.train import read
-    from weft.run.browse import browse
+    from weft.inspect.examples import view_examples
 
-    found = browse(
+    found = view_examples(
         read(task, words or []),
         rows=row or (),
         most=most,
@@ -87,12 +87,12 @@ def show(
         _print_example(shown, whole=bool(row))
 
 
-def _print_example(shown: Shown, *, whole: bool) -> None:
+def _print_example(shown: ShownExample, *, whole: bool) -> None:
     """A line that says which it is, and one for each of its parts, wrapped beside its name."""
     from weft.cli.output import say
 
     say("\n[bold]{}[/]  [dim]{} · {}[/]", shown.row, shown.place, shown.role)
-    for part in shown.parts:
+    for part in shown.fields:
         text = (
             part.text if whole or len(part.text) <= SHOWN_CHARACTERS else f"{part.text[:SHOWN_CHARACTERS].rstrip()} …"
         )
@@ -100,8 +100,8 @@ def _print_example(shown: Shown, *, whole: bool) -> None:
         if part.pieces:
             count = f"{len(part.pieces)} token{'s' * (len(part.pieces) != 1)}"
             _print_part(count, " ".join(map(_visible, part.pieces)), style="cyan")
-    if shown.fate:
-        _print_part("length", shown.fate, style="yellow")
+    if shown.effect:
+        _print_part("length", shown.effect, style="yellow")
 
 
 def _visible(text: str) -> str:

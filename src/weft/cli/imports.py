@@ -35,12 +35,12 @@ def read_imports(words: list[str] | None) -> dict[str, type[Cell]]:
 
 def place_in_import(trace: TracebackType | None) -> str | None:
     """FILE:LINE of the innermost frame in an imported file, where an error came through one."""
-    importing = sys.modules.get("weft.run.importing")  # loading it now might be what fails
-    if importing is None:
+    user_cells = sys.modules.get("weft.run.user_cells")  # loading it now might be what fails
+    if user_cells is None:
         return None
     places = [
         f"{show_path(frame.f_code.co_filename)}:{line}"
         for frame, line in traceback.walk_tb(trace)
-        if str(frame.f_globals.get("__name__")).startswith(importing.PREFIX)
+        if str(frame.f_globals.get("__name__")).startswith(user_cells.MODULE_PREFIX)
     ]
     return places[-1] if places else None

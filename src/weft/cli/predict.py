@@ -98,7 +98,7 @@ def predict(
     from weft.cli.answering import Answering, answer_file, talk
     from weft.errors import ConfigError
     from weft.run import load
-    from weft.run.answers import open_questions
+    from weft.run.inputs import open_input_file
 
     if stream and json:
         raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
@@ -116,7 +116,7 @@ def predict(
     if file == "-" and format in (None, "text") and not column and sys.stdin.isatty() and sys.stdout.isatty():
         talk(answering)
         return
-    inputs = open_questions(
+    inputs = open_input_file(
         model, file, decode=decode, format=format, columns=column or (), probabilities=probabilities
     )
     if stream and not inputs.plain:

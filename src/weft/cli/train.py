@@ -90,8 +90,8 @@ def rehearse(
 ) -> None:
     """What a training would take, from its largest batch and some others."""
     from weft.cli.output import write
-    from weft.run.dry import dry_run
-    from weft.run.preparation import prepare
+    from weft.run.dry_run import dry_run
+    from weft.run.prepare import prepare
 
     with watch.waiting("reading the data and trying some batches"):
         found = dry_run(prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells))
@@ -136,7 +136,7 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     from weft.cli.output import explain, note
     from weft.errors import counted
     from weft.metrics import describe_vocabulary, shown
-    from weft.run.conclusions import conclusions
+    from weft.run.card import conclusions
     from weft.training.progress import metric_name, show_score
 
     report = run.report

@@ -14,7 +14,7 @@ from weft.config.tree import flatten
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.nn import CellClass
 from weft.run import load, load_config
-from weft.run.save import read_report
+from weft.run.report import read_report
 
 MIN_SHARE_DIFFERENCE: Final = 0.001
 """Shares of unknown tokens that differ by this much are worth a note."""

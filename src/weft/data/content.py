@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from weft.data.sources import STDIN, Paths, each_path
-from weft.disk import read_regular, write_whole
+from weft.disk import atomic_write, read_regular
 from weft.documents import parse_json
 from weft.limits import SMALL_FILE
 
@@ -92,7 +92,7 @@ def _identify(file: Stamp, memory: Path) -> str:
     settled = time.time() - file.changed / 1e9 > SETTLED
     content = _read(file, memory)
     if settled:
-        write_whole(note, json.dumps({"stamp": file, "content": content}))
+        atomic_write(note, json.dumps({"stamp": file, "content": content}).encode())
     return content
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.disk import open_regular, read_regular, sync, write_whole
+from weft.disk import atomic_write, open_regular, read_regular, sync
 from weft.documents import parse_json, to_json
 from weft.errors import WeftError
 from weft.limits import KEPT_FILE, SMALL_FILE
@@ -100,8 +100,7 @@ class Store:
         try:
             yield fresh
             listed = {file.name: _describe(file) for file in sorted(fresh.iterdir())}
-            write_whole(fresh / _LIST, to_json(listed))
-            sync(fresh)
+            atomic_write(fresh / _LIST, to_json(listed).encode())
             with suppress(OSError):  # it is there already
                 fresh.rename(self.folder / key)
                 sync(self.folder)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from weft.disk import atomic_write
 from weft.phrasebook.corpus import make
 from weft.phrasebook.english import glued
 from weft.phrasebook.reviews import Review
@@ -52,11 +52,10 @@ def _spaces(words: Sequence[str]) -> Iterator[str]:
 
 def _write_file(path: Path, texts: Iterable[str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+
+    def write_texts(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(texts)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+
+    atomic_write(path, write_texts)
     return path

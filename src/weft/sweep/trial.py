@@ -1,4 +1,4 @@
-"""One run of a sweep: what it is scored by, how it is watched while it learns, and what is told of it afterwards."""
+"""One run of a sweep: the metric that ranks it, the reports of its validations to Optuna, and its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Goal(NamedTuple):
-    """The validation metric that trials are ranked by: the one that was asked for, or the task's own."""
+    """The validation metric that trials are ranked by: that of the settings (`asked`), or the task's own."""
 
     task: str
     metric: str
@@ -69,9 +69,9 @@ class Outcome:
 
 
 class TrialWatch(Watch):
-    """Shows nothing; tells the study each validation score, and leaves the training where the study gives it up.
+    """Shows nothing; reports each validation score to the study, and raises TrialPruned where the study ends the trial.
 
-    Unless a metric was asked for, the goal is the one that suits the data, which is known when training starts.
+    Unless the settings name a metric, the goal is the one that suits the data, which is known when training starts.
     """
 
     def __init__(self, trial: optuna.Trial, goal: Goal) -> None:
@@ -92,7 +92,7 @@ class TrialWatch(Watch):
 
 
 def read_trial(frozen: FrozenTrial, goal: Goal) -> Trial:
-    """A trial as Optuna keeps it."""
+    """Return the trial that Optuna stores."""
     names = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
     return Trial(
         number=frozen.number,
@@ -106,7 +106,7 @@ def read_trial(frozen: FrozenTrial, goal: Goal) -> Trial:
 
 
 def ended_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that count: one that was cut off and is run again has failed without an error."""
+    """Return the trials that count; an interrupted one, which is run again, is stored as failed without an error."""
     from optuna.trial import TrialState
 
     done = study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL))
@@ -114,7 +114,7 @@ def ended_trials(study: optuna.Study) -> list[FrozenTrial]:
 
 
 def rank(study: optuna.Study, goal: Goal) -> list[Trial]:
-    """The best first; those without a score last, in their order."""
+    """Return the trials, the best first; those without a score last, in their order."""
     sign = 1 if goal.lower_is_better else -1
     found = [read_trial(frozen, goal) for frozen in ended_trials(study)]
     return sorted(found, key=lambda trial: (trial.score is None, sign * (trial.score or 0.0), trial.number))

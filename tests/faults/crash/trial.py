@@ -173,10 +173,10 @@ def saved(operations: Iterable[Operation], run: Path) -> bool:
 
 def train(words: list[str], root: str, log: str, orders: list[int], keep: bool) -> int:
     """In a fork: train while the library watches; `keep` the tokens of small files too."""
-    import weft.run.kept
+    import weft.run.data_cache
 
     _leave_out_extras()
-    weft.run.kept.LARGE = 1 if keep else weft.run.kept.LARGE
+    weft.run.data_cache.MIN_CACHED_BYTES = 1 if keep else weft.run.data_cache.MIN_CACHED_BYTES
     arm(root, log, orders)
     return command(words)
 

@@ -25,9 +25,9 @@ def really(words: Sequence[str]) -> int:
 
 def keeping_tokens(words: Sequence[str]) -> int:
     """`weft train` that keeps the tokens of small files too."""
-    import weft.run.kept
+    import weft.run.data_cache
 
-    weft.run.kept.LARGE = 1
+    weft.run.data_cache.MIN_CACHED_BYTES = 1
     return plainly(words)
 
 

@@ -15,9 +15,8 @@ from weft.bench.training.sentences import Padding, Sentences
 from weft.config import Config, validate
 from weft.data import pad
 from weft.models import TranslatorConfig
-from weft.run.learning import Learning
+from weft.run.learner import Learner, build_batches
 from weft.run.report import count_parameters
-from weft.run.stream import build_batches
 from weft.text import EOS, PAD, SOS
 from weft.training import compile_model, precise
 
@@ -65,7 +64,7 @@ class WeftTrainer:
         self.notes = compile_model(model, case.compile, device=case.device, updates=TOTAL_UPDATES).notes
         examples = sentences.examples
         batches = build_batches(model, examples, batch_tokens=sentences.batch_tokens)
-        self._steps = Learning(sentences.task, model, examples, batches, config=config, total=TOTAL_UPDATES).steps()
+        self._steps = Learner(sentences.task, model, examples, batches, config=config, total=TOTAL_UPDATES).steps()
 
     def ready(self, updates: int) -> None:
         """Do nothing: weft's batches are made in the measured time."""
