@@ -28,13 +28,12 @@ def sequences(count, *, letters="abcdefgh", seed=0):
 @pytest.mark.parametrize(
     ("encoder", "decoder"),
     [
-        (SIZES, SIZES | {"context": "after"}),
-        (SIZES, SIZES | {"context": "attention"}),
-        (TRANSFORMER, TRANSFORMER),
-        (TRANSFORMER, SIZES),
-        (SIZES, TRANSFORMER),
+        pytest.param(SIZES, SIZES | {"context": "after"}, id="after"),
+        pytest.param(SIZES, SIZES | {"context": "attention"}, id="attention", marks=pytest.mark.slow),
+        pytest.param(TRANSFORMER, TRANSFORMER, id="transformer"),
+        pytest.param(TRANSFORMER, SIZES, id="transformer-rnn", marks=pytest.mark.slow),
+        pytest.param(SIZES, TRANSFORMER, id="rnn-transformer", marks=pytest.mark.slow),
     ],
-    ids=["after", "attention", "transformer", "transformer-rnn", "rnn-transformer"],
 )
 def test_a_translator_with_attention_reverses_a_string(tmp_path, encoder, decoder):
     lines = [f"{text}\t{text[::-1]}" for text in sequences(3000)]
@@ -97,7 +96,11 @@ def test_a_classifier_needs_the_order_of_words(tmp_path, model):
 
 @pytest.mark.covers("M3")
 @pytest.mark.parametrize(
-    "model", [{"embedding": 16, "hidden": 32, "dropout": 0.0}, TRANSFORMER], ids=["rnn", "transformer"]
+    "model",
+    [
+        pytest.param({"embedding": 16, "hidden": 32, "dropout": 0.0}, id="rnn"),
+        pytest.param(TRANSFORMER, id="transformer", marks=pytest.mark.slow),
+    ],
 )
 def test_a_tagger_reads_spelling_and_context(tmp_path, model):
     """Words of training never come back: their ending and the word before decide."""
