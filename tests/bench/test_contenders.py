@@ -9,7 +9,7 @@ from weft.bench import Case, Size
 from weft.bench.recurrence.contenders import Workload
 from weft.errors import ConfigError
 from weft.nn import CELLS
-from weft.nn.recurrent.engine.explain import BACKENDS
+from weft.nn.recurrent.engine.backends import BACKENDS
 
 
 def case(cell="lstm", **options):
@@ -37,7 +37,7 @@ def test_the_backend_is_the_one_that_is_explained(dtype):
     work = Workload(Case(cell="mut1", size=Size(2, 3, 4), place="cpu", dtype=dtype), CELLS)
     backend, reason = work.backend()
     line = work.rnn.explain().splitlines()[0]
-    assert f"runs {BACKENDS[backend]}" in line
+    assert f"runs {BACKENDS[backend].words}" in line
     assert reason in line
 
 

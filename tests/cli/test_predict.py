@@ -103,7 +103,7 @@ def test_forbidden_and_required_words(run):
 def test_a_translation_begins_with_its_prefix(run, options):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":
-        with pytest.raises(ConfigError, match="prefix: what a language model writes begins with its input"):
+        with pytest.raises(ConfigError, match="prefix: a language model goes on from its input"):
             run.predict(sources, prefix="the")
         return
     begun = run.predict(sources, prefix=["un deux", ""], **options)
@@ -161,7 +161,7 @@ def test_missing_required_words_are_reported_if_max_length_is_too_small(run):
 def test_attention_is_that_of_the_source_tokens(run):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":
-        with pytest.raises(ConfigError, match="attention: the model reads no source"):
+        with pytest.raises(ConfigError, match="attention: the model has no source"):
             run.predict(sources, attention=True)
         return
     plain = run.predict(sources, beam=3, n_best=2)
@@ -214,7 +214,7 @@ def test_on_the_command_line(weft, run):
         (["--attention"], "add --json"),
         (["--stop", "never"], "not one of bound, finished"),
         (["--groups", "3", "--beam", "4"], "groups = 3 does not divide beam = 4"),
-        (["--sample", "--require", "WORD"], "sampling cannot be made to say something"),
+        (["--sample", "--require", "WORD"], "needs beam search, not sample = true"),
         (["--sample", "--stream", "--n-best", "2"], "--stream: prints one text, not n_best = 2"),
     ],
     ids=str,

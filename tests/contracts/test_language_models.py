@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from weft.catalog import CELLS, LANGUAGE_MODELS, POSITIONS
 from weft.decoding import DecodeConfig, search
-from weft.decoding.slots import MOST_ROWS
+from weft.decoding.slots import MAX_ROWS
 from weft.models import ConvolutionalConfig, RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 from weft.nn import Packing, select_rows
 
@@ -143,6 +143,6 @@ def test_search_in_slots_finds_what_plain_search_finds(config, decode, monkeypat
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     wanted = {"limits": [9, 4, 6, 7, 2], "prefixes": [[7], [], [6, 8, 9], [5], []], "keys": [3, 1, 4, 2, 0]}
-    monkeypatch.setitem(MOST_ROWS, "cpu", 6)
+    monkeypatch.setitem(MAX_ROWS, "cpu", 6)
     found = search(model, None, 5, decode, **wanted)
     same_hypotheses(found, search(plain(model), None, 5, decode, **wanted))

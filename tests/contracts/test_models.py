@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
 from weft.decoding import DecodeConfig, search
-from weft.decoding.slots import MOST_ROWS
+from weft.decoding.slots import MAX_ROWS
 from weft.errors import ConfigError
 from weft.models import RecurrentDecoderConfig as DecoderConfig
 from weft.models import RecurrentSourceConfig as SourceConfig
@@ -195,7 +195,7 @@ def test_search_in_slots_finds_what_plain_search_finds(encoder, decoder, config,
         torch.nn.init.normal_(parameter, std=0.5)
     memory = model.encode(torch.randint(5, VOCABULARY, (5, 6)), torch.tensor([6, 3, 5, 1, 2]))
     wanted = {"limits": [9, 4, 6, 7, 2], "prefixes": [[7], [], [6, 8], [], []]}
-    monkeypatch.setitem(MOST_ROWS, "cpu", 2 * config.beam)
+    monkeypatch.setitem(MAX_ROWS, "cpu", 2 * config.beam)
     found = search(model, memory, 5, config, **wanted)
     same_hypotheses(found, search(plain(model), memory, 5, config, **wanted))
 

@@ -18,7 +18,7 @@ import torch
 
 from weft.catalog import CELLS, TASKS
 from weft.config import fill, merge
-from weft.config.schema import TYPICAL, fields_of, schema, table_in
+from weft.config.schema import TYPICAL_DATA, fields_of, schema, table_in
 from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
@@ -167,7 +167,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         name = "dropout" if module is not dropout else "drop"
         monkeypatch.setattr(module, name, seeded(getattr(module, name)))
     monkeypatch.setattr(Layer, "choose", lambda self, device: engine.Choice("reference", "", -1))
-    monkeypatch.setattr("weft.decoding.beam_cpu.native.packed_weights", lambda: None)
+    monkeypatch.setattr("weft.decoding.beam_cpu.packed_weights", lambda: None)
     monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
     monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
     monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
@@ -263,7 +263,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 
 def build(tree: dict[str, Any]) -> Any:
     """The model of a configuration, always from one seed, and a batch that does not depend on it."""
-    config, kind = fill(tree, TYPICAL), TASKS[tree["task"]]
+    config, kind = fill(tree, TYPICAL_DATA), TASKS[tree["task"]]
     key = f"{tree['task']} {tree['text']}"
     if key not in MADE:
         records = list(kind.read(config.data.train, config.data, BadLines()))
@@ -296,7 +296,7 @@ def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 
 def see_name(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     report = {"versions": {"weft": ""}, "seconds": 0, "parameters": 0, "steps": 0, "best_step": 0, "seed": 0}
-    yield model_card(fill(tree, TYPICAL), report)
+    yield model_card(fill(tree, TYPICAL_DATA), report)
 
 
 SECTIONS = {

@@ -1,4 +1,4 @@
-"""A step of beam search in C against the same step in torch, on boards that are alike."""
+"""A step of beam search in C against the same step in torch, from equal beams."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig
 from weft.decoding.beam import advance_beam
-from weft.decoding.beam_cpu import CpuBeam
+from weft.decoding.beam_cpu import LIBRARY, CpuBeam
 from weft.decoding.beam_state import BeamState
 from weft.decoding.request import Request, prepare
 from weft.decoding.slots import shape_of
 from weft.models.embedding import Output, Vectors
-from weft.nn.native import decode
+from weft.nn.native.packed_linear import PackedWeights
 from weft.text import EOS
 
 SIZE = 24
@@ -34,10 +34,10 @@ HELD = ("live", "step", "tokens", "ended", "backpointers", "sums")
 
 @pytest.fixture(autouse=True)
 def _outside_of_training() -> Iterator[None]:
-    if decode.library() is None:
+    if LIBRARY.load() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
-    with torch.no_grad(), decode.PackedWeights():
+    with torch.no_grad(), PackedWeights():
         yield
 
 
@@ -82,29 +82,29 @@ def test_steps_are_those_of_torch(config: dict[str, Any], vocabulary: int) -> No
     output = Output(SIZE, vocabulary)
     output.scores.bias[EOS] = 2.5  # some end early
     request = ask(config, output, [(), (5,), (), (4, 6)])
-    boards = [begin(request) for _ in range(2)]
-    step = CpuBeam(boards[0], request, output)
+    both = [begin(request) for _ in range(2)]
+    step = CpuBeam(both[0], request, output)
     for _ in range(11):
-        live = boards[1].live.clone()
+        live = both[1].live.clone()
         hidden = 2 * torch.randn(COUNT * request.width, SIZE)
-        rows = step(hidden), advance_beam(boards[1], output(hidden), request, None)
-        assert_alike(*boards, rows, live)
-    assert boards[1].ended.any(), "texts have ended"
-    assert not boards[0].live.any()
+        rows = step(hidden), advance_beam(both[1], output(hidden), request, None)
+        assert_alike(*both, rows, live)
+    assert both[1].ended.any(), "texts have ended"
+    assert not both[0].live.any()
 
 
 def test_prompts_and_empty_places_are_not_scored() -> None:
     output = Output(SIZE, 600)
     request = ask({"beam": 4}, output, [(), (5,), (), (4, 6)])
-    boards = [begin(request) for _ in range(2)]
-    steps = [CpuBeam(beams, request, output) for beams in boards]
+    both = [begin(request) for _ in range(2)]
+    steps = [CpuBeam(beams, request, output) for beams in both]
     for number in range(4):
         hidden = torch.randn(COUNT * 4, SIZE)
-        unread = (boards[0].sums.view(-1) == -torch.inf) | boards[0].inside.repeat_interleave(4)
+        unread = (both[0].sums.view(-1) == -torch.inf) | both[0].inside.repeat_interleave(4)
         assert int(unread.sum()) == (14, 7, 3, 0)[number], "one place of each begins, behind its prompt"
-        live = boards[0].live.clone()
+        live = both[0].live.clone()
         rows = steps[0](hidden), steps[1](hidden.masked_fill(unread[:, None], torch.nan))
-        assert_alike(*boards, rows, live)
+        assert_alike(*both, rows, live)
 
 
 def test_rows_do_not_depend_on_their_neighbours() -> None:
@@ -125,9 +125,9 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
 def test_a_tied_output_of_another_width() -> None:
     output = Output(SIZE, 40, tied=Vectors(40, 8))
     request, hidden = ask({"beam": 3}, output), torch.randn(3 * COUNT, SIZE)
-    boards = [begin(request) for _ in range(2)]
-    rows = CpuBeam(boards[0], request, output)(hidden), advance_beam(boards[1], output(hidden), request, None)
-    assert_alike(*boards, rows, torch.ones(COUNT, dtype=torch.bool))
+    both = [begin(request) for _ in range(2)]
+    rows = CpuBeam(both[0], request, output)(hidden), advance_beam(both[1], output(hidden), request, None)
+    assert_alike(*both, rows, torch.ones(COUNT, dtype=torch.bool))
 
 
 def test_nothing_that_may_come() -> None:

@@ -18,7 +18,7 @@ from weft.models import (
     TranslatorConfig,
     build_language_model,
 )
-from weft.nn.native import decode
+from weft.nn.native.library import Library
 from weft.text import EOS, PAD
 
 VOCABULARY, COUNT = 700, 7
@@ -38,7 +38,7 @@ LIMITS = [9, 3, 14, 6, 1, 20, 11]
 PROMPTS = [[7], [], [8, 9, 10], [11, 12], [], [13], [14, 15, 16, 17, 18]]
 LENGTHS = [6, 3, 9, 1, 4, 7, 9]
 
-pytestmark = pytest.mark.skipif(decode.library() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(beam_cpu.LIBRARY.load() is None, reason="no C compiler")
 
 
 def loud(model: Any) -> Any:
@@ -85,16 +85,14 @@ def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequen
         assert [(one.tokens, one.finished, one.path) for one in own] == [
             (one.tokens, one.finished, one.path) for one in other
         ]
-        for one, twin in zip(own, other, strict=True):
-            assert_close(
-                torch.tensor(one.log_probabilities), torch.tensor(twin.log_probabilities), atol=2e-4, rtol=2e-4
-            )
+        for one, two in zip(own, other, strict=True):
+            assert_close(torch.tensor(one.log_probabilities), torch.tensor(two.log_probabilities), atol=2e-4, rtol=2e-4)
 
 
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
+    """All sentences at once, or a few, whose slots the others take when they end."""
+    monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
 @pytest.mark.parametrize("build", [language_model, translator])
@@ -117,7 +115,7 @@ def test_turns_are_those_of_torch(
     monkeypatch.setattr(beam_cpu, "reader_of", lambda *_: None)
     assert_same(find(model, config), found)
     monkeypatch.setattr(beam_cpu, "serves", lambda *_: False)
-    monkeypatch.setattr(decode, "serves", lambda *_: False)
+    monkeypatch.setattr(Library, "serves", lambda *_: False)
     assert_same(find(model, config), found)
     assert len({own[0].tokens for own in found}) > 3, "not all say the same"
 

@@ -78,7 +78,7 @@ def test_no_search_says_what_is_forbidden(
 @given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), data=st.data())
 @AGAIN
 def test_every_beam_says_what_is_required(random_model: Any, seed: int, beam: int, data: st.DataObject) -> None:
-    """Any width, as soon as the limit leaves room for the phrases: here for six tokens at most."""
+    """Any width, as soon as the limit allows for the phrases: here six tokens at most."""
     model = random_model(seed=seed, sentences=3)
     phrase = st.lists(st.integers(5, 7), min_size=1, max_size=3).map(tuple)
     phrases = data.draw(st.lists(phrase, min_size=1, max_size=2))
@@ -151,9 +151,9 @@ def test_places_are_shared_among_the_banks() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"beam": 1}, "beam = 1 leaves no place for a text that waits .beam = 2 or more."),
-        ({"sample": True}, "sampling cannot be made to say something .search: beam = 4."),
-        ({"beam": 4, "groups": 2}, "groups = 2 share no beam .groups = 1."),
+        ({"beam": 1}, "needs a beam of at least 2, not beam = 1 .raise beam."),
+        ({"sample": True}, "needs beam search, not sample = true .remove sample."),
+        ({"beam": 4, "groups": 2}, "needs one beam, not groups = 2 .groups = 1."),
     ],
     ids=str,
 )

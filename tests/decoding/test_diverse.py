@@ -1,4 +1,4 @@
-"""Diverse beams: against a plain twin, and what they promise."""
+"""Diverse beams: against a plain version, and what they promise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGAIN = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCh
 
 
 class Text(NamedTuple):
-    """One text of the plain twin."""
+    """One text of the plain version."""
 
     tokens: tuple[int, ...]
     total: float
@@ -25,7 +25,7 @@ class Text(NamedTuple):
 
 
 class Group:
-    """One group of the plain twin: a beam search in lists."""
+    """One group of the plain version: a beam search in lists."""
 
     def __init__(self, start: Text, width: int, config: DecodeConfig) -> None:
         self.living, self.ended, self.width, self.config = [start], [], width, config
@@ -65,7 +65,7 @@ class Group:
         return rows + [(text.tokens, False, score) for score, text in cut][: kept - len(rows)]
 
 
-def plain_twin(model: Any, sentence: int, config: DecodeConfig) -> list[tuple[tuple[int, ...], bool, float]]:
+def plain_version(model: Any, sentence: int, config: DecodeConfig) -> list[tuple[tuple[int, ...], bool, float]]:
     width = config.beam // config.groups
     start = Text((), 0.0, model.start(model.memory, torch.tensor([sentence])))
     groups = [Group(start, width, config) for _ in range(config.groups)]
@@ -91,7 +91,7 @@ def rows(found: list[Hypothesis]) -> list[tuple[tuple[int, ...], bool]]:
     data=st.data(),
 )
 @AGAIN
-def test_search_finds_what_the_plain_twin_finds(
+def test_search_finds_what_the_plain_version_finds(
     random_model: Any, seed: int, sizes: tuple[int, int], diversity: float, penalty: float, stop: Any, data: Any
 ) -> None:
     model = random_model(seed=seed, sentences=3, sharpness=1.0)
@@ -101,7 +101,7 @@ def test_search_finds_what_the_plain_twin_finds(
         beam=beam, groups=groups, diversity=diversity, n_best=n_best, length_penalty=penalty, stop=stop, max_length=6
     )
     for sentence, found in enumerate(search(model, model.memory, 3, config)):
-        expected = plain_twin(model, sentence, config)
+        expected = plain_version(model, sentence, config)
         assert rows(found) == [row[:2] for row in expected]
         assert [one.score for one in found] == pytest.approx([row[2] for row in expected])
 

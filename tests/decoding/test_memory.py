@@ -16,7 +16,7 @@ from weft.models import RecurrentLanguageConfig, build_language_model
 STATISTICS = Path("/proc/self/statm")
 REQUESTS = 10_000
 THINGS, BYTES = 100, 6 * 2**20
-"""How many more there may be afterwards: less than one thing for each of the 330 searches, less than their boards."""
+"""How many more there may be afterwards: less than one thing for each of the 330 searches, less than their beams."""
 
 SEARCHES = [
     DecodeConfig(beam=1, max_length=64),

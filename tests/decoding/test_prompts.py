@@ -23,7 +23,7 @@ from weft.models import (
     build_language_model,
 )
 from weft.models.stepper import Writer, can_prefill
-from weft.nn.native import decode
+from weft.nn.native.library import Library
 from weft.nn.transformer import stack
 from weft.text import PAD
 
@@ -82,8 +82,8 @@ CONSTRAINTS = {
 }
 
 
-class Unhurried(nn.Module):
-    """A model of which nothing can be asked but `start` and `step`."""
+class Plain(nn.Module):
+    """A model with `start` and `step` only."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Unhurried(nn.Module):
         return self.model.step(tokens, state)
 
 
-class Fixed(Unhurried):
+class Fixed(Plain):
     """One with states of fixed shape, that cannot read at once."""
 
     def reserve(self, *given: Any, **options: Any) -> Any:
@@ -106,7 +106,7 @@ class Fixed(Unhurried):
         return self.model.step(tokens, state, attention=attention)
 
 
-class Backtrack(Fixed):
+class Prefills(Fixed):
     """One that can."""
 
     can_prefill = True
@@ -170,14 +170,12 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
         assert [(one.tokens, one.finished, one.path, one.missing) for one in own] == [
             (one.tokens, one.finished, one.path, one.missing) for one in other
         ]
-        for one, twin in zip(own, other, strict=True):
-            assert_close(
-                torch.tensor(one.log_probabilities), torch.tensor(twin.log_probabilities), atol=1e-4, rtol=1e-4
-            )
-            assert one.score == pytest.approx(twin.score, abs=1e-4)
-            assert (one.attention is None) == (twin.attention is None)
+        for one, two in zip(own, other, strict=True):
+            assert_close(torch.tensor(one.log_probabilities), torch.tensor(two.log_probabilities), atol=1e-4, rtol=1e-4)
+            assert one.score == pytest.approx(two.score, abs=1e-4)
+            assert (one.attention is None) == (two.attention is None)
             if one.attention is not None:
-                assert_close(one.attention, twin.attention, atol=1e-4, rtol=1e-4)
+                assert_close(one.attention, two.attention, atol=1e-4, rtol=1e-4)
 
 
 EVERY = list(range(len(PROMPTS)))
@@ -190,8 +188,8 @@ def some(models: Iterable[str], *fully: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(params=[128, 9], ids=["together", "waiting"])
 def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sentences at once, or a few, of which each makes room for another."""
-    monkeypatch.setitem(slots.MOST_ROWS, "cpu", request.param)
+    """All sentences at once, or a few, whose slots the others take when they end."""
+    monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
 @pytest.fixture
@@ -214,7 +212,7 @@ def test_a_language_model_goes_on_as_if_it_had_followed(name: str, kind: str) ->
     model = writer(name)
     assert can_prefill(model)
     found = find(model, kind, EVERY)
-    assert_same(found, find(model, kind, EVERY, through=Unhurried(model)))
+    assert_same(found, find(model, kind, EVERY, through=Plain(model)))
     assert len({own[0].tokens for own in found if own}) > 3, "not all say the same"
 
 
@@ -225,7 +223,7 @@ def test_a_translator_goes_on_as_if_it_had_followed(name: str, kind: str) -> Non
     assert can_prefill(model) == (name != FOLLOWS)
     for attention in (False, True):
         found = find(model, kind, EVERY, attention=attention)
-        expected = find(model, kind, EVERY, through=Unhurried(model), attention=True)
+        expected = find(model, kind, EVERY, through=Plain(model), attention=True)
         if not attention:
             expected = [[one._replace(attention=None) for one in own] for own in expected]
         assert_same(found, expected)
@@ -243,7 +241,7 @@ def test_a_model_of_fixed_states_that_cannot_read_at_once_follows(name: str, kin
     assert_same(find(model, kind, EVERY, through=Fixed(model)), found)
     assert sum(steps) > len(PROMPTS[3]) > quick
     steps.clear()
-    assert_same(find(model, kind, EVERY, through=Backtrack(model)), found)
+    assert_same(find(model, kind, EVERY, through=Prefills(model)), found)
     assert sum(steps) < len(PROMPTS[3]), "unless it is taught to"
 
 
@@ -269,7 +267,7 @@ def test_in_c_neighbours_change_no_bit_of_a_prompt(build: Any, kind: str) -> Non
 def test_many_positions_are_read_a_few_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, read = writer(name), []
     expected = find(model, "beam", EVERY)
-    monkeypatch.setitem(rows.MOST_POSITIONS, "cpu", 30)
+    monkeypatch.setitem(rows.MAX_PREFILL_POSITIONS, "cpu", 30)
     real = model.prefill
 
     def counted(tokens: Tensor, *given: Any, **options: Any) -> None:
@@ -289,11 +287,11 @@ def test_padding_changes_nothing_where_all_lengths_are_read_together(
     """As on a GPU, where rows of different lengths pass torch's attention in one batch."""
     model = build(name)
     expected = find(model, "beam", EVERY)
-    monkeypatch.setattr(decode, "serves", lambda *_: False)
+    monkeypatch.setattr(Library, "serves", lambda *_: False)
     monkeypatch.setattr(stack, "_together", lambda lengths, x: [(slice(None), x.size(1))])
-    real = rows._some_at_a_time
+    real = rows._prefill_groups
     monkeypatch.setattr(
-        rows, "_some_at_a_time", lambda *given: [[number for group in real(*given) for number in group]]
+        rows, "_prefill_groups", lambda *given: [[number for group in real(*given) for number in group]]
     )
     assert_same(find(model, "beam", EVERY), expected)
 
@@ -313,13 +311,13 @@ def test_turns_are_made_for_free_tokens_alone(name: str, beam: int, steps: list[
 
 @pytest.mark.usefixtures("_room")
 def test_turns_of_many(steps: list[int]) -> None:
-    """As many as the longest needs where there is room for all, and else as many as those in one slot after another."""
+    """As many as the longest needs if all have slots, and else as many as those in one slot after another."""
     config = DecodeConfig(beam=1, min_length=9, max_length=9)
     search(writer("wide"), None, 7, config, prefixes=PROMPTS, limits=LIMITS)
     assert sum(steps) == max(LIMITS)
     steps.clear()
     search(writer("lstm"), None, 18, config, prefixes=[PROMPTS[3], *[()] * 17], limits=[5] * 18)
-    assert sum(steps) == (5 if slots.MOST_ROWS["cpu"] == 128 else 10)
+    assert sum(steps) == (5 if slots.MAX_ROWS["cpu"] == 128 else 10)
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "diverse", "sample"])
@@ -330,7 +328,7 @@ def test_a_stream_tells_the_same_pieces(name: str, kind: str, row: int, steps: l
     asked: dict[str, Any] = {"prefix": PROMPTS[row], "limit": LIMITS[row], "key": row}
     pieces = list(stream(model, None, config, **asked))
     assert sum(steps) <= LIMITS[row]
-    assert pieces == list(stream(Unhurried(model), None, config, **asked))
+    assert pieces == list(stream(Plain(model), None, config, **asked))
     ((best,),) = search(model, None, 1, config, prefixes=[PROMPTS[row]], limits=[LIMITS[row]], keys=[row])
     assert tuple(token for piece in pieces for token in piece) == best.tokens
 

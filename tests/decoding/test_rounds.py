@@ -1,4 +1,4 @@
-"""Turns that are made before anybody has looked at the last ones: what has stopped stays, and what is found too."""
+"""Steps that run before the host has read the last poll: slots that have stopped do not change, nor do results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.decoding import DecodeConfig, Hypothesis, search
 from weft.decoding.backtrack import read_slots
 from weft.decoding.request import prepare
 from weft.decoding.search import NEVER
-from weft.decoding.slots import MOST_ROWS, Slots, open_slots
+from weft.decoding.slots import MAX_ROWS, Slots, open_slots
 from weft.models import RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 
 VOCABULARY, COUNT = 24, 18
@@ -44,7 +44,7 @@ def build(name: str) -> Any:
 
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("name", MODELS)
-def test_who_runs_ahead_finds_the_same(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polls_read_later_change_no_result(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(name)
 
     def find() -> list[list[Hypothesis]]:
@@ -52,15 +52,15 @@ def test_who_runs_ahead_finds_the_same(name: str, kind: str, monkeypatch: pytest
 
     expected = find()
     assert len({own[0].tokens for own in expected}) > 3, "not all say the same"
-    monkeypatch.setitem(MOST_ROWS, "cpu", 16)  # most sentences begin where another has ended
+    monkeypatch.setitem(MAX_ROWS, "cpu", 16)  # most sentences begin where another has ended
     monkeypatch.setattr(Slots, "shrinks", False)
     for ahead in (1, 3):
-        monkeypatch.setattr(Slots, "ahead", ahead)
+        monkeypatch.setattr(Slots, "polls_ahead", ahead)
         assert told(find()) == told(expected)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_what_has_stopped_stays(kind: str) -> None:
+def test_a_stopped_slot_does_not_change(kind: str) -> None:
     config, model = SEARCHES[kind], build("rnn")
     limits = [1 + row % 12 for row in range(COUNT)]
     asked: dict[str, Any] = {"prefixes": PROMPTS, "limits": limits, "forbid": NEVER}
@@ -69,7 +69,7 @@ def test_what_has_stopped_stays(kind: str) -> None:
         sentences = [sentence for sentence in range(COUNT) for _ in range(config.groups)]
         slots = open_slots(model, None, request, sentences, attention=False)
         stopped: dict[int, Any] = {}
-        for _ in range(request.room + 3):
+        for _ in range(request.capacity + 3):
             slots.step()
             for slot in [slot for slot, live in enumerate(slots.beams.live.tolist()) if not live]:
                 now = read_slots(slots.beams, torch.tensor([slot])).hypotheses(config.n_best, 1.0)

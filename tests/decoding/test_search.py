@@ -164,7 +164,7 @@ def test_mistakes_are_named(random_model: Any) -> None:
     model = random_model()
     with pytest.raises(ConfigError, match="prefixes: 1 are given for 3 sentences"):
         search(model, model.memory, 3, DecodeConfig(), prefixes=[[5]])
-    with pytest.raises(ConfigError, match="limits: a limit of 0 leaves no room"):
+    with pytest.raises(ConfigError, match="limits: a limit of 0 tokens is too low"):
         search(model, model.memory, 3, DecodeConfig(), limits=[3, 0, 1])
     with pytest.raises(ConfigError, match="keys: 2 are given for 3 sentences"):
         search(model, model.memory, 3, DecodeConfig(sample=True), keys=[1, 2])

@@ -76,7 +76,7 @@ def test_who_reads_along_is_not_in_inference_mode(random_model: Any) -> None:
         assert not torch.is_inference_mode_enabled()
 
 
-def test_several_drawn_texts_cannot_be_told_at_once(random_model: Any) -> None:
+def test_several_drawn_texts_cannot_be_streamed_together(random_model: Any) -> None:
     model = random_model(sentences=1)
-    with pytest.raises(ConfigError, match="n_best = 2 texts cannot be told at once"):
+    with pytest.raises(ConfigError, match="n_best = 2 texts cannot be streamed together"):
         next(stream(model, model.memory, DecodeConfig(sample=True, n_best=2)))

@@ -62,18 +62,18 @@ def test_one_text_that_does_not_fit_is_refused_before_the_search(monkeypatch):
 
 
 def test_where_memory_is_little_sentences_wait_for_each_other(monkeypatch):
-    config, seats = DecodeConfig(beam=4, max_length=600), []
+    config, at_once = DecodeConfig(beam=4, max_length=600), []
     free, open_slots = needed("rnn", config) * 5 // 2, searching.open_slots
 
     def opened(net, memory, request, sentences, **options):
-        seats.append(len(sentences))
+        at_once.append(len(sentences))
         return open_slots(net, memory, request, sentences, **options)
 
     monkeypatch.setattr(searching, "open_slots", opened)
     whole = search(model(), None, 6, config, attention=False)
     monkeypatch.setattr(searching, "free_memory", lambda device: free)
     few = search(model(), None, 6, config, attention=False)
-    assert seats == [6, 2]
+    assert at_once == [6, 2]
     assert [[one.tokens for one in found] for found in few] == [[one.tokens for one in found] for found in whole]
 
 

@@ -165,7 +165,7 @@ def test_a_text_longer_than_the_model_can_read_is_named(weft, texts):
     for verb in (["predict"], ["predict", "--stream"], ["score", "--json"]):
         assert "in.txt:3: a " in one_line(weft(verb[0], "run", "in.txt", *verb[1:]))
     run = package.load("run")
-    with pytest.raises(DataError, match=r'^"the cat the cat the cat the cat the cat…": a beginning of 16 tokens'):
+    with pytest.raises(DataError, match=r'^"the cat the cat the cat the cat the cat…": a prompt of 16 tokens'):
         run.predict(["the dog", long])
 
 

@@ -155,7 +155,7 @@ def test_prompts_are_read_on_a_gpu_as_on_a_cpu(
     name: str, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All positions together, and some at a time."""
-    monkeypatch.setitem(rows_module.MOST_POSITIONS, "cuda", most)
+    monkeypatch.setitem(rows_module.MAX_PREFILL_POSITIONS, "cuda", most)
     model = loud(build_language_model(WRITERS[name], VOCABULARY))
 
     def ask(rows: list[int]) -> Any:
@@ -206,10 +206,10 @@ def test_recordings_go_with_the_model() -> None:
     model, (source, lengths) = build("post").cuda(), sources()
     for beam in range(1, 8):
         find(model, source, lengths, DecodeConfig(beam=beam), [0, 1])
-    assert 0 < len(cuda_graph._kept[model]) <= cuda_graph.KEPT
+    assert 0 < len(cuda_graph._caches[model]) <= cuda_graph.MAX_CACHED_GRAPHS
     del model
     gc.collect()
-    assert not [kept for kept in cuda_graph._kept.values() if kept]
+    assert not [kept for kept in cuda_graph._caches.values() if kept]
 
 
 def test_memory_does_not_grow_with_requests() -> None:
@@ -228,16 +228,16 @@ def test_memory_does_not_grow_with_requests() -> None:
 @pytest.mark.parametrize("rows", [3, 66, 300])
 @pytest.mark.parametrize("moved", [False, True])
 def test_attention_to_the_past(dtype: torch.dtype, rows: int, moved: bool) -> None:
-    room, heads, m, v_size = 70, 4, 24, 32
-    keys, values = (torch.randn(rows, heads, room, size, device="cuda", dtype=dtype) for size in (m, v_size))
+    capacity, heads, m, v_size = 70, 4, 24, 32
+    keys, values = (torch.randn(rows, heads, capacity, size, device="cuda", dtype=dtype) for size in (m, v_size))
     joint = torch.randn(rows, heads * (2 * m + v_size), device="cuda", dtype=dtype)
     parts = joint.split([heads * m, heads * m, heads * v_size], dim=1)
     q, k, v = (part.unflatten(1, (heads, -1)) for part in parts)
     own = torch.arange(rows, device="cuda")
-    length = own // 3 * 7 % room
+    length = own // 3 * 7 % capacity
     origin = None
     if moved:
-        origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, room), device="cuda")
+        origin = (own // 3 * 3)[:, None] + torch.randint(0, 3, (rows, capacity), device="cuda")
     store = LayerCache(keys.double(), values.double(), None if origin is None else origin.clone(), length)
     expected = attend_cached(q.double(), k.double(), v.double(), store)
     with torch.no_grad():

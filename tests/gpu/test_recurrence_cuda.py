@@ -236,7 +236,7 @@ def test_batches_of_changing_shape_reuse_what_was_captured() -> None:
 def test_graphs_that_no_longer_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from weft.nn.recurrent.engine import cuda
 
-    monkeypatch.setattr(cuda, "SESSIONS", 2)
+    monkeypatch.setattr(cuda, "MAX_SESSIONS", 2)
     pair = Paired("elman", 5, 7)
     for batch in (4, 12, 20, 4, 20, 12):
         pair.assert_same(data(batch, 6))

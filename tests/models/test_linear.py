@@ -82,7 +82,7 @@ def test_parts_of_words_tell_too() -> None:
 
 
 def test_the_weights_are_those_of_the_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear, "ITERATIONS", 200)
+    monkeypatch.setattr(linear, "MAX_ITERATIONS", 200)
     rows = made_up(60)
     model = fit_linear(rows, 3)
     counts = count_ngrams([text for text, _ in rows], characters=model.characters)
@@ -94,13 +94,13 @@ def test_the_weights_are_those_of_the_minimum(monkeypatch: pytest.MonkeyPatch) -
     weights, bias = model.weights.clone().requires_grad_(), model.bias.clone().requires_grad_()
     labels = torch.tensor([label for _, label in rows])
     loss = torch.nn.functional.cross_entropy(dense @ weights + bias, labels, reduction="sum")
-    (loss + weights.square().sum() / (2 * linear.STRENGTH)).backward()
+    (loss + weights.square().sum() / (2 * linear.ERROR_WEIGHT)).backward()
     assert max(float(weights.grad.abs().max()), float(bias.grad.abs().max())) < 5e-3
 
 
 def test_the_same_data_gives_the_same_model_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear, "SHORT_WORK", 3000)
-    monkeypatch.setattr(linear, "MOST_WEIGHTS", 300)
+    monkeypatch.setattr(linear, "MAX_SHORT_CHARACTERS", 3000)
+    monkeypatch.setattr(linear, "MAX_WEIGHTS", 300)
     first, second = (fit_linear(iter(made_up(400)), 3, seed=5) for _ in range(2))
     assert torch.equal(first.weights, second.weights)
     assert 20 < first.fitted < 100

@@ -1,4 +1,4 @@
-"""Finding text in what a model says: greedy, beam search, sampling, constraints, and exhaustive search as oracle."""
+"""Search for text with a model: greedy, beam search, sampling, constraints, and exhaustive search as a check."""
 
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint

@@ -1,6 +1,6 @@
-"""Phrases watched for while tokens come: an Aho-Corasick automaton (Aho & Corasick, 1975).
+"""Phrases found while tokens are written: an Aho-Corasick automaton (Aho & Corasick, 1975).
 
-A node stands for the longest end of the text that begins some phrase, so one number knows how far all phrases are.
+A node stands for the longest end of the text that begins some phrase: one number is the progress of all phrases.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Automaton:
         self._paths: list[Phrase] = [()]
         self._children: list[dict[int, int]] = [{}]
         self._shorter = [0]
-        """Of each node the one for the next shorter end of the text."""
+        """For each node the node of the next shorter end of the text that begins a phrase."""
         for phrase in self.phrases:
             self._grow(phrase)
-        # A shorter path has its node before any longer one asks for it.
+        # Shorter paths first: the node of a longer one needs theirs.
         for node in sorted(range(1, len(self._paths)), key=lambda node: len(self._paths[node])):
             *before, last = self._paths[node]
             self._shorter[node] = self.read(self._shorter[self._find(before)], last) if before else 0
@@ -52,7 +52,7 @@ class Automaton:
         return tuple(sorted(found))
 
     def _reached(self, node: int) -> tuple[int, ...]:
-        """How many tokens of each phrase stand at the end of the text."""
+        """The number of tokens of each phrase that end the text."""
         ends = [self._paths[end] for end in self._ends(node)]
         return tuple(max(len(path) for path in ends if phrase[: len(path)] == path) for phrase in self.phrases)
 

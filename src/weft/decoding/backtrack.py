@@ -1,4 +1,4 @@
-"""Backtrack hypotheses back from the beams: from each end along the back pointers to the first token, all at once."""
+"""Hypotheses from back pointers: from the end of each back to its first token, all of them at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from weft.decoding.hypothesis import Hypothesis
 
 
 class Ends(NamedTuple):
-    """The last step of M hypotheses, each field (M,): slot, step, place in the beam, whether it ended there, and the
-    log-probability of that end."""
+    """The last step of M hypotheses, each field (M,): slot, step, place in the beam, whether the end token follows, and
+    the log-probability of that end."""
 
     slots: NDArray[np.int64]
     steps: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Backtrack(NamedTuple):
     attention: Tensor | None
 
     def ends(self, n_best: int) -> Ends:
-        """Of each slot the best that have ended; where these are too few, those that the limit cut fill up."""
+        """The best hypotheses of each slot that have ended, then those cut by the limit until there are n_best."""
         width = self.sums.shape[1]
         cut_steps = np.repeat(self.step[:, None] - 1, width, axis=1)
         cut_places = np.broadcast_to(np.arange(width), self.sums.shape)
@@ -67,9 +67,9 @@ class Backtrack(NamedTuple):
             found[slot].append(Hypothesis(tuple(said), score, tuple(own), finished, attention, tuple(path)))
         return found
 
-    def going_on(self, live: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-        """What may still become the best text, as far as it goes: all that live slots (slots,) go on with, and the best
-        of all that have ended."""
+    def open_texts(self, live: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        """The texts, as far as they go, of which one will be the best: all hypotheses of live slots (slots,), and the
+        best one that has ended."""
         slots, places = np.nonzero((self.sums > -np.inf) & live[:, None])
         none = np.zeros(len(slots))
         ends = Ends(slots, self.step[slots] - 1, places, none.astype(np.bool_), none)
@@ -82,7 +82,7 @@ class Backtrack(NamedTuple):
         return [tuple(said[self.first[slot] : step + 1].tolist()) for slot, step, said in rows]
 
     def _walk(self, ends: Ends) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """The places that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""
+        """The place in the beam that each hypothesis held, its tokens and their log-probabilities, (M, steps)."""
         count, width = self.backpointers.shape[1], self.backpointers.shape[2]
         places = np.zeros((len(ends.slots), count), dtype=np.int64)
         place, before = ends.places, self.backpointers % width
@@ -90,13 +90,14 @@ class Backtrack(NamedTuple):
         for step in range(count - 1, -1, -1) if width > 1 else ():
             places[:, step] = place
             earlier = before[ends.slots, step, place]
-            # After its end a hypothesis stays where it was.
+            # At steps after its end a hypothesis keeps its place.
             place = earlier if step <= first_end else np.where(step <= ends.steps, earlier, place)
         at = (ends.slots[:, None], np.arange(count), places)
         return places, self.backpointers[at] // width, self.logs[at]
 
     def _attention(self, slot: int, part: slice, places: NDArray[np.int64], end: int | None) -> Tensor | None:
-        """What each step looked at: the row that it extended did. An `end` extends that place, one step further."""
+        """The attention weights of each step: those of the row that it extended. An `end` extends that place, one step
+        later."""
         if self.attention is None:
             return None
         steps = np.arange(self.backpointers.shape[1])[part]
@@ -107,11 +108,11 @@ class Backtrack(NamedTuple):
 
 
 def read_slots(beams: BeamState, slots: Tensor) -> Backtrack:
-    """What those slots (n,) hold now. Whole and real numbers leave the device in one piece each."""
-    n_best, (room, width) = beams.shape.n_best, beams.backpointers.shape[1:]
-    steps = (beams.first[:, None], beams.step[:, None])
+    """Copy the contents of slots (n,) to the host, all integers in one transfer and all floats in another."""
+    n_best, (steps, width) = beams.shape.n_best, beams.backpointers.shape[1:]
+    bounds = (beams.first[:, None], beams.step[:, None])
     whole = (
-        torch.cat([*steps, beams.best_step, beams.best_place, beams.backpointers.flatten(1)], dim=1)[slots]
+        torch.cat([*bounds, beams.best_step, beams.best_place, beams.backpointers.flatten(1)], dim=1)[slots]
         .cpu()
         .numpy()
     )
@@ -119,7 +120,7 @@ def read_slots(beams: BeamState, slots: Tensor) -> Backtrack:
     first, step, best_step, best_place, backpointers = np.split(whole, np.cumsum([1, 1, n_best, n_best]), axis=1)
     sums, best, best_log, logs = np.split(real, np.cumsum([width, n_best, n_best]), axis=1)
     longest = int(step.max())
-    backpointers, logs = (part.reshape(-1, room, width)[:, :longest] for part in (backpointers, logs))
+    backpointers, logs = (part.reshape(-1, steps, width)[:, :longest] for part in (backpointers, logs))
     attention = None if beams.attention is None else beams.attention[slots, :longest].cpu()
     return Backtrack(
         first[:, 0], step[:, 0], sums, best, best_log, best_step, best_place, backpointers, logs, attention

@@ -1,14 +1,15 @@
-"""Beam search: the best few beginnings of each sentence, extended together. With a beam of 1 it is greedy search.
+"""Beam search: the K best hypotheses of each sentence, extended together. With K = 1 it is greedy search.
 
-At each step every hypothesis of a sentence proposes its next tokens. Of those that do not end, the K likeliest sums go
-on: a hypothesis that ends takes no place from them. An end counts as finished if it is among the K likeliest of all
-proposals, ends included. A sentence stops when its length limit is reached or no hypothesis can go on, and
+At each step every hypothesis of a sentence proposes its next tokens. Of the proposals that do not end the text, the K
+with the highest sums stay in the beam: an end takes no place from them. An end counts as finished if it is among the K
+likeliest of all proposals, ends included. A sentence stops when its length limit is reached or no hypothesis is
+left, and
 
-- with stop = "bound", when n_best have finished and none that goes on can pass the last of them: a sum only falls, and
-  the most it can gain by length is the limit's, so sum / limit^α bounds its score from above;
+- with stop = "bound", when n_best have finished and no other can become better than the last of them: a sum only falls,
+  and the length is at most the limit, so sum / limit^α bounds its score from above;
 - with stop = "finished", or where phrases are required, when K hypotheses have finished: under the mean, a text could
   make up for an unlikely phrase by repeating likely ones up to the limit;
-- with K = 1, when the hypothesis ends: this is greedy search.
+- with K = 1, when the hypothesis ends.
 
 With a beam wide enough to keep everything this is exhaustive search. A slots, K hypotheses of each, V tokens.
 """
@@ -26,16 +27,16 @@ from weft.decoding.required import choose_required
 
 
 def advance_beam(beams: BeamState, logits: Tensor, request: Request, attention: Tensor | None) -> Tensor:
-    """logits (A·K, V) -> the row (A·K,) that each row continues now. The beams is one step further."""
+    """logits (A·K, V) -> the row (A·K,) that each row continues. The beams are advanced by one step."""
     found = _propose(beams, logits, request)
-    beams.note(found.tokens, found.logs, found.places, attention)
+    beams.append(found.tokens, found.logs, found.places, attention)
     _finish(beams, found, request)
-    beams.go_on(found.tokens, found.sums, _stops(beams, found.sums, request))
+    beams.advance(found.tokens, found.sums, _stops(beams, found.sums, request))
     return (beams.slots[:, None] * beams.shape.width + found.places).flatten()
 
 
 def _propose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
-    """The continuations that each sentence takes; within its prefix a sentence has one."""
+    """The continuations of each sentence; inside its prefix there is one."""
     found = _choose(beams, logits, request)
     inside = beams.inside[:, None]
     alone = torch.full_like(found.sums, -torch.inf)
@@ -51,7 +52,7 @@ def _propose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
 
 
 def _choose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
-    """The continuations, by the way of choosing that was asked for."""
+    """The continuations, as the settings choose them."""
     config = request.config
     every = beams.log_probabilities(logits, request)
     if request.requires:
@@ -62,11 +63,11 @@ def _choose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
 
 
 def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
-    """Hypotheses that end join the best of their sentence."""
+    """Add the hypotheses that end now to the best of their sentence."""
     ends = found.ends.masked_fill(~beams.live[:, None], -torch.inf)
     scores, n_best = request.scores(ends, beams.lengths[:, None]), beams.shape.n_best
     every = torch.cat((beams.best, scores.to(beams.best.dtype)), 1)
-    # A slot that has stopped stays as it is, in its order too: it may be read while others go on.
+    # A slot that has stopped does not change, nor does its order: it may be read while others search.
     picks = torch.where(beams.live[:, None], every.topk(n_best).indices, torch.arange(n_best, device=beams.device))
     places = torch.arange(beams.shape.width, device=beams.device).expand_as(ends)
     parts = (
@@ -81,7 +82,7 @@ def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
 
 
 def _stops(beams: BeamState, sums: Tensor, request: Request) -> Tensor:
-    """(A,) which sentences are done; the bound of an empty beam is -inf, so it stops too."""
+    """(A,) whether a sentence is done; the bound of an empty beam is -inf, so it stops too."""
     bound = request.scores(sums.amax(1), beams.limit)
     enough = (beams.ended >= beams.shape.width) | (bound == -torch.inf)
     if request.by_bound:

@@ -1,82 +1,134 @@
-"""Steps of beam search on a CPU in C: from hidden states to the next beam (beam.c), and for a transformer whole steps,
-until a sentence ends (steps.c). The twins are beam.py and Slots.turn."""
+"""Beam search on a CPU in C: a step from hidden states to the next beam (beam.c) or, with a transformer, whole steps
+until a sentence ends (beam_steps.c). The plain versions are beam.py and Slots.step."""
 
 from __future__ import annotations
 
-from typing import Final
+import ctypes
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor
 
 from weft.decoding.beam_state import BeamState
 from weft.decoding.request import Request
-from weft.decoding.rows import FixedRows, Rows
+from weft.decoding.rows import FixedRows, SearchRows
 from weft.models.embedding import Output
 from weft.models.stepper import Writer
-from weft.models.transformer import TransformerDecoder
-from weft.nn.native import decode as native
-from weft.nn.native.stack import Reader
+from weft.nn.native.library import Library, Source
+from weft.nn.native.packed_linear import PackedLinear, packed_weights
+from weft.nn.native.struct import Bytes, ConstLongs, Floats, Longs, NativeStruct
+from weft.nn.transformer.stack_cpu import SOURCES, TokenInput, TokenStack
 from weft.text import EOS
 
-HELD: Final = (
-    "live", "step", "first", "limit", "prefix", "tokens", "sums", "best", "best_log", "best_step", "best_place",
-    "ended", "backpointers", "logs",
-)  # fmt: skip
-"""What the C reads and writes of a beams, in its order."""
+MAX_WIDTH: Final = 64
+"""Hypotheses of a slot beyond which torch is faster: the C keeps that many sorted for each part of the vocabulary."""
 
 
-WIDEST: Final = 64
-"""Hypotheses of a sentence beyond which torch is quicker: the C keeps so many of each part of the vocabulary sorted."""
+class NativeBeamState(NativeStruct):
+    """The tensors of a `BeamState` that the C reads and writes, under the same names."""
+
+    c_name: ClassVar[str] = "beam_state_t"
+    _fields_ = (
+        ("live", Bytes), ("step", Longs), ("first", Longs), ("limit", Longs), ("prefix", Longs), ("tokens", Longs),
+        ("sums", Floats), ("best", Floats), ("best_log", Floats), ("best_step", Longs), ("best_place", Longs),
+        ("ended", Longs), ("backpointers", Longs), ("logs", Floats),
+    )  # fmt: skip
 
 
-def serves(rows: Rows, beams: BeamState, request: Request) -> bool:
-    """Whether the C is made for it: plain beam search with a network, in single precision, in a steady time."""
-    if request.config.sample or request.width > WIDEST or not request.single or native.packed_weights() is None:
+class NativeBeam(NativeStruct):
+    """A search for all its steps: A slots of K rows (N in all), the vocabulary in P parts.
+
+    output: scores of tokens from hidden states; forbidden: tokens in ascending order, of which those of part p begin
+    at part_starts[p]; row: the rows to be scored; parent: the row that each row continues after a step. Buffers: bound
+    (N), below which no score is among a row's best; end (N), the score of the end token; highest and total (P, N) and
+    top and ids (P, N, K), the maximum, the sum and the best of a part, which threads write at the same time.
+    """
+
+    c_name: ClassVar[str] = "beam_t"
+    _fields_ = (
+        ("state", NativeBeamState), ("output", PackedLinear), ("forbidden", ConstLongs), ("part_starts", ConstLongs),
+        ("bound", Floats), ("end", Floats), ("highest", Floats), ("total", Floats), ("top", Floats), ("ids", Longs),
+        ("row", Longs), ("parent", Longs), ("slots", ctypes.c_long), ("width", ctypes.c_long),
+        ("parts", ctypes.c_long), ("eos", ctypes.c_long), ("min_length", ctypes.c_long), ("n_best", ctypes.c_long),
+        ("prefix_size", ctypes.c_long), ("steps", ctypes.c_long), ("penalty", ctypes.c_float),
+        ("by_bound", ctypes.c_int),
+    )  # fmt: skip
+
+
+LIBRARY: Final = Library(
+    *SOURCES,
+    Source("weft.decoding", "beam.c", (NativeBeamState, NativeBeam)),
+    Source("weft.decoding", "beam_steps.c"),
+)
+
+
+def serves(rows: SearchRows, beams: BeamState, request: Request) -> bool:
+    """Whether the C can run this search: beam search with a network, in single precision, with packed weights."""
+    if request.config.sample or request.width > MAX_WIDTH or not request.independent or packed_weights() is None:
         return False
     if not isinstance(rows, FixedRows) or not isinstance(rows.model, Writer):
         return False
-    return native.serves(beams.sums, rows.model.output.scores.weight)
+    return LIBRARY.serves(beams.sums, rows.model.output.scores.weight)
 
 
-def reader_of(rows: FixedRows, beams: BeamState) -> Reader | None:
-    """The model's side of whole steps, where the C knows it."""
+def reader_of(rows: FixedRows, beams: BeamState) -> TokenStack | None:
+    """The model's side of whole steps, where the C has its decoder."""
     assert isinstance(rows.model, Writer)
-    decoder = rows.model.decoder
-    if rows.attention or rows.model.output.narrow is not None or not isinstance(decoder, TransformerDecoder):
+    if rows.attention or rows.model.output.narrow is not None:
         return None
-    return decoder.reader(rows.state, each=beams.shape.width)
+    return rows.model.decoder.native_reader(rows.state, width=beams.shape.width)
 
 
 class CpuBeam:
-    """What the C needs beside the beams, for a model with that output, in a steady time; with a reader, whole steps."""
+    """The buffers and weights that the C needs beside the beams; with a reader it runs whole steps."""
 
-    def __init__(self, beams: BeamState, request: Request, output: Output, reader: Reader | None = None) -> None:
-        steady, config, shape = native.packed_weights(), request.config, beams.shape
-        assert steady is not None
-        self.output, self.reader, scores = output, reader, output.scores
-        held = [getattr(beams, name) for name in HELD]
-        assert all(tensor.is_contiguous() for tensor in held)
-        rows, packed, parts = beams.tokens.numel(), steady.packed(scores), native.parts(scores.out_features)
-        never = torch.tensor(sorted(set(request.never)), dtype=torch.long)
-        nevers = torch.searchsorted(never, torch.arange(parts + 1) * native.part_size())
-        # Bounds and scores of the end; of each part its maximum and its sum; its best, and their tokens.
-        room = [torch.empty(rows), torch.empty(rows), torch.empty(parts, rows), torch.empty(parts, rows)]
-        room += [torch.empty(parts, rows, shape.width), torch.empty(parts, rows, shape.width, dtype=torch.long)]
+    def __init__(self, beams: BeamState, request: Request, output: Output, reader: TokenStack | None = None) -> None:
+        weights, shape, vocabulary = packed_weights(), beams.shape, output.scores.out_features
+        assert weights is not None
+        self.output, self.reader, self.tokens = output, reader, beams.tokens
+        state = {name: getattr(beams, name) for name, _ in NativeBeamState._fields_}
+        assert all(tensor.is_contiguous() for tensor in state.values())
+        rows, part_tokens = beams.tokens.numel(), LIBRARY.number("part_tokens")
+        parts = -(-vocabulary // part_tokens)
+        forbidden = torch.tensor(sorted(set(request.forbidden_ids)), dtype=torch.long)
         self.rows = torch.empty(rows, dtype=torch.long)
-        self.made = native.make(
-            "beam", native.table(held), packed.weight, packed.bias, never, nevers, *room,
-            torch.empty_like(self.rows), self.rows, shape.slots, shape.width, scores.in_features, scores.out_features,
-            EOS, config.min_length, shape.n_best, beams.prefix.size(1), beams.backpointers.size(1),
-            int(request.by_bound), config.length_penalty,
-        )  # fmt: skip
+        self.native = NativeBeam(
+            state=NativeBeamState(**state),
+            output=weights.packed(output.scores).struct,
+            forbidden=forbidden,
+            part_starts=torch.searchsorted(forbidden, torch.arange(parts + 1) * part_tokens),
+            bound=torch.empty(rows),
+            end=torch.empty(rows),
+            highest=torch.empty(parts, rows),
+            total=torch.empty(parts, rows),
+            top=torch.empty(parts, rows, shape.width),
+            ids=torch.empty(parts, rows, shape.width, dtype=torch.long),
+            row=torch.empty_like(self.rows),
+            parent=self.rows,
+            slots=shape.slots,
+            width=shape.width,
+            parts=parts,
+            eos=EOS,
+            min_length=request.config.min_length,
+            n_best=shape.n_best,
+            prefix_size=beams.prefix.size(1),
+            steps=beams.backpointers.size(1),
+            penalty=request.config.length_penalty,
+            by_bound=int(request.by_bound),
+        )
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        """hidden (A·K, D) -> the row (A·K,) that each row continues now. The beams is one step further."""
-        native.call("beam_step", self.made, self.output.narrowed(hidden).contiguous())
+        """hidden (A·K, D) -> the row (A·K,) that each row continues. The beams are advanced by one step."""
+        LIBRARY.call("beam_step", self.native, self.output.narrowed(hidden).contiguous())
         return self.rows
 
-    def steps(self, most: int) -> int:
-        """Turns until a sentence ends, but not more than `most`; gives how many."""
+    def steps(self, max_steps: int) -> int:
+        """Run steps until a sentence ends, at most `max_steps` -> how many."""
         assert self.reader is not None
-        hidden = torch.empty(self.rows.numel(), self.reader.table.size(1))
-        return native.ask("beam_steps", self.reader.stack, self.made, *self.reader[1:], hidden, most)
+        stack, table, positions, scale = self.reader
+        tokens = TokenInput(table=table, positions=positions, tokens=self.tokens, scale=scale)
+        hidden = torch.empty(self.rows.numel(), table.size(1))
+        steps = LIBRARY.shared_number("beam_steps", stack, self.native, tokens, hidden, max_steps)
+        if steps < 0:
+            raise MemoryError("beam_steps found no memory for its buffers: use a smaller batch or shorter texts")
+        return steps

@@ -1,4 +1,4 @@
-"""A step of beam search on a GPU, in two kernels: see beam_kernel.py; the twin in plain torch is beam.py."""
+"""A step of beam search on a GPU, in two kernels: see beam_gpu_kernel.py; the plain version is beam.py."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from weft.decoding.request import Request
 from weft.nn.kernels import HAS_TRITON, power_of_two
 from weft.text import EOS
 
-PART: Final = 1024
-"""Tokens of a part of the vocabulary."""
+PART_TOKENS: Final = 1024
+"""Tokens of a part of the vocabulary, which one program reads."""
 
-WARPS: Final = 1
-"""A part is for one warp: to find a maximum among several, they would have to wait for each other."""
+WARPS_PER_PART: Final = 1
+"""Several warps would have to synchronise to find a maximum."""
 
-WIDEST: Final = 8
-"""Hypotheses and parts beyond which a program cannot hold all candidates of a sentence."""
+MAX_WIDTH: Final = 8
+"""The most hypotheses of a slot."""
 
-MOST: Final = 16384
-"""Candidates of a sentence that a program can hold."""
+MAX_CANDIDATES: Final = 16384
+"""The most candidates of a slot: one program holds all of them."""
 
 
 def serves(beams: BeamState, logits: Tensor) -> bool:
-    """Whether the kernels are made for it."""
-    width, parts = power_of_two(beams.shape.width), power_of_two(-(-logits.size(1) // PART))
-    fits = beams.shape.width <= WIDEST and width * width * parts <= MOST
+    """Whether the kernels can run this search."""
+    width, parts = power_of_two(beams.shape.width), power_of_two(-(-logits.size(1) // PART_TOKENS))
+    fits = beams.shape.width <= MAX_WIDTH and width * width * parts <= MAX_CANDIDATES
     plain = logits.stride(1) == 1 and beams.sums.dtype == torch.float32
     return HAS_TRITON and logits.is_cuda and fits and plain
 
 
 class GpuBeam:
-    """What the kernels need beside the beams, for models of one vocabulary."""
+    """The buffers that the kernels need beside the beams, for a vocabulary of one size."""
 
     def __init__(self, beams: BeamState, request: Request, vocabulary: int) -> None:
         self.beams, self.config = beams, request.config
         slots, width = beams.shape.slots, beams.shape.width
-        self.parts, self.padded = -(-vocabulary // PART), power_of_two(width)
+        self.parts, self.padded = -(-vocabulary // PART_TOKENS), power_of_two(width)
         rows, device = slots * width, beams.device
         self.banned = torch.zeros(vocabulary, dtype=torch.int8, device=device)
         self.banned[request.forbidden] = 1
@@ -50,14 +50,14 @@ class GpuBeam:
         self.rows = torch.zeros(rows, dtype=torch.long, device=device)
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """logits (A·K, V) -> the row (A·K,) that each row continues now. The beams is one step further."""
+        """logits (A·K, V) -> the row (A·K,) that each row continues. The beams are advanced by one step."""
         from weft.decoding.beam_gpu_kernel import advance, pick
 
         beams, shape = self.beams, self.beams.shape
         pick[(logits.size(0), self.parts)](
             logits, self.banned, beams.step, beams.first, self.top, self.ids, self.highest, self.totals, self.end,
             logits.size(1), logits.stride(0), self.config.min_length, EOS,
-            K=shape.width, KP=self.padded, BLOCK=PART, num_warps=WARPS,
+            K=shape.width, KP=self.padded, BLOCK=PART_TOKENS, num_warps=WARPS_PER_PART,
         )  # fmt: skip
         advance[(shape.slots,)](
             self.top, self.ids, self.highest, self.totals, self.end,

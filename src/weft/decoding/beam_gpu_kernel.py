@@ -1,6 +1,6 @@
 """One step of beam search in two Triton kernels: the likeliest tokens of each row, and the new beam of each sentence.
 
-The twin in plain torch is beam.py. A slots, K hypotheses of each, N = A·K rows, V tokens in C parts.
+The plain version is beam.py. A slots, K hypotheses of each, N = A·K rows, V tokens in C parts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ def pick(  # type: ignore[no-untyped-def]
     logits, banned, step, first, top, ids, highest, totals, end, vocabulary, row_size, least, eos,
     K: tl.constexpr, KP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of one part of a row's logits: the K highest that may come and do not end the text, their tokens, and max and sum
-    for the softmax; and the logit of the end, if it is in this part."""
+    """Reduce one part of a row's logits: the K highest of tokens that are allowed and do not end the text, their ids,
+    maximum and sum for the softmax; and the logit of the end token, if it is in this part."""
     n, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     at = n * tl.num_programs(1) + part
     token = part * BLOCK + tl.arange(0, BLOCK)
@@ -44,7 +44,7 @@ def advance(  # type: ignore[no-untyped-def]
     parts, prefix_size, steps_size, alpha,
     K: tl.constexpr, KP: tl.constexpr, B: tl.constexpr, BP: tl.constexpr, CP: tl.constexpr,
 ):  # fmt: skip
-    """The step of one slot, everything after the logits: see advance_beam. KP, BP, CP: K, n_best and C, padded."""
+    """Advance one slot from the reduced logits: see advance_beam. KP, BP, CP are K, n_best and C, padded."""
     a = tl.program_id(0).to(tl.int64)
     r, c, j = tl.arange(0, KP), tl.arange(0, CP), tl.arange(0, BP)
     now, begin = tl.load(step + a), tl.load(first + a)
@@ -63,7 +63,7 @@ def advance(  # type: ignore[no-untyped-def]
     norm = base + tl.log(tl.where(mass > 0, mass, 1.0))
     was = tl.load(sums + a * K + r, r < K, float("-inf"))
 
-    # Every candidate of every row, in one line.
+    # All candidates of all rows, as one vector.
     i = tl.arange(0, KP * CP * KP)
     row, column = i // (CP * KP), i % (CP * KP)
     valid = (row < K) & (column // KP < parts) & (column % KP < K)

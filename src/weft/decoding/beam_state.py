@@ -1,7 +1,7 @@
-"""What a search knows, in tensors of fixed shape beside the model: A slots, a sentence in each, K hypotheses of each.
+"""The beams of a search, in tensors of fixed shape beside the model: A slots, a sentence in each, K hypotheses of each.
 
-Everything is written in place and nothing is asked of the device, so that a step can be recorded and replayed. What was
-written is a backpointers of back pointers: nothing is copied when hypotheses fork, change places or end.
+Everything is written in place and the host reads nothing back, so that a step can be recorded and replayed. Texts are
+stored as back pointers: nothing is copied when hypotheses fork, change places in the beam or end.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from weft.decoding.constraint_state import ConstraintState
 from weft.decoding.request import Request
 
 
-class Shape(NamedTuple):
-    """The sizes of a beams. Searches of one shape can use the same one, after each other."""
+class BeamShape(NamedTuple):
+    """The sizes of a `BeamState`. Searches of one shape can use the same one, after each other."""
 
     slots: int
     width: int
     """Hypotheses of a sentence, K."""
     n_best: int
-    room: int
-    """Steps, those of a prefix among them."""
+    steps: int
+    """The most steps of a sentence, those of its prefix included."""
     prefix: int
     """Tokens of the longest prefix, at least 1."""
     draws: bool
-    """Whether tokens are drawn: each has its uniform number."""
+    """Whether tokens are sampled: each then has its uniform number."""
 
 
 class BeamState:
-    """All tensors begin with the slot; `live` says which slots are searching. What is read of a slot that has stopped
-    stays as it is, whatever the others do."""
+    """The first dimension of all tensors is the slot; `live` slots are searching. A slot that has stopped does not
+    change any more, so it can be read while others search."""
 
-    def __init__(self, shape: Shape, device: torch.device, dtype: torch.dtype) -> None:
-        slots, width, n_best, room, prefix, draws = self.shape = shape
+    def __init__(self, shape: BeamShape, device: torch.device, dtype: torch.dtype) -> None:
+        slots, width, n_best, steps, prefix, draws = self.shape = shape
         self.device = device
 
         def integers(*sizes: int) -> Tensor:
@@ -46,31 +46,32 @@ class BeamState:
 
         self.live = torch.zeros(slots, dtype=torch.bool, device=device)
         self.step, self.first, self.limit = integers(), integers(), integers()
-        """Steps made; the first that is free, after the prefix; the most free ones."""
+        """The next step; the first one after the prefix; the most steps after the prefix."""
         self.prefix = integers(prefix)
         self.tokens = integers(width)
-        """What each hypothesis reads next."""
+        """The token that each hypothesis reads next."""
         self.sums = numbers(width, fill=-torch.inf)
-        """The log-probability of each hypothesis that goes on; -inf is an empty place."""
+        """The log-probability of each hypothesis that has not ended; -inf in an empty place of the beam."""
         self.best = numbers(n_best, fill=-torch.inf)
-        """Scores of the best that have ended, in any order; or when drawing, of each text. -inf is none."""
+        """Scores of the best that have ended, in any order; when sampling, of each text. -inf where there is none."""
         self.best_step, self.best_place, self.best_log = integers(n_best), integers(n_best), numbers(n_best)
-        """Where those ended: the step of their end token, the place that it extends, and its log-probability."""
+        """The end token of each of those: its step, the place in the beam that it extends, and its log-probability."""
         self.ended = integers()
-        """How many have ended."""
-        self.backpointers = integers(room + 1, width)
-        """Token · K + the place that it extends, for every place of every step; one step more than is read."""
-        self.logs = numbers(room + 1, width)
+        """The number of hypotheses that have ended."""
+        self.backpointers = integers(steps + 1, width)
+        """token · K + the place that it extends, for every place of every step. Slots that have stopped write one step
+        past their last."""
+        self.logs = numbers(steps + 1, width)
         self.attention: Tensor | None = None
-        """(A, room + 1, K, S), once a step has brought some."""
-        self.uniforms = torch.zeros(slots, width, room if draws else 0, dtype=torch.float64, device=device)
+        """(A, steps + 1, K, S), after the first step that returns attention."""
+        self.uniforms = torch.zeros(slots, width, steps if draws else 0, dtype=torch.float64, device=device)
         self.slots = torch.arange(slots, device=device)
         self.constraints: ConstraintState | None = None
-        """The constraints of the sentences, where there are any."""
+        """The progress of the sentences with their constraints, where there are any."""
 
     def admit(self, slots: Tensor, request: Request, sentences: Tensor) -> None:
-        """Sentences (n,) of a request begin in those slots (n,)."""
-        everywhere = slots.numel() == self.shape.slots  # all of them in order: what is written then needs no list
+        """Start sentences (n,) of a request in those slots (n,)."""
+        everywhere = slots.numel() == self.shape.slots  # all of them in order, which a slice writes faster
         here = slice(None) if everywhere else slots
         self.live[here] = True
         self.step[here] = 0
@@ -84,12 +85,12 @@ class BeamState:
         self.ended[here] = 0
         if request.uniforms is not None:
             self.uniforms[here, :, : request.uniforms.size(2)] = request.uniforms[sentences]
-        if request.rules is not None:
+        if request.constraints is not None:
             self.constraints = self.constraints or ConstraintState(self.shape.slots, self.shape.width)
-            self.constraints.admit(slots, [request.rules[sentence] for sentence in sentences.tolist()])
+            self.constraints.admit(slots, [request.constraints[sentence] for sentence in sentences.tolist()])
 
     def keep(self, slots: Tensor) -> None:
-        """Go on with those slots alone."""
+        """Drop all slots but those."""
         self.shape = self.shape._replace(slots=slots.numel())
         for name, tensor in list(vars(self).items()):
             if isinstance(tensor, Tensor):
@@ -99,7 +100,7 @@ class BeamState:
             self.constraints.keep(slots)
 
     def log_probabilities(self, logits: Tensor, request: Request) -> Tensor:
-        """logits (A·K, V) -> log-probabilities, -inf for what may not come."""
+        """logits (A·K, V) -> log-probabilities, -inf for tokens that are forbidden here."""
         every = request.log_probabilities(logits, self.lengths.repeat_interleave(self.shape.width))
         if self.constraints is not None:
             self.constraints.block(every)
@@ -107,39 +108,39 @@ class BeamState:
 
     @property
     def lengths(self) -> Tensor:
-        """(A,) free tokens with the one that comes; not positive inside the prefix."""
+        """(A,) tokens after the prefix, the next one included; not positive inside the prefix."""
         return self.step + 1 - self.first
 
     @property
     def inside(self) -> Tensor:
-        """(A,) whether the token that comes belongs to the prefix."""
+        """(A,) whether the next token belongs to the prefix."""
         return self.step < self.first
 
     @property
     def forced(self) -> Tensor:
-        """(A,) the token of the prefix that comes, where there is one."""
+        """(A,) the next token of the prefix, where there is one."""
         column = self.step.clamp(max=self.prefix.size(1) - 1)
         return self.prefix.gather(1, column[:, None]).squeeze(1)
 
-    def note(self, tokens: Tensor, logs: Tensor, places: Tensor, attention: Tensor | None) -> None:
-        """One step of every slot: tokens, their log-probabilities and what they extend, (A, K); attention (A·K, S)."""
+    def append(self, tokens: Tensor, logs: Tensor, places: Tensor, attention: Tensor | None) -> None:
+        """Store one step: tokens, log-probabilities and the places that they extend, (A, K); attention (A·K, S)."""
         self.backpointers[self.slots, self.step] = tokens * self.shape.width + places
         self.logs[self.slots, self.step] = logs.to(self.logs.dtype)
-        self.look(attention)
+        self.store_attention(attention)
         if self.constraints is not None:
             self.constraints.move(tokens, places, self.inside)
 
-    def look(self, attention: Tensor | None) -> None:
-        """Where the rows of every slot look at this step, (A·K, S), if that is known."""
+    def store_attention(self, attention: Tensor | None) -> None:
+        """Store the attention weights of this step, (A·K, S), if there are any."""
         if attention is None:
             return
-        seen = attention.view(self.shape.slots, self.shape.width, -1)
+        weights = attention.view(self.shape.slots, self.shape.width, -1)
         if self.attention is None:
-            self.attention = seen.new_zeros(*self.backpointers.shape, seen.size(2))
-        self.attention[self.slots, self.step] = seen
+            self.attention = weights.new_zeros(*self.backpointers.shape, weights.size(2))
+        self.attention[self.slots, self.step] = weights
 
-    def go_on(self, tokens: Tensor, sums: Tensor, stops: Tensor) -> None:
-        """What the places (A, K) hold now, and which slots (A,) stop; those that had stopped stay as they were."""
+    def advance(self, tokens: Tensor, sums: Tensor, stops: Tensor) -> None:
+        """Set the hypotheses (A, K) after the step, and stop some slots (A,); those that had stopped do not change."""
         was = self.live.clone()
         self.sums.copy_(torch.where(was[:, None], sums.to(self.sums.dtype), self.sums))
         self.tokens.copy_(tokens)

@@ -12,14 +12,14 @@ from weft.settings import Hypotheses, Length, Number, Seed, Settings, Unread
 
 
 class DecodeConfig(Settings):
-    """`[decode]`: how text is found in what the model says."""
+    """`[decode]`: how text is searched with the model."""
 
     beam: Hypotheses = 4
     """Hypotheses kept for each sentence at each step; 1 takes the likeliest token every time."""
     length_penalty: float = Field(default=1.0, ge=0.0, le=limits.LENGTH_PENALTY)
     """α in score = sum of log-probabilities / length^α, the end token counted; 1 is the mean, 0 the plain sum."""
     max_length: Length = 256
-    """The most tokens a hypothesis may take, the end token among them."""
+    """The most tokens of a hypothesis, the end token included."""
     min_length: int = Field(default=0, ge=0, le=limits.LENGTH)
     """The fewest tokens before the end token."""
     n_best: Hypotheses = 1

@@ -1,4 +1,4 @@
-"""The constraints of a search beside its beams: of every hypothesis how far it has come. Host logic, step by step."""
+"""The constraints of a search beside its beams: the progress of every hypothesis. It runs on the host at every step."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.decoding.constraints import Progress, Ruled, Rules
+from weft.decoding.constraints import CompiledConstraint, Progress, SentenceConstraint
 
 
 class ConstraintState:
-    """A slots of K hypotheses: the rules of each slot, and the progress of each place."""
+    """A slots of K hypotheses: the constraint of each slot, and the progress of each hypothesis."""
 
     def __init__(self, slots: int, width: int) -> None:
         self.width = width
-        self.rules: list[Rules | None] = [None] * slots
+        self.compiled: list[CompiledConstraint | None] = [None] * slots
         self.progress: list[list[Progress]] = [[] for _ in range(slots)]
 
-    def admit(self, slots: Tensor, sentences: Sequence[Ruled]) -> None:
-        """Sentences with rules begin in those slots (n,)."""
+    def admit(self, slots: Tensor, sentences: Sequence[SentenceConstraint]) -> None:
+        """Start sentences with these constraints in those slots (n,)."""
         for slot, one in zip(slots.tolist(), sentences, strict=True):
-            self.rules[slot], self.progress[slot] = one.rules, [one.start] * self.width
+            self.compiled[slot], self.progress[slot] = one.compiled, [one.start] * self.width
 
     def keep(self, slots: Tensor) -> None:
-        """Go on with those slots alone."""
+        """Drop all slots but those."""
         kept = slots.tolist()
-        self.rules, self.progress = [self.rules[slot] for slot in kept], [self.progress[slot] for slot in kept]
+        self.compiled = [self.compiled[slot] for slot in kept]
+        self.progress = [self.progress[slot] for slot in kept]
 
     def requires(self, device: torch.device) -> Tensor:
-        """(A,) which slots have a phrase that must come."""
-        return torch.tensor([bool(rules and rules.constraint.require) for rules in self.rules], device=device)
+        """(A,) whether a slot has a required phrase."""
+        return torch.tensor([bool(one and one.constraint.require) for one in self.compiled], device=device)
 
     def block(self, every: Tensor) -> None:
-        """Log-probabilities (A·K, V) become -inf where a token may not come."""
+        """Set log-probabilities (A·K, V) to -inf where a constraint forbids the token."""
         none = np.zeros(0, dtype=np.int64)
         blocked = [
-            rules.blocked(progress[place]) if rules else none
-            for rules, progress in zip(self.rules, self.progress, strict=True)
+            compiled.blocked(progress[place]) if compiled else none
+            for compiled, progress in zip(self.compiled, self.progress, strict=True)
             for place in range(self.width)
         ]
         rows = np.repeat(np.arange(len(blocked)), [len(tokens) for tokens in blocked])
@@ -47,9 +48,10 @@ class ConstraintState:
             every[at[0], at[1]] = -torch.inf
 
     def move(self, tokens: Tensor, places: Tensor, inside: Tensor) -> None:
-        """Tokens (A, K) extend the hypotheses at those places (A, K), unless they are inside a prefix (A,)."""
+        """Advance the progress by tokens (A, K) that extend those places (A, K), except inside a prefix (A,)."""
         columns = zip(tokens.tolist(), places.tolist(), inside.tolist(), strict=True)
         for slot, (new, before, forced) in enumerate(columns):
-            rules, old = self.rules[slot], self.progress[slot]
-            if rules is not None and not forced:
-                self.progress[slot] = [rules.read(old[place], token) for token, place in zip(new, before, strict=True)]
+            compiled, old = self.compiled[slot], self.progress[slot]
+            if compiled is not None and not forced:
+                pairs = zip(new, before, strict=True)
+                self.progress[slot] = [compiled.read(old[place], token) for token, place in pairs]

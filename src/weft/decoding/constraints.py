@@ -1,4 +1,4 @@
-"""Phrases that a text may not contain and phrases that it must, as tokens; and how far a hypothesis is with them."""
+"""Phrases that a text may not or must contain, as tokens; and the progress of a hypothesis with them."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from weft.errors import ConfigError
 from weft.text import EOS, SOS
 
 NEVER_MET: Final = 1_000_000
-"""Tokens that are wanting of a phrase whose only beginning is over."""
+"""The number of missing tokens of a phrase that belongs to the beginning of the text, once that is over."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What the text of one sentence may not and must contain. A phrase that begins with sos stands at the beginning."""
+    """Phrases that the text of one sentence may not and must contain. One that begins with sos begins the text."""
 
     forbid: tuple[Phrase, ...] = ()
-    """Phrases of which none comes about, not even with a prefix as its first part."""
+    """Phrases that may not appear, not even with their first part in the prefix."""
     require: tuple[tuple[Phrase, ...], ...] = ()
-    """What has to be said after the prefix; each in any one of some ways."""
+    """Phrases that must appear after the prefix; of each, any one of several wordings."""
 
     def __post_init__(self) -> None:
         if not all(self.forbid) or not all(ways and all(ways) for ways in self.require):
             raise ConfigError("a phrase has no tokens", where="constraints", cure="leave it out")
 
     def missing(self, tokens: Sequence[int], *, starts: bool) -> tuple[int, ...]:
-        """The numbers of what is required and not among the tokens, which `starts` says begin the text."""
+        """The indices of required phrases that the tokens lack; `starts` if the tokens begin the text."""
         text = (SOS, *tokens) if starts else tuple(tokens)
         return tuple(number for number, ways in enumerate(self.require) if not any(contains(text, way) for way in ways))
 
 
 def contains(text: Sequence[int], phrase: Phrase) -> bool:
-    """Whether the phrase stands somewhere in the text."""
+    """Whether the text contains the phrase."""
     size = len(phrase)
     return any(tuple(text[first : first + size]) == phrase for first in range(len(text) - size + 1))
 
 
 class Progress(NamedTuple):
-    """Of one hypothesis: the nodes of both automata, and the numbers of what it has said of the required."""
+    """The progress of one hypothesis: the nodes of both automata, and the indices of required phrases that it has."""
 
     forbidden: int
     required: int
     met: frozenset[int]
 
 
-class Rules:
-    """A constraint in motion; sentences that ask for the same share one."""
+class CompiledConstraint:
+    """A constraint as automata; sentences with equal constraints share one."""
 
     def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
@@ -64,31 +64,31 @@ class Rules:
         self.blocked = cache(self._blocked)
 
     def start(self, prefix: Sequence[int]) -> Progress:
-        """Before the first token that is free."""
+        """The progress before the first token after the prefix."""
         required = self._required.read_all(() if prefix else (SOS,))
         return Progress(self._forbidden.read_all((SOS, *prefix)), required, frozenset())
 
     def read(self, progress: Progress, token: int) -> Progress:
-        """After one more token."""
+        """The progress after one more token."""
         forbidden = self._forbidden.read(progress.forbidden, token)
         required = self._required.read(progress.required, token)
         whole = {owner for owner, phrase, count in self._phrases(required) if count == len(phrase)}
         return Progress(forbidden, required, progress.met | whole)
 
     def _blocked(self, progress: Progress) -> NDArray[np.int64]:
-        """Tokens that may not come: the last of a forbidden phrase, and the end while something is missing."""
+        """Forbidden tokens: the last of a forbidden phrase, and the end while a required phrase is missing."""
         end = () if len(progress.met) == len(self.constraint.require) else (EOS,)
         return np.array((*self._forbidden.completing(progress.forbidden), *end), dtype=np.int64)
 
     def _wanted(self, progress: Progress) -> tuple[int, ...]:
-        """The tokens that would carry on or begin what is still missing."""
+        """The tokens that would continue or begin a missing phrase."""
         missing = (
             (phrase, count) for owner, phrase, count in self._phrases(progress.required) if owner not in progress.met
         )
         return tuple(sorted({phrase[count] for phrase, count in missing} - {SOS}))
 
     def _needed(self, progress: Progress) -> int:
-        """Tokens that surely suffice for what is missing: to go on with one phrase, and then write the others whole."""
+        """A number of tokens that suffices for all missing phrases: finish one of them, then write the others whole."""
         whole: dict[int, int] = {}
         rest: dict[int, int] = {}
         for owner, phrase, count in self._phrases(progress.required):
@@ -101,25 +101,25 @@ class Rules:
         return min((sum(whole.values()) - whole[owner] + rest[owner] for owner in whole), default=0)
 
     def _phrases(self, node: int) -> Iterator[tuple[int, Phrase, int]]:
-        """Of each required phrase what it is a way to say, its tokens, and how many of them stand at the end."""
+        """Each wording of the required phrases: the index of its phrase, its tokens, how many of them end the text."""
         return zip(self._owners, self._required.phrases, self._required.reached(node), strict=True)
 
 
-class Ruled(NamedTuple):
-    """The rules of one sentence, and where it stands when it begins."""
+class SentenceConstraint(NamedTuple):
+    """The constraint of one sentence, and its progress before the first step."""
 
-    rules: Rules
+    compiled: CompiledConstraint
     start: Progress
     starts: bool
     """Whether its first token begins the text: there is no prefix."""
 
 
-def compile_rules(
+def compile_constraints(
     constraints: Sequence[Constraint] | None, prefixes: Sequence[Sequence[int]]
-) -> tuple[Ruled, ...] | None:
-    """The rules of each sentence; None where nobody asks for anything."""
+) -> tuple[SentenceConstraint, ...] | None:
+    """The constraint of each sentence; None where there is none at all."""
     if constraints is None or not any(one.forbid or one.require for one in constraints):
         return None
-    shared = {one: Rules(one) for one in set(constraints)}
+    shared = {one: CompiledConstraint(one) for one in set(constraints)}
     pairs = [(shared[one], prefix) for one, prefix in zip(constraints, prefixes, strict=True)]
-    return tuple(Ruled(rules, rules.start(prefix), not prefix) for rules, prefix in pairs)
+    return tuple(SentenceConstraint(compiled, compiled.start(prefix), not prefix) for compiled, prefix in pairs)

@@ -1,13 +1,12 @@
-"""Slots on a GPU whose step was recorded once, as a CUDA graph, and is replayed: nothing waits for Python.
+"""Search slots on a GPU whose step is recorded once, as a CUDA graph, and replayed: no kernel is launched by Python.
 
-Recordings are kept with the model, one for each shape of search, the shapes rounded up so that they are few.
+Recordings are cached with the model by the shape of the search. Shapes are rounded up, so that few recordings serve.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,58 +14,58 @@ import torch
 from torch import nn
 
 from weft.decoding.backtrack import Backtrack
-from weft.decoding.beam_state import BeamState, Shape
+from weft.decoding.beam_state import BeamShape, BeamState
 from weft.decoding.request import Request, send
 from weft.decoding.rows import FixedRows
-from weft.decoding.slots import MOST_ROWS, Poll, Slots, dtype_of, shape_of
+from weft.decoding.slots import MAX_ROWS, Poll, Slots, dtype_of, shape_of
 from weft.models.memory import Memory
 from weft.models.stepper import FixedStepper, is_fixed
 from weft.nn import select_rows
-from weft.nn.cuda_graph import addresses, record
+from weft.nn.cuda_graph import GraphCache, addresses, record
 from weft.nn.kernels import power_of_two
 from weft.nn.slots import own, write
 
-KEPT: Final = 4
-"""Recordings of a model; the one that was not used for longest goes first."""
+MAX_CACHED_GRAPHS: Final = 4
+"""Recordings kept with one model."""
 
-TOGETHER: Final = 4
-"""Turns that are made together."""
+STEPS_PER_REPLAY: Final = 4
+"""Steps queued on the device before the host polls which slots have ended."""
 
-_kept: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Any, GraphSlots]] = weakref.WeakKeyDictionary()
+_caches: weakref.WeakKeyDictionary[nn.Module, GraphCache[GraphSlots]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 class GraphSlots(Slots):
-    """Slots of a rounded shape, most of the time more than there are sentences."""
+    """Slots of a rounded shape, in most searches more than there are sentences."""
 
     shrinks = False
-    ahead = 1  # while the device makes steps, the host reads what has ended before them
+    polls_ahead = 1  # while the device runs steps, the host reads what ended before them
 
-    def __init__(self, model: FixedStepper, memory: Any, shape: Shape, request: Request, *, room: int) -> None:
-        anyone = torch.zeros(shape.slots, dtype=torch.long, device=request.device)
-        self.first = own(select_rows(memory, anyone))
-        """Where the memory of the sentences that a search begins with is put, and what is asked of them."""
+    def __init__(self, model: FixedStepper, memory: Any, shape: BeamShape, request: Request, *, capacity: int) -> None:
+        any_sentence = torch.zeros(shape.slots, dtype=torch.long, device=request.device)
+        self.first = own(select_rows(memory, any_sentence))
+        """A buffer for the memory of the sentences that a search starts with; `asked` is that for their request."""
         beams = BeamState(shape, request.device, dtype_of(model))
         columns = request.numbers.size(1) - request.prefixes.size(1) + shape.prefix
         numbers = request.numbers.new_zeros(shape.slots, columns)
         uniforms = torch.zeros_like(beams.uniforms) if shape.draws else None
         self.asked = replace(request, numbers=numbers, uniforms=uniforms)
-        rows = FixedRows(model, self.first, beams.slots, shape.width, room=room, attention=False)
+        rows = FixedRows(model, self.first, beams.slots, shape.width, capacity=capacity, attention=False)
         super().__init__(rows, beams, request)
         self.rows: FixedRows = rows
         self.busy = True
-        self.beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        pool = torch.cuda.graph_pool_handle()  # of both recordings: one runs after the other
+        self.copy_stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        pool = torch.cuda.graph_pool_handle()  # one for both recordings: they run one after the other
         self.start, _ = record(self._start, pool=pool, before=2)
         self.graph, _ = record(self.step, pool=pool, before=2)
 
     def _start(self) -> None:
-        """The first sentences begin, before they have read anything."""
+        """Start the first sentences, without their prompts."""
         self.rows.admit(self.beams.slots, self.beams.slots, ())
         self.beams.admit(self.beams.slots, self.asked, self.beams.slots)
 
     def begin(self, memory: Any, request: Request, sentences: list[int]) -> None:
-        """Sentences of a request begin in the first slots, and those that come later have the same memory."""
+        """Start sentences of a request in the first slots; those that are admitted later have the same memory."""
         slots, count = self.count, len(sentences)
         chosen = send([*sentences, *sentences[:1] * (slots - count)], request.device)
         write(self.first, select_rows(memory, chosen))
@@ -76,20 +75,20 @@ class GraphSlots(Slots):
         self.start.replay()
         if count < slots:
             self.beams.live[count:] = False
-        self.rows.turn_to(memory)
+        self.rows.set_memory(memory)
         self.rows.prefill(self.beams.slots, [request.prompts[sentence] for sentence in sentences])
 
-    def steps(self, most: int) -> int:
-        count = min(TOGETHER, most)
+    def steps(self, max_steps: int) -> int:
+        count = min(STEPS_PER_REPLAY, max_steps)
         for _ in range(count):
             self.graph.replay()
         return count
 
     def read(self, slots: list[int], since: Poll) -> Backtrack:
-        # What has stopped stays as it is, so that steps made since then need not be waited for.
+        # A slot that has stopped does not change, so the copy need not wait for steps after the poll.
         assert since.moment is not None
-        with torch.cuda.stream(self.beside):
-            self.beside.wait_event(since.moment)
+        with torch.cuda.stream(self.copy_stream):
+            self.copy_stream.wait_event(since.moment)
             return super().read(slots, since)
 
     def close(self) -> None:
@@ -98,40 +97,40 @@ class GraphSlots(Slots):
 
 
 def open_recorded(model: Any, memory: Any, request: Request, sentences: list[int]) -> GraphSlots:
-    """Slots in which these sentences, one for each slot, have begun, recorded before or now."""
+    """Slots in which these sentences, one for each slot, have started, from the cache or recorded now."""
     shape, groups = shape_of(request, len(sentences)), request.config.groups
     shape = shape._replace(
         slots=groups * power_of_two(shape.slots // groups),
-        room=power_of_two(shape.room, least=32),
+        steps=power_of_two(shape.steps, least=32),
         prefix=power_of_two(shape.prefix),
     )
-    room = power_of_two(request.room, least=32)
+    capacity = power_of_two(request.capacity, least=32)
     if isinstance(memory, Memory):
         memory = memory.padded(power_of_two(memory.states.size(1), least=16))
         source = memory.states.size(1)
     else:
         source = 0
-    # A recording reads where the tensors lay.
-    key = (shape, room, source, request.config.model_dump_json(), request.never, addresses(model))
+    # A recording reads the addresses at which the tensors lay.
+    key = (shape, capacity, source, request.config.model_dump_json(), request.forbidden_ids, addresses(model))
     with _lock:
-        kept = _kept.setdefault(model, OrderedDict())
-        if key in kept and not kept[key].busy:
-            kept.move_to_end(key)
-            kept[key].busy = True
-        else:
-            for old in [old for old, other in kept.items() if not other.busy][: max(0, len(kept) - KEPT + 1)]:
-                del kept[old]
-            kept[key] = GraphSlots(model, memory, shape, request, room=room)
-        found = kept[key]
+        if model not in _caches:
+            _caches[model] = GraphCache(MAX_CACHED_GRAPHS, busy=lambda slots: slots.busy)
+        cache = _caches[model]
+        found = cache.get(key)
+        if found is None or found.busy:
+            cache.make_space()
+            found = GraphSlots(model, memory, shape, request, capacity=capacity)
+            cache.put(key, found)
+        found.busy = True
     found.begin(memory, request, sentences)
     return found
 
 
-def most_sentences(rows: int) -> int:
-    """Of so many rows each: a power of two, so that a full house has the shape of a recording."""
-    return 1 << max(0, (MOST_ROWS["cuda"] // rows).bit_length() - 1)
+def max_sentences(rows: int) -> int:
+    """The most sentences of so many rows each: a power of two, which is the shape of a recording without free slots."""
+    return 1 << max(0, (MAX_ROWS["cuda"] // rows).bit_length() - 1)
 
 
 def can_record(model: Any, request: Request) -> bool:
-    """Whether a step can be recorded: a network on a GPU, with states of fixed shape, that does not learn just now."""
+    """Whether a step can be recorded: a network on a GPU, with states of fixed shape, in evaluation mode."""
     return request.device.type == "cuda" and is_fixed(model) and isinstance(model, nn.Module) and not model.training

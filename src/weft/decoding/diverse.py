@@ -1,11 +1,11 @@
-"""Diverse beams (Vijayakumar et al., 2016): groups of a beam that avoid the words which the others have just chosen.
+"""Diverse beams (Vijayakumar et al., 2016): groups of a beam that avoid the words that other groups have just chosen.
 
-The groups of a sentence stand in slots side by side and choose one after the other. Group g ranks a continuation of one
+The groups of a sentence have neighbouring slots and choose one after the other. Group g ranks a continuation of one
 of its own hypotheses by
 
     sum + log p(token) - λ · (times that groups before g chose this token at this step)
 
-and keeps the sum as it is: scores stay the model's own. S sentences, G groups of K hypotheses, V tokens.
+and keeps the sum unchanged: scores are those of the model. S sentences, G groups of K hypotheses, V tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.text import EOS
 
 
 def choose_diverse(sums: Tensor, every: Tensor, live: Tensor, *, groups: int, diversity: float) -> Proposals:
-    """sums (S·G, K), log-probabilities (S·G·K, V), which slots search (S·G,) -> the continuations of each."""
+    """sums (S·G, K), log-probabilities (S·G·K, V), live slots (S·G,) -> the continuations of each slot."""
     width, vocabulary = sums.size(1), every.size(1)
     sums_SGK, every_SGKV = sums.view(-1, groups, width), every.view(-1, groups, width, vocabulary)
     live_SG = live.view(-1, groups)

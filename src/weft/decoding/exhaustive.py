@@ -1,6 +1,6 @@
 """Exhaustive search: every text up to the length limit, for small problems. The oracle of the others.
 
-Written for plainness, one row at a time and by recursion, so that it shares no idea with what it checks.
+It works on one row at a time and by recursion, so that it shares no code or idea with the searches that it checks.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from weft.models.stepper import Stepper
 from weft.nn.state import State
 from weft.text import EOS, SOS
 
-MOST: Final = 1_000_000
-"""Texts beyond which nobody waits for the answer."""
+MAX_TEXTS: Final = 1_000_000
+"""Texts beyond which it would take too long."""
 
 
 @torch.no_grad()
@@ -37,7 +37,7 @@ def search_exhaustive(
     forbid: Sequence[int] = NEVER,
     constraints: Sequence[Constraint] | None = None,
 ) -> list[list[Hypothesis]]:
-    """What `search` returns for a beam that keeps everything, without attention."""
+    """The result of `search` for a beam that keeps everything, without attention."""
     request = prepare(model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, constraints=constraints)
     every = constraints or [Constraint()] * count
     return [_search_one(model, memory, request, sentence, every[sentence]) for sentence in range(count)]
@@ -67,7 +67,7 @@ def _search_one(
 
 
 def _says(before: Sequence[int], tokens: Sequence[int], phrase: Phrase) -> bool:
-    """Whether the phrase ends among the tokens, wherever it begins."""
+    """Whether the phrase ends among the tokens; it may begin before them."""
     first = max(0, len(before) + 1 - len(phrase))
     return contains((*before[first:], *tokens), phrase)
 
@@ -75,10 +75,10 @@ def _says(before: Sequence[int], tokens: Sequence[int], phrase: Phrase) -> bool:
 def _extend(
     model: Stepper, request: Request, last: tuple[int, State], logs: tuple[float, ...], limit: int
 ) -> Iterator[tuple[tuple[int, ...], tuple[float, ...], bool]]:
-    """Every text that begins after token and state `last`: its tokens, all its log-probabilities, whether it ended."""
+    """All texts that follow token and state `last`: their tokens, all log-probabilities, whether they ended."""
     device = request.device
     logits, state, _ = model.step(torch.tensor([last[0]], device=device), last[1])
-    if not logs and (logits.size(1) - len(request.forbidden)) ** limit > MOST:
+    if not logs and (logits.size(1) - len(request.forbidden)) ** limit > MAX_TEXTS:
         what = f"{logits.size(1)} tokens and {limit} steps make too many texts to try them all"
         raise ConfigError(what, where="max_length", cure="search with a beam")
     possible = request.log_probabilities(logits, torch.tensor([len(logs) + 1], device=device))[0].tolist()

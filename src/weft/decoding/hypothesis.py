@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor
 class Hypothesis(NamedTuple):
     """One text for a sentence.
 
-    tokens hold neither sos nor eos nor the prefix; log_probabilities are the model's own for each of them and for the
-    end token; score = sum(log_probabilities) / len(log_probabilities)^α. finished says whether the model ended it or
-    the length limit did. attention (steps, S) has a row for each log-probability; path says which place of the beam,
-    or of its group, it held at each of these steps, 0 the first chosen, and for the end which place that extends.
-    missing are the numbers of the required phrases that it lacks: the limit left no room for them.
+    tokens are without sos, eos and prefix; log_probabilities are those of the model for each of them and for the end
+    token; score = sum(log_probabilities) / len(log_probabilities)^α. finished: whether the model ended it, and not the
+    length limit. attention (steps, S) has a row for each log-probability; path is its place in the beam, or in its
+    group, at each of these steps, 0 the likeliest, and for the end the place that this extends. missing are the indices
+    of the required phrases that it lacks: the limit came too early for them.
     """
 
     tokens: tuple[int, ...]
@@ -28,6 +28,6 @@ class Hypothesis(NamedTuple):
 
 
 def best_first(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Finished ones first, each kind by score: a text cut off at the limit is not measured against a whole one. Among
-    these, one that says more of what is required comes first."""
+    """Sort finished texts first, as the score of a text cut off at the limit is not comparable; then those that lack
+    fewer required phrases; then by score."""
     return sorted(hypotheses, key=lambda found: (not found.finished, len(found.missing), -found.score))

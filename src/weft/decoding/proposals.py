@@ -1,4 +1,4 @@
-"""Which continuations a beam takes: the K likeliest that go on, and those ends that are among the K likeliest of all.
+"""The continuations that a beam takes: the K likeliest that do not end, and ends among the K likeliest of all.
 
 A slots, K hypotheses of each, V tokens.
 """
@@ -14,13 +14,13 @@ from weft.text import EOS
 
 
 class Proposals(NamedTuple):
-    """K continuations of each slot that go on, and the hypotheses that end, all (A, K)."""
+    """K continuations of each slot that do not end, and the hypotheses that do, all (A, K)."""
 
     sums: Tensor
     tokens: Tensor
     logs: Tensor
     places: Tensor
-    """The hypothesis that each continuation extends."""
+    """The place in the beam of the hypothesis that each continuation extends."""
     ends: Tensor
     """The sum of each hypothesis if it ends now; -inf where K other continuations are likelier."""
     end_logs: Tensor
@@ -28,9 +28,9 @@ class Proposals(NamedTuple):
 
 
 def likeliest(sums: Tensor, every: Tensor) -> Proposals:
-    """sums (A, K) so far, log-probabilities (A·K, V) of what may follow -> the continuations with the highest sums."""
+    """sums (A, K) so far, log-probabilities (A·K, V) of the next token -> the continuations with the highest sums."""
     width, per_row = sums.size(1), min(sums.size(1) + 1, every.size(1))
-    # No row can place more than K, so each row's best, one of which may be its end, are enough to choose from.
+    # A row has at most K of the continuations, so its K + 1 best tokens, one of which may be the end, are enough.
     logs, tokens = every.topk(per_row)
     logs = logs.masked_fill(tokens == EOS, -torch.inf)
     new, picks = (sums.view(-1, 1) + logs).view(-1, width * per_row).topk(width)

@@ -1,4 +1,4 @@
-"""What is asked of a search, as tensors beside the model: limits, prefixes, and what may never be said."""
+"""The request of a search as tensors beside the model: limits, prefixes and forbidden tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from weft.decoding.config import DecodeConfig
-from weft.decoding.constraints import Constraint, Ruled, compile_rules
+from weft.decoding.constraints import Constraint, SentenceConstraint, compile_constraints
 from weft.decoding.memory import check_memory
 from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
@@ -19,27 +19,28 @@ from weft.text import EOS, PAD, SOS
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """C sentences. What a text is made to begin with is read by the model at once, as a prompt, before the first step;
-    a model that cannot do so follows it as a prefix, which is forced inside the first steps: sentence i generates from
-    step prefix_lengths[i] on, for at most limits[i] steps."""
+    """A search for C sentences. The given beginning of a text is a prompt, which the model reads in one pass before the
+    first step; for a model without prefill it is a prefix, which is forced in the first steps: sentence i generates
+    from step prefix_lengths[i] on, for at most limits[i] steps."""
 
     config: DecodeConfig
     numbers: Tensor
-    """(C, 3 + P): of each sentence what the properties below are."""
+    """(C, 3 + P), which the properties below name."""
     forbidden: Tensor
     """(F,)"""
     prompts: list[list[int]]
-    """What the model reads of each sentence before its first step; known here, to ask the device would be to wait."""
+    """The tokens that the model reads of each sentence before its first step, on the host: reading them back from the
+    device would block."""
     steps: list[int]
-    """The most steps of each sentence, those of its prefix among them; known here likewise."""
-    follows: bool
+    """The most steps of each sentence, those of its prefix included, on the host."""
+    has_prefixes: bool
     """Whether some sentence has a prefix."""
-    never: tuple[int, ...]
-    """The forbidden ones likewise."""
+    forbidden_ids: tuple[int, ...]
+    """The forbidden tokens on the host."""
     uniforms: Tensor | None
-    """(C, n_best, longest limit) when tokens are drawn: numbers of each text's own, in [0, 1)."""
-    rules: tuple[Ruled, ...] | None = None
-    """Phrases that each sentence may not and must contain, where anybody asks for some."""
+    """(C, n_best, longest limit) when sampling: random numbers in [0, 1) for each token of each text."""
+    constraints: tuple[SentenceConstraint, ...] | None = None
+    """Phrases that each sentence may not and must contain, where there are any."""
 
     @property
     def prefix_lengths(self) -> Tensor:
@@ -68,7 +69,7 @@ class Request:
 
     @property
     def device(self) -> torch.device:
-        """Where tokens and scores live: beside the model."""
+        """The device of tokens and scores: that of the model."""
         return self.numbers.device
 
     @property
@@ -78,18 +79,18 @@ class Request:
 
     @property
     def recordable(self) -> bool:
-        """Whether a step asks nothing of the device: only then can it be recorded."""
-        return self.rules is None
+        """Whether a step can be recorded: the host checks constraints, and a recording cannot read back."""
+        return self.constraints is None
 
     @property
-    def single(self) -> bool:
-        """Whether besides no slot needs its neighbours."""
+    def independent(self) -> bool:
+        """Whether a step of one slot reads nothing of the others or of the host."""
         return self.recordable and self.config.groups == 1
 
     @property
     def plain(self) -> bool:
-        """Whether it is beam search as the kernels know it."""
-        return self.single and self.config.stop == "bound"
+        """Whether it is beam search as the GPU kernels implement it."""
+        return self.independent and self.config.stop == "bound"
 
     @property
     def by_bound(self) -> bool:
@@ -98,18 +99,18 @@ class Request:
 
     @property
     def requires(self) -> bool:
-        """Whether some sentence has something that it must say."""
-        return any(one.rules.constraint.require for one in self.rules or ())
+        """Whether some sentence has a required phrase."""
+        return any(one.compiled.constraint.require for one in self.constraints or ())
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The most tokens that the model reads of a sentence."""
         return max(len(prompt) + steps for prompt, steps in zip(self.prompts, self.steps, strict=True))
 
     def log_probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
-        """logits (N, V), lengths (N,) with the coming token -> log-probabilities, -inf for what may not come.
+        """logits (N, V), lengths (N,) with the next token -> log-probabilities, -inf for forbidden tokens.
 
-        Nothing is renormalised: the numbers stay those that scoring the finished text would give.
+        They are not renormalised: they are equal to those of scoring the finished text.
         """
         result = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
         result.index_fill_(1, self.forbidden, -torch.inf)
@@ -133,7 +134,7 @@ def prepare(
     constraints: Sequence[Constraint] | None = None,
     can_prefill: bool = False,
 ) -> Request:
-    """Check what was asked and move it beside the model, which can, or cannot, have read prompts at once."""
+    """Check a request and move it to the device of the model, with prompts or, without prefill, with prefixes."""
     prefixes = [()] * count if prefixes is None else prefixes
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
@@ -142,10 +143,10 @@ def prepare(
         if given is not None and len(given) != count:
             raise ConfigError(f"{len(given)} are given for {count} sentences", where=name, cure="one for each")
     if any(limit < 1 for limit in ceilings):
-        raise ConfigError(f"a limit of {min(ceilings)} leaves no room for a token", where="limits", cure="at least 1")
+        raise ConfigError(f"a limit of {min(ceilings)} tokens is too low", where="limits", cure="at least 1")
     ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
     _check_required(config, constraints or ())
-    rules = compile_rules(constraints, prefixes)
+    compiled = compile_constraints(constraints, prefixes)
     read = [[SOS, *prefix] if can_prefill else [SOS] for prefix in prefixes]
     prefixes = [()] * count if can_prefill else prefixes
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
@@ -160,42 +161,42 @@ def prepare(
         forbidden=send(list(forbid), device),
         prompts=[tokens[:-1] for tokens in read],
         steps=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
-        follows=any(prefixes),
-        never=tuple(forbid),
+        has_prefixes=any(prefixes),
+        forbidden_ids=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings), device) if config.sample else None,
-        rules=rules,
+        constraints=compiled,
     )
 
 
 def _check_required(config: DecodeConfig, constraints: Sequence[Constraint]) -> None:
-    """Required phrases need a beam: places for hypotheses that have said them beside places for those that have not."""
+    """Required phrases need a beam, with places for hypotheses that have them beside places for those without."""
     if not any(one.require for one in constraints):
         return
     if config.sample:
-        raise ConfigError("sampling cannot be made to say something", where="require", cure="search: beam = 4")
+        raise ConfigError("needs beam search, not sample = true", where="require", cure="remove sample")
     if config.beam == 1:
-        raise ConfigError("beam = 1 leaves no place for a text that waits", where="require", cure="beam = 2 or more")
+        raise ConfigError("needs a beam of at least 2, not beam = 1", where="require", cure="raise beam")
     if config.groups > 1:
-        raise ConfigError(f"groups = {config.groups} share no beam", where="require", cure="groups = 1")
+        raise ConfigError(f"needs one beam, not groups = {config.groups}", where="require", cure="groups = 1")
 
 
 def _within(longest: int | None, prefixes: Sequence[Sequence[int]], limits: list[int]) -> list[int]:
-    """The limits, lowered to what the model can read; its last token is written and not read."""
+    """The limits, lowered to what the model can read; the last token is written but not read."""
     if longest is None:
         return limits
     for prefix in prefixes:
         if len(prefix) >= longest:
             raise DataError(
-                f"a beginning of {len(prefix)} tokens fills model.max_positions = {longest}",
+                f"a prompt of {len(prefix)} tokens leaves no position of model.max_positions = {longest}",
                 cure='shorten it, or train with larger max_positions or with positions = "sinusoid" or "rotary"',
             )
     return [min(limit, longest - len(prefix)) for prefix, limit in zip(prefixes, limits, strict=True)]
 
 
 def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int, device: torch.device) -> Tensor:
-    """(C, n_best, longest). Each text has its own, made from the seed, the sentence's key and the number of the draw,
-    so what is drawn for a sentence does not depend on the sentences beside it. In single precision: times a total in
-    double it stays below that total."""
+    """(C, n_best, longest). They follow from the seed, the sentence's key and the number of the text, so that a sampled
+    text does not depend on the sentences beside it. They have single precision: the product with a total in double
+    stays below that total."""
     check_memory(3 * 8 * len(keys) * config.n_best * longest, config, device)
     rows = [
         np.random.default_rng([config.seed, key, number]).random(longest, dtype=np.float32)
@@ -206,11 +207,11 @@ def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int, device: t
 
 
 def send(numbers: list[int] | list[list[int]], device: torch.device) -> Tensor:
-    """Whole numbers beside the model, without waiting for what is going on there."""
+    """Integers on the device of the model, copied without blocking."""
     return torch.tensor(numbers, dtype=torch.long).to(device, non_blocking=True)
 
 
 def device_of(model: Stepper) -> torch.device:
-    """The device of a network's parameters; a model without any counts on the CPU."""
+    """The device of a network's parameters; a model without parameters is on the CPU."""
     parameters = model.parameters() if isinstance(model, torch.nn.Module) else iter(())
     return next((parameter.device for parameter in parameters), torch.device("cpu"))

@@ -1,9 +1,9 @@
 """Required words: lexically constrained search by dynamic beam allocation (Post & Vilar, 2018).
 
 The candidates of a step are the best continuations of every hypothesis and, whatever their probability, the tokens that
-carry on what it still has to say. They are sorted into banks by how many required tokens they still need; the places of
-the beam are shared out among the banks, so that a hypothesis which has said little cannot push out one with more. A
-hypothesis ends if its end gets one of the places; the places of those that go on are then shared out without the ends.
+continue a missing phrase. They are sorted into banks by the number of required tokens they still need; the places of
+the beam are divided among the banks, so that a hypothesis with few required tokens cannot displace one with more. A
+hypothesis ends if its end gets a place; the places of the others are then divided without the ends.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from weft.decoding.beam_state import BeamState
-from weft.decoding.constraints import Progress, Rules
+from weft.decoding.constraints import CompiledConstraint, Progress
 from weft.decoding.proposals import Proposals
 from weft.text import EOS, PAD
 
 
-class Candidate(NamedTuple):
-    """One continuation: its sum, the hypothesis that it extends, by which token, with which log-probability."""
+class Continuation(NamedTuple):
+    """A candidate: its sum, the place of the hypothesis that it extends, the token and its log-probability."""
 
     sum: float
     place: int
@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
 
 
 def choose_required(beams: BeamState, every: Tensor) -> Proposals:
-    """Log-probabilities (A·K, V) -> the continuations that each slot of the beams takes."""
+    """Log-probabilities (A·K, V) -> the continuations of each slot."""
     assert beams.constraints is not None
     width = beams.shape.width
     logs, tokens = every.topk(min(width + 1, every.size(1)))
@@ -37,23 +37,23 @@ def choose_required(beams: BeamState, every: Tensor) -> Proposals:
     extra = every.gather(1, torch.tensor(wanted, dtype=torch.long, device=every.device))
     all_logs, all_tokens = torch.cat((logs, extra), 1).tolist(), tokens.tolist()
     sums, searching = beams.sums.tolist(), (beams.live & ~beams.inside).tolist()
-    empty = Candidate(-torch.inf, 0, PAD, -torch.inf)
-    chosen: list[list[Candidate]] = []
+    empty = Continuation(-torch.inf, 0, PAD, -torch.inf)
+    chosen: list[list[Continuation]] = []
     ending = torch.zeros(beams.shape.slots, width, dtype=torch.bool)
-    for slot, rules in enumerate(beams.constraints.rules):
+    for slot, compiled in enumerate(beams.constraints.compiled):
         rows = range(slot * width, (slot + 1) * width)
         candidates = {
-            (place, token): Candidate(sums[slot][place] + log, place, token, log)
+            (place, token): Continuation(sums[slot][place] + log, place, token, log)
             for place, row in enumerate(rows)
             for token, log in zip((*all_tokens[row], *wanted[row]), all_logs[row], strict=True)
         }
         possible = [one for one in candidates.values() if one.sum > -torch.inf]
-        taken: list[Candidate] = []
-        if rules and searching[slot]:
+        taken: list[Continuation] = []
+        if compiled and searching[slot]:
             progress = beams.constraints.progress[slot]
-            for one in _allocate(possible, rules, progress, width):
+            for one in _allocate(possible, compiled, progress, width):
                 ending[slot, one.place] |= one.token == EOS
-            taken = _allocate([one for one in possible if one.token != EOS], rules, progress, width)
+            taken = _allocate([one for one in possible if one.token != EOS], compiled, progress, width)
         chosen.append(taken + [empty] * (width - len(taken)))
     found = torch.tensor([[(one.sum, one.log) for one in slot] for slot in chosen], dtype=every.dtype).to(every.device)
     which = torch.tensor([[(one.token, one.place) for one in slot] for slot in chosen]).to(every.device)
@@ -63,20 +63,22 @@ def choose_required(beams: BeamState, every: Tensor) -> Proposals:
 
 
 def _wanted(beams: BeamState) -> list[list[int]]:
-    """Of each row the tokens that carry on what is required, filled up to one size with padding, which never comes."""
+    """The tokens of each row that continue a required phrase, padded to one size; padding is always forbidden."""
     assert beams.constraints is not None
     rows: list[tuple[int, ...]] = []
-    for rules, progress in zip(beams.constraints.rules, beams.constraints.progress, strict=True):
-        rows += [rules.wanted(own) for own in progress] if rules else [()] * beams.shape.width
-    most = max(map(len, rows))
-    return [[*row, *[PAD] * (most - len(row))] for row in rows]
+    for compiled, progress in zip(beams.constraints.compiled, beams.constraints.progress, strict=True):
+        rows += [compiled.wanted(own) for own in progress] if compiled else [()] * beams.shape.width
+    size = max(map(len, rows))
+    return [[*row, *[PAD] * (size - len(row))] for row in rows]
 
 
-def _allocate(candidates: list[Candidate], rules: Rules, progress: list[Progress], width: int) -> list[Candidate]:
-    """The best of each bank, as many as it has places; the likeliest of all first."""
-    banks: dict[int, list[Candidate]] = {}
+def _allocate(
+    candidates: list[Continuation], compiled: CompiledConstraint, progress: list[Progress], width: int
+) -> list[Continuation]:
+    """The best of each bank, as many as it has places, sorted by their sums."""
+    banks: dict[int, list[Continuation]] = {}
     for one in sorted(candidates, key=lambda one: -one.sum):
-        banks.setdefault(rules.needed(rules.read(progress[one.place], one.token)), []).append(one)
+        banks.setdefault(compiled.needed(compiled.read(progress[one.place], one.token)), []).append(one)
     fullest_last = [banks[needed] for needed in sorted(banks, reverse=True)]
     places = share_places(width, [len(bank) for bank in fullest_last])
     taken = [one for bank, count in zip(fullest_last, places, strict=True) for one in bank[:count]]
@@ -84,8 +86,8 @@ def _allocate(candidates: list[Candidate], rules: Rules, progress: list[Progress
 
 
 def share_places(width: int, sizes: list[int]) -> list[int]:
-    """Places for each bank, the one that needs fewest tokens last: equal shares, the rest to the last, and what a bank
-    cannot fill to the others in turn, from the last on."""
+    """The places of each bank, the one that needs fewest tokens last: equal shares, the remainder to the last. Places
+    that a bank cannot fill go to the others one by one, from the last on."""
     if not sizes:
         return []
     places = [width // len(sizes)] * len(sizes)

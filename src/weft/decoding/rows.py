@@ -16,61 +16,61 @@ from weft.nn import State, select_rows
 from weft.nn.slots import keep, own, put, reorder, rows_of, write
 from weft.text import PAD
 
-MOST_POSITIONS: Final = {"cpu": 1 << 13, "cuda": 1 << 15}
-"""Of prompts that are read together: enough to keep the device busy, and no more memory than that takes."""
+MAX_PREFILL_POSITIONS: Final = {"cpu": 1 << 13, "cuda": 1 << 15}
+"""The most positions of prompts in one pass, by device: enough to keep it busy; more would only take more memory."""
 
 Prompts = Sequence[Sequence[int]]
-"""What the model reads of each sentence before its search begins, or nothing."""
+"""The tokens that the model reads of each sentence before its first step; they may be empty."""
 
 
-class Rows(Protocol):
+class SearchRows(Protocol):
     """The rows of A slots."""
 
     def step(self, tokens: Tensor) -> Step:
-        """tokens (A·K,) -> what may follow each."""
+        """tokens (A·K,) -> the scores of what may follow each."""
 
-    def settle(self, rows: Tensor | None) -> None:
-        """After the step, row i continues row rows[i] of its slot, or itself."""
+    def commit(self, rows: Tensor | None) -> None:
+        """Take the state after the step: row i continues row rows[i] of its slot, or itself."""
 
     def keep(self, slots: Tensor) -> None:
-        """Go on with those slots alone."""
+        """Drop all slots but those."""
 
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
-        """New sentences begin in those slots, with what they have read."""
+        """Start new sentences in those slots, after their prompts."""
 
 
 class GrowingRows:
-    """Any stepper: its states may have any shape, so all sentences start together and none can join later."""
+    """The rows of any stepper: its states may have any shape, so all sentences start together and none later."""
 
-    def __init__(self, model: Stepper, memory: Any, sentences: Tensor, each: int) -> None:
-        self.model, self.each = model, each
-        self.state = model.start(memory, sentences.repeat_interleave(each))
+    def __init__(self, model: Stepper, memory: Any, sentences: Tensor, width: int) -> None:
+        self.model, self.width = model, width
+        self.state = model.start(memory, sentences.repeat_interleave(width))
 
     def step(self, tokens: Tensor) -> Step:
         found = self.model.step(tokens, self.state)
         self.state = found.state
         return found
 
-    def settle(self, rows: Tensor | None) -> None:
+    def commit(self, rows: Tensor | None) -> None:
         if rows is not None:
             self.state = select_rows(self.state, rows)
 
     def keep(self, slots: Tensor) -> None:
-        self.state = select_rows(self.state, rows_of(slots, self.each))
+        self.state = select_rows(self.state, rows_of(slots, self.width))
 
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         raise NotImplementedError("all sentences have started")
 
 
 class FixedRows:
-    """A stepper with states of fixed shape: a sentence that ends makes room for another."""
+    """The rows of a stepper with states of fixed shape: a sentence can start where another has ended."""
 
     def __init__(
-        self, model: FixedStepper, memory: Any, sentences: Tensor, each: int, *, room: int, attention: bool
+        self, model: FixedStepper, memory: Any, sentences: Tensor, width: int, *, capacity: int, attention: bool
     ) -> None:
-        self.memory, self.each, self.attention = memory, each, attention
-        self._model = weakref.ref(model)  # who is kept with a model must not keep it
-        self.state = own(model.reserve(memory, sentences, each=each, room=room))
+        self.memory, self.width, self.attention = memory, width, attention
+        self._model = weakref.ref(model)  # recordings of a model are kept with it, and must not keep it alive
+        self.state = own(model.reserve(memory, sentences, width=width, capacity=capacity))
         self.after: State = None
 
     @property
@@ -79,8 +79,8 @@ class FixedRows:
         assert model is not None
         return model
 
-    def turn_to(self, memory: Any) -> None:
-        """Sentences that come from now on are those of another memory, of the same shape."""
+    def set_memory(self, memory: Any) -> None:
+        """Admit sentences of another memory, of the same shape, from now on."""
         self.memory = memory
 
     def step(self, tokens: Tensor) -> Step:
@@ -89,42 +89,42 @@ class FixedRows:
         return found
 
     def hidden_step(self, tokens: Tensor) -> Decoded:
-        """The same up to what the model's output scores."""
+        """`step` up to the hidden states, which the model's output scores."""
         assert isinstance(self.model, Writer)
         found = self.model.hidden_step(tokens, self.state, attention=self.attention)
         self.after = found.state
         return found
 
-    def settle(self, rows: Tensor | None) -> None:
+    def commit(self, rows: Tensor | None) -> None:
         write(self.state, self.after if rows is None else reorder(self.after, rows))
         self.after = None
 
     def keep(self, slots: Tensor) -> None:
-        self.state = keep(self.state, slots, self.each)
+        self.state = keep(self.state, slots, self.width)
 
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
-        put(self.state, slots, self.model.reserve(self.memory, sentences, each=self.each, room=0), self.each)
+        put(self.state, slots, self.model.reserve(self.memory, sentences, width=self.width, capacity=0), self.width)
         self.prefill(slots, prompts)
 
     def prefill(self, slots: Tensor, prompts: Prompts) -> None:
-        """Those slots (n,), which have just begun, read their prompts."""
+        """Read the prompts of slots (n,) that have just started."""
         model = self.model
-        most = MOST_POSITIONS.get(slots.device.type, MOST_POSITIONS["cpu"])
-        for group in _some_at_a_time([len(prompt) for prompt in prompts], most):
+        positions = MAX_PREFILL_POSITIONS.get(slots.device.type, MAX_PREFILL_POSITIONS["cpu"])
+        for group in _prefill_groups([len(prompt) for prompt in prompts], positions):
             lengths = [len(prompts[number]) for number in group]
             padded = [[*prompts[number], *[PAD] * (lengths[0] - len(prompts[number]))] for number in group]
             here, tokens = send(group, slots.device), send(padded, slots.device)
             assert can_prefill(model)
-            model.prefill(tokens, torch.tensor(lengths), self.state, slots=slots[here], each=self.each)
+            model.prefill(tokens, torch.tensor(lengths), self.state, slots=slots[here], width=self.width)
 
 
-def _some_at_a_time(lengths: list[int], most: int) -> Iterator[list[int]]:
-    """The numbers of those that are not empty, the longest first, in groups of a few positions and little padding."""
+def _prefill_groups(lengths: list[int], max_positions: int) -> Iterator[list[int]]:
+    """The indices of prompts that are not empty, the longest first, in groups of few positions and little padding."""
     group: list[int] = []
     longest_first = sorted(range(len(lengths)), key=lambda number: -lengths[number])
     for number in longest_first:
         longest = lengths[group[0]] if group else 0
-        if group and (longest * (len(group) + 1) > most or 2 * lengths[number] < longest):
+        if group and (longest * (len(group) + 1) > max_positions or 2 * lengths[number] < longest):
             yield group
             group = []
         if lengths[number]:

@@ -1,6 +1,6 @@
 """Sampling: tokens drawn by their probability, which temperature, top-k, top-p and min-p reshape in this order.
 
-The hypotheses of a sentence are texts of their own. A slots, K texts of each, N = A·K rows, V tokens.
+The hypotheses of a sentence are independent texts. A slots, K texts of each, N = A·K rows, V tokens.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.text import EOS
 
 
 def advance_sample(beams: BeamState, logits: Tensor, request: Request, attention: Tensor | None) -> None:
-    """logits (N, V) -> the beams is one step further; every row continues itself."""
+    """logits (N, V): advance the beams by one step; every row continues itself."""
     width, lengths = beams.shape.width, beams.lengths
     every = beams.log_probabilities(logits, request)
     column = (lengths - 1).clamp(min=0, max=beams.uniforms.size(2) - 1)
@@ -25,10 +25,10 @@ def advance_sample(beams: BeamState, logits: Tensor, request: Request, attention
     tokens = torch.where(inside, beams.forced[:, None], drawn)
     logs = every.gather(1, tokens.view(-1, 1)).view_as(tokens)
     places = torch.arange(width, device=beams.device).expand_as(tokens)
-    beams.note(tokens, logs, places, attention)
+    beams.append(tokens, logs, places, attention)
 
     open_ = (beams.sums > -torch.inf) & beams.live[:, None]
-    # Where nothing may follow, as in an unsmoothed count model, the text leads nowhere: its place is empty.
+    # Where every token has probability 0, as in an unsmoothed count model, the text ends here: its place is empty.
     sums = torch.where(inside, beams.sums, beams.sums + logs)
     ends = (tokens == EOS) & ~inside & open_ & (sums > -torch.inf)
     beams.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), beams.best))
@@ -36,7 +36,7 @@ def advance_sample(beams: BeamState, logits: Tensor, request: Request, attention
     beams.best_place.copy_(torch.where(ends, places, beams.best_place))
     beams.best_log.copy_(torch.where(ends, logs, beams.best_log))
     sums = sums.masked_fill(ends, -torch.inf)
-    beams.go_on(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= beams.limit))
+    beams.advance(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= beams.limit))
 
 
 def draw(log_probabilities: Tensor, uniforms: Tensor, config: DecodeConfig) -> Tensor:
@@ -49,7 +49,7 @@ def draw(log_probabilities: Tensor, uniforms: Tensor, config: DecodeConfig) -> T
 
 
 def reshape(log_probabilities: Tensor, config: DecodeConfig) -> tuple[Tensor, Tensor]:
-    """log-probabilities (N, V) -> shares (N, M) to draw by, and the tokens (N, M) they belong to."""
+    """log-probabilities (N, V) -> probabilities (N, M) to draw by, up to a factor, and their tokens (N, M)."""
     scaled = log_probabilities.double() / config.temperature
     if not config.top_k and config.top_p == 1.0:
         tokens = torch.arange(scaled.size(1), device=scaled.device).expand_as(scaled)
@@ -57,7 +57,7 @@ def reshape(log_probabilities: Tensor, config: DecodeConfig) -> tuple[Tensor, Te
     else:
         scaled, tokens = scaled.topk(min(config.top_k or scaled.size(1), scaled.size(1)))
         shares = scaled.softmax(-1)
-        # A token stays while those before it have not yet reached top_p; the first always does.
+        # A token stays if those before it have less than top_p together; so the first always stays.
         before = torch.cat((torch.zeros_like(shares[:, :1]), shares.cumsum(-1)[:, :-1]), dim=-1)
         shares = shares.masked_fill(before >= config.top_p, 0.0)
     if config.min_p:

@@ -1,6 +1,6 @@
-"""What a model says of a text that is given: the log-probability and the rank of each token, in one pass.
+"""The score of a given text: the log-probability and the rank of each token, in one pass.
 
-The numbers are those that a search would have added up for the same tokens, without anything forbidden.
+The numbers are those that a search would add up for the same tokens, with no token forbidden.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-ROWS: Final = 512
-"""Positions whose scores of all words are held at once."""
+POSITIONS_AT_ONCE: Final = 512
+"""Positions whose scores of all words are in memory together."""
 
 
 class TokenScores(NamedTuple):
@@ -25,7 +25,9 @@ class TokenScores(NamedTuple):
 def score_tokens(output: Callable[[Tensor], Tensor], hidden: Tensor, expected: Tensor) -> TokenScores:
     """hidden (M, D) before each of the expected tokens (M,); output maps (…, D) to logits (…, V)."""
     logs, ranks = [], []
-    for states, tokens in zip(torch.split(hidden, ROWS), torch.split(expected, ROWS), strict=True):
+    for states, tokens in zip(
+        torch.split(hidden, POSITIONS_AT_ONCE), torch.split(expected, POSITIONS_AT_ONCE), strict=True
+    ):
         every = output(states).float().log_softmax(-1)
         own = every.gather(1, tokens[:, None])
         logs.append(own.squeeze(1))

@@ -1,7 +1,7 @@
-"""The door to search: greedy for a beam of 1, beam search for more, sampling on request.
+"""Search for the best text of each sentence: greedy for a beam of 1, beam search for more, sampling on request.
 
-Sentences wait in a queue, the longest first, and take a place each: a slot, or with diverse beams one for each group.
-Where one ends, the next begins. At the end, when nobody waits, places are given up.
+Sentences are queued, the longest first, for free slots: one slot for a sentence, or with diverse beams one for each
+group. Where a sentence ends, the next one in the queue starts. When the queue is empty, free slots are dropped.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import torch
 from weft.decoding.backtrack import Backtrack
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
-from weft.decoding.cuda_graph import can_record, most_sentences, open_recorded
+from weft.decoding.cuda_graph import can_record, max_sentences, open_recorded
 from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.memory import COMMON_TOKENS, check_memory, free_memory, sentence_bytes
 from weft.decoding.request import Request, prepare, send
-from weft.decoding.slots import MOST_ROWS, Poll, Slots, open_slots
+from weft.decoding.slots import MAX_ROWS, Poll, Slots, open_slots
 from weft.models.stepper import FixedStepper, Stepper, can_prefill, is_fixed
-from weft.nn.native.decode import PackedWeights
+from weft.nn.native.packed_linear import PackedWeights
 from weft.text import MASK, PAD, SOS
 
 NEVER: Final = (PAD, SOS, MASK)
 """Tokens that are never proposed."""
 
-FREE: Final = 8
-"""New sentences are taken in when one in so many slots is free; slots are given up likewise."""
+MIN_FREE_SHARE: Final = 1 / 8
+"""Free slots are filled, or dropped, when this share of all slots is free: doing it for each alone would cost more."""
 
 
 @torch.inference_mode()
@@ -48,12 +48,12 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n_best hypotheses, best first, for each of `count` sentences of the memory.
 
-    prefixes: tokens that a sentence is made to begin with; they count in neither score nor length. limits: the most
-    tokens of each sentence, where config.max_length is too generous. forbid: tokens that never come. keys: numbers that
-    tell the sentences apart when sampling; by default their place in this batch. constraints: phrases that each may not
-    and must contain. attention: whether hypotheses carry where the model looked. What is found for a sentence does not
-    depend on the others. A list is shorter than n_best only where no more texts are possible, or where groups have
-    found the same ones. The model should be in evaluation mode.
+    prefixes: tokens that a sentence must begin with; they count in neither score nor length. limits: the most tokens of
+    each sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
+    seed the sampling of each sentence; by default its index in this batch. constraints: phrases that each text may not
+    and must contain. attention: whether hypotheses hold attention weights. The result of a sentence does not depend on
+    the others. A list is shorter than n_best only where no more texts are possible, or where groups have found the
+    same ones. The model should be in evaluation mode.
     """
     if count == 0:
         return []
@@ -77,13 +77,13 @@ def search(
 
 @dataclass(slots=True)
 class Running:
-    """A place for one sentence, or for none."""
+    """A sentence in its slots; None where they are free."""
 
     sentence: int | None = None
-    left: int = 0
+    steps_left: int = 0
     """The most steps that the sentence still needs."""
-    joined: int = 0
-    """How many rounds had been made when it sat down."""
+    admitted: int = 0
+    """The number of rounds before it was admitted: earlier polls do not concern it."""
 
 
 class Search:
@@ -93,111 +93,115 @@ class Search:
         self.request, self.groups = request, request.config.groups
         self.packed, self.rounds = PackedWeights(), 0
         longest_first = sorted(range(request.count), key=lambda sentence: -request.steps[sentence])
-        most = request.count
+        at_once = request.count
         recorded = not attention and request.recordable and can_record(model, request)
         if is_fixed(model):
             rows = request.width * self.groups
-            places = MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"]) // rows
-            most = most_sentences(rows) if recorded else max(1, places)
-            most = self._fitting(model, memory, min(most, request.count), attention=attention)
-        first, self.queue = longest_first[:most], longest_first[most:]
+            at_once = max_sentences(rows) if recorded else max(1, self._max_rows() // rows)
+            at_once = self._fitting(model, memory, min(at_once, request.count), attention=attention)
+        first, self.queue = longest_first[:at_once], longest_first[at_once:]
         self.slots: Slots
         if recorded:
-            self.slots = open_recorded(model, memory, request, self._sentences(first))
+            self.slots = open_recorded(model, memory, request, self._for_each_group(first))
         else:
             with self.packed:
-                self.slots = open_slots(model, memory, request, self._sentences(first), attention=attention)
+                self.slots = open_slots(model, memory, request, self._for_each_group(first), attention=attention)
         self.running = [Running() for _ in range(self.slots.count // self.groups)]
         for one, sentence in zip(self.running, first, strict=False):
-            one.sentence, one.left = sentence, request.steps[sentence]
+            one.sentence, one.steps_left = sentence, request.steps[sentence]
 
-    def _fitting(self, model: FixedStepper, memory: Any, places: int, *, attention: bool) -> int:
-        """So many places or, where memory is little, fewer; an error where there is none for a single sentence."""
+    def _max_rows(self) -> int:
+        return MAX_ROWS.get(self.request.device.type, MAX_ROWS["cpu"])
+
+    def _fitting(self, model: FixedStepper, memory: Any, sentences: int, *, attention: bool) -> int:
+        """The number of sentences that fit into free memory, at most `sentences`; an error where not even one does."""
         request = self.request
-        rows, common = request.width * self.groups, MOST_ROWS.get(request.device.type, MOST_ROWS["cpu"])
-        if rows <= common and request.room <= COMMON_TOKENS:
-            return places
+        if request.width * self.groups <= self._max_rows() and request.capacity <= COMMON_TOKENS:
+            return sentences
         needed, free = sentence_bytes(model, memory, request, attention=attention), free_memory(request.device)
         check_memory(needed, request.config, request.device)
-        return places if free is None else max(1, min(places, free // needed))
+        return sentences if free is None else max(1, min(sentences, free // needed))
 
-    def run(self, *, together: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
-        """Each time some steps have been made, at most so many together: the sentences that have ended since."""
-        ahead = 0 if together else self.slots.ahead
+    def run(self, *, max_steps: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
+        """Yield the sentences that have ended, after each round of at most `max_steps` steps."""
+        ahead = 0 if max_steps else self.slots.polls_ahead
         polls: deque[tuple[int, Poll]] = deque()
         try:
             while any(one.sentence is not None for one in self.running):
-                # Who has no steps left has ended, though nobody may have looked yet.
-                near = min((one.left for one in self.running if one.sentence is not None and one.left > 0), default=0)
-                if near:
+                # A sentence without steps left has ended, though its poll may not have been read yet.
+                left = [one.steps_left for one in self.running if one.sentence is not None and one.steps_left > 0]
+                if left:
                     with self.packed:
-                        steps = self.slots.steps(min(near, together or near))
+                        steps = self.slots.steps(min(*left, max_steps) if max_steps else min(left))
                     for one in self.running:
-                        one.left -= steps
+                        one.steps_left -= steps
                     self.rounds += 1
                     polls.append((self.rounds, self.slots.poll()))
-                if not near or len(polls) > ahead:
+                if not left or len(polls) > ahead:
                     yield self.collect(*polls.popleft())
                     self.fill()
         finally:
             self.slots.close()
 
     def collect(self, rounds: int, poll: Poll) -> list[tuple[int, list[Hypothesis]]]:
-        """The sentences that had ended after so many rounds; their places are free."""
-        live, each = poll.read(), self.groups
+        """The hypotheses of the sentences that had ended by a poll, made after so many rounds; their slots are free."""
+        live, groups = poll.read(), self.groups
         done = [
             number
             for number, one in enumerate(self.running)
-            if one.sentence is not None and one.joined < rounds and not any(live[number * each : (number + 1) * each])
+            if one.sentence is not None
+            and one.admitted < rounds
+            and not any(live[number * groups : (number + 1) * groups])
         ]
         if not done:
             return []
-        reading, ended = self.slots.read(self._slots(done), poll), []
-        for number, hypotheses in zip(done, self._gather(reading), strict=True):
+        backtrack, ended = self.slots.read(self._slots(done), poll), []
+        for number, hypotheses in zip(done, self._gather(backtrack), strict=True):
             sentence, self.running[number].sentence = self.running[number].sentence, None
             assert sentence is not None
             ended.append((sentence, self._rank(sentence, hypotheses)))
         return ended
 
     def fill(self) -> None:
-        """Give free places to those who wait, or up."""
+        """Fill free slots from the queue; drop them when it is empty."""
         free = [number for number, one in enumerate(self.running) if one.sentence is None]
-        if not free or (self.slots.joins and FREE * len(free) < len(self.running)):
+        if not free or (self.slots.refills and len(free) < MIN_FREE_SHARE * len(self.running)):
             return
         if self.queue:
             free = free[: len(self.queue)]
             taken, self.queue = self.queue[: len(free)], self.queue[len(free) :]
             for number, sentence in zip(free, taken, strict=True):
                 self.running[number] = Running(sentence, self.request.steps[sentence], self.rounds)
+            slots = send(self._slots(free), self.request.device)
             with self.packed:
-                self.slots.admit(send(self._slots(free), self.request.device), self.request, self._sentences(taken))
+                self.slots.admit(slots, self.request, self._for_each_group(taken))
         elif self.slots.shrinks:
             kept = [number for number, one in enumerate(self.running) if one.sentence is not None]
             self.running = [self.running[number] for number in kept]
             if kept:
                 self.slots.keep(send(self._slots(kept), self.request.device))
 
-    def _gather(self, reading: Backtrack) -> list[list[Hypothesis]]:
-        """What the slots of each place have found, together."""
-        # Where something is required, the best of those that the limit cut need not be among the likeliest.
-        most = self.request.width if self.request.requires else self.slots.beams.shape.n_best
-        found = reading.hypotheses(most, self.request.config.length_penalty)
-        places = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
-        return [[one for slot in place for one in slot] for place in places]
+    def _gather(self, backtrack: Backtrack) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence, those of all its groups together."""
+        # Where phrases are required, the best of the texts cut by the limit need not be among the likeliest.
+        n_best = self.request.width if self.request.requires else self.slots.beams.shape.n_best
+        found = backtrack.hypotheses(n_best, self.request.config.length_penalty)
+        sentences = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
+        return [[one for slot in sentence for one in slot] for sentence in sentences]
 
     def _rank(self, sentence: int, found: list[Hypothesis]) -> list[Hypothesis]:
         """The n_best of a sentence."""
-        if self.request.rules is not None:
-            rules, _, starts = self.request.rules[sentence]
-            found = [one._replace(missing=rules.constraint.missing(one.tokens, starts=starts)) for one in found]
+        if self.request.constraints is not None:
+            compiled, _, starts = self.request.constraints[sentence]
+            found = [one._replace(missing=compiled.constraint.missing(one.tokens, starts=starts)) for one in found]
         if self.groups > 1:
             found = list({(one.tokens, one.finished): one for one in found}.values())
         return best_first(found)[: self.request.config.n_best]
 
-    def _slots(self, places: list[int]) -> list[int]:
-        """The slots of some places, side by side."""
-        return [place * self.groups + group for place in places for group in range(self.groups)]
+    def _slots(self, numbers: list[int]) -> list[int]:
+        """The slots of some entries of `running`, side by side."""
+        return [number * self.groups + group for number in numbers for group in range(self.groups)]
 
-    def _sentences(self, sentences: list[int]) -> list[int]:
-        """Sentences, one for each slot."""
+    def _for_each_group(self, sentences: list[int]) -> list[int]:
+        """Sentences, repeated for each slot that they take."""
         return [sentence for sentence in sentences for _ in range(self.groups)]

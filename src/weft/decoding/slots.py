@@ -1,4 +1,4 @@
-"""A search in motion: the model's rows and the beams beside them, one step after another."""
+"""Slots of a search: the rows of the model and the beams beside them, one step after another."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from weft.decoding.backtrack import Backtrack, read_slots
 from weft.decoding.beam import advance_beam
 from weft.decoding.beam_cpu import CpuBeam
 from weft.decoding.beam_gpu import GpuBeam
-from weft.decoding.beam_state import BeamState, Shape
+from weft.decoding.beam_state import BeamShape, BeamState
 from weft.decoding.request import Request, send
-from weft.decoding.rows import FixedRows, GrowingRows, Rows
+from weft.decoding.rows import FixedRows, GrowingRows, SearchRows
 from weft.decoding.sample import advance_sample
 from weft.models.stepper import FixedStepper, Stepper, Writer, is_fixed
 
-MOST_ROWS: Final = {"cpu": 128, "cuda": 512}
-"""Rows that a step takes at most: enough to keep the device busy; more sentences wait for a free slot."""
+MAX_ROWS: Final = {"cpu": 128, "cuda": 512}
+"""The most rows of a step, by device: enough to keep it busy. More sentences are queued."""
 
 
 class Poll:
-    """Which slots were searching at one moment."""
+    """Which slots were live at one moment, copied to the host without blocking."""
 
     def __init__(self, live: Tensor) -> None:
         self.live = live.to("cpu", non_blocking=True, copy=True)
         self.moment = torch.cuda.current_stream().record_event() if live.is_cuda else None
 
     def read(self) -> list[bool]:
-        """Of each slot; waits for that moment."""
+        """Whether each slot was live; blocks until the device has reached that moment."""
         if self.moment is not None:
             self.moment.synchronize()
         found: list[bool] = self.live.tolist()
@@ -38,16 +38,16 @@ class Poll:
 
 
 class Slots:
-    """A slots of K hypotheses; a step is a step of each."""
+    """A slots of K hypotheses; a step advances all of them."""
 
-    joins = True
-    """Whether a sentence may begin where another ended."""
+    refills = True
+    """Whether a queued sentence can start in the slot of one that has ended."""
     shrinks = True
-    """Whether slots can be given up."""
-    ahead = 0
-    """How many times steps are made before anybody looks at what came of the first of them."""
+    """Whether free slots can be dropped."""
+    polls_ahead = 0
+    """Polls queued on the device before the host reads the first of them."""
 
-    def __init__(self, rows: Rows, beams: BeamState, request: Request) -> None:
+    def __init__(self, rows: SearchRows, beams: BeamState, request: Request) -> None:
         self.rows, self.beams, self.request = rows, beams, request
         self.gpu_beam: GpuBeam | None = None
         self.cpu_beam: CpuBeam | None = None
@@ -56,30 +56,30 @@ class Slots:
     def count(self) -> int:
         return self.beams.shape.slots
 
-    def steps(self, most: int) -> int:
-        """Make one step or, where that is quicker, several, but not more than `most`; gives how many."""
+    def steps(self, max_steps: int) -> int:
+        """Run one step or, where that is faster, several, but at most `max_steps` -> how many."""
         if not beam_cpu.serves(self.rows, self.beams, self.request):
             self.step()
             return 1
         assert isinstance(self.rows, FixedRows)
         assert isinstance(self.rows.model, Writer)
         if self.cpu_beam is None:
-            reader = None if self.request.follows else beam_cpu.reader_of(self.rows, self.beams)
+            reader = None if self.request.has_prefixes else beam_cpu.reader_of(self.rows, self.beams)
             self.cpu_beam = CpuBeam(self.beams, self.request, self.rows.model.output, reader)
         if self.cpu_beam.reader is not None:
-            return self.cpu_beam.steps(most)
-        self._settle(self._step_cpu(self.cpu_beam))
+            return self.cpu_beam.steps(max_steps)
+        self._commit(self._step_cpu(self.cpu_beam))
         return 1
 
     def step(self) -> None:
-        """A step of the model and of the beams."""
-        self._settle(self._step())
+        """Run one step of the model and of the beams."""
+        self._commit(self._step())
 
-    def _settle(self, rows: Tensor | None) -> None:
-        self.rows.settle(rows if self.beams.shape.width > 1 else None)
+    def _commit(self, rows: Tensor | None) -> None:
+        self.rows.commit(rows if self.beams.shape.width > 1 else None)
 
     def _step(self) -> Tensor | None:
-        """One step of the model and of the beams -> the row that each row continues; none where each is its own."""
+        """Step model and beams -> the row that each row continues, or None where each continues itself."""
         beams, request = self.beams, self.request
         logits, _, attention = self.rows.step(beams.tokens.view(-1))
         if request.config.sample:
@@ -91,70 +91,70 @@ class Slots:
         return advance_beam(beams, logits, request, attention)
 
     def _step_cpu(self, beam: CpuBeam) -> Tensor:
-        """The same with the beams's side in C."""
+        """`_step` with the beams advanced in C."""
         assert isinstance(self.rows, FixedRows)
         hidden, _, attention = self.rows.hidden_step(self.beams.tokens.view(-1))
-        self.beams.look(attention)
+        self.beams.store_attention(attention)
         return beam(hidden)
 
     def poll(self) -> Poll:
-        """Which slots are searching after the steps that were made, to be read when that is known."""
+        """Which slots are live after the steps so far, to be read later."""
         return Poll(self.beams.live)
 
     def read(self, slots: list[int], since: Poll) -> Backtrack:
-        """What slots hold that were searching no more at that moment."""
+        """The contents of slots that were not live at a poll."""
         return read_slots(self.beams, send(slots, self.beams.device))
 
     def admit(self, slots: Tensor, request: Request, sentences: list[int]) -> None:
-        """Sentences of a request begin in those slots."""
+        """Start sentences of a request in those slots."""
         numbers = send(sentences, request.device)
         self.rows.admit(slots, numbers, [request.prompts[sentence] for sentence in sentences])
         self.beams.admit(slots, request, numbers)
 
     def keep(self, slots: Tensor) -> None:
-        """Go on with those slots alone."""
+        """Drop all slots but those."""
         self.beams.keep(slots)
         self.rows.keep(slots)
         self.gpu_beam = self.cpu_beam = None
 
     def close(self) -> None:
-        """Nobody searches here any more."""
+        """End the search."""
 
 
 class GrowingSlots(Slots):
-    """Of a stepper whose states may have any shape."""
+    """The slots of a stepper whose states may have any shape."""
 
-    joins = False
+    refills = False
 
 
 def open_slots(
     model: Stepper | FixedStepper, memory: Any, request: Request, sentences: list[int], *, attention: bool
 ) -> Slots:
-    """Slots in which these sentences have begun, as the model can have them."""
+    """Slots in which these sentences have started, of fixed shape if the model has such states."""
     shape, numbers = shape_of(request, len(sentences)), send(sentences, request.device)
     beams = BeamState(shape, request.device, dtype_of(model))
     beams.admit(beams.slots, request, numbers)
     if is_fixed(model):
-        rows = FixedRows(model, memory, numbers, shape.width, room=request.room, attention=attention)
+        rows = FixedRows(model, memory, numbers, shape.width, capacity=request.capacity, attention=attention)
         rows.prefill(beams.slots, [request.prompts[sentence] for sentence in sentences])
         return Slots(rows, beams, request)
     return GrowingSlots(GrowingRows(model, memory, numbers, shape.width), beams, request)
 
 
-def shape_of(request: Request, slots: int) -> Shape:
+def shape_of(request: Request, slots: int) -> BeamShape:
     """The shape that a request needs, in so many slots."""
-    return Shape(
+    return BeamShape(
         slots=slots,
         width=request.width,
         n_best=min(request.width, request.config.n_best),
-        room=max(request.steps),
+        steps=max(request.steps),
         prefix=request.prefixes.size(1),
         draws=request.config.sample,
     )
 
 
 def dtype_of(model: Any) -> torch.dtype:
-    """The type of scores: that of a network, but no less than single precision; double for any other model."""
+    """The type of scores: that of a network, but at least single precision; double for any other model."""
     if not isinstance(model, torch.nn.Module):
         return torch.float64
     return torch.promote_types(next(model.parameters()).dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""Tokens as they come: what a search has decided about the best text of one sentence, step by step."""
+"""Streaming: the tokens of the best text of one sentence, as soon as the search has decided them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ def stream(
     key: int = 0,
     constraint: Constraint | None = None,
 ) -> Iterator[tuple[int, ...]]:
-    """New tokens of the best text after each step that decides some; all in all, those that `search` finds.
+    """Yield new tokens of the best text after each step that decides some; together they are what `search` finds.
 
-    Greedy search and sampling decide one token a step. A beam has decided what all its hypotheses that go on have in
-    common with each other and with the best that has ended. What cannot be asked for is told before the first step.
+    Greedy search and sampling decide one token a step. A beam has decided the tokens that all its hypotheses share with
+    each other and with the best one that has ended. Errors in the request are raised before the first step.
     """
     if config.sample and config.n_best > 1:
-        raise ConfigError(f"n_best = {config.n_best} texts cannot be told at once", where="stream", cure="n_best = 1")
+        raise ConfigError(
+            f"n_best = {config.n_best} texts cannot be streamed together", where="stream", cure="n_best = 1"
+        )
     constraints = None if constraint is None else [constraint]
     limits = None if limit is None else [limit]
     request = prepare(
@@ -52,22 +54,22 @@ def stream(
 
 @torch.inference_mode()
 def _follow(model: Stepper | FixedStepper, memory: Any, request: Request) -> Iterator[tuple[int, ...]]:
-    """What each step of the search decides."""
-    search, told = Search(model, memory, request, attention=False), 0
-    for ended in search.run(together=1):
+    """The tokens that each step of the search decides."""
+    search, sent = Search(model, memory, request, attention=False), 0
+    for ended in search.run(max_steps=1):
         if ended:
             ((_, found),) = ended
             sure = found[0].tokens if found else ()
         else:
             beams = search.slots.beams
-            sure = _common(read_slots(beams, beams.slots).going_on(beams.live.cpu().numpy()))
-        if len(sure) > told:
-            yield sure[told:]
-            told = len(sure)
+            sure = _common(read_slots(beams, beams.slots).open_texts(beams.live.cpu().numpy()))
+        if len(sure) > sent:
+            yield sure[sent:]
+            sent = len(sure)
 
 
 def _common(texts: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The beginning that all texts share: that of the first and the last of them in order."""
+    """The beginning that all texts share: that which the first and the last of them in sorted order share."""
     pairs = list(zip(min(texts), max(texts), strict=False)) if texts else []
     size = next((place for place, (one, other) in enumerate(pairs) if one != other), len(pairs))
     return tuple(one for one, _ in pairs[:size])

@@ -157,8 +157,8 @@ def refuse(where: str, value: object, cure: str, *, beside: str = "") -> ConfigE
     return ConfigError(what, where=f"{where} = {shown}", cure=cure)
 
 
-def _read_stack(part: object, settings: Any, prefix: str, places: int) -> Stack:
-    if not isinstance(part, TransformerEncoder | TransformerDecoder):
+def _read_stack(part: Any, settings: Any, prefix: str, places: int) -> Stack:
+    if not settings.has_export:
         raise refuse(f"{prefix}.kind", settings.kind, 'train with kind = "transformer"')
     for name, values in SUPPORTED.items():
         if getattr(settings, name) not in values:

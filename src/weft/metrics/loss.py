@@ -48,8 +48,8 @@ class LossTally:
         self.add(other.total, other.count, other.unknown)
 
     def details(self, *, unit: str, vocabulary: int) -> dict[str, Any]:
-        """What the perplexity was measured with: the unit of a token, the size of the vocabulary, the tokens and the
-        share of them that are unknown."""
+        """The facts behind the perplexity: the unit of a token, the size of the vocabulary, the number of tokens and
+        the share of unknown ones."""
         numbers = {"vocabulary": vocabulary, "tokens": self.count, "unknown_share": self.unknown_share}
         return {"perplexity_unit": unit, **numbers}
 

@@ -1,7 +1,7 @@
 """Precision, recall and F1 of tagged spans, such as the names of people in a text.
 
-Tags are `O` or a mark and a type: B-PER begins a span, I-PER goes on with it, and where BIOES is used E-PER ends
-one and S-PER is one alone. A span counts as found only if its type and both of its ends are right.
+Tags are `O` or a mark and a type: B-PER begins a span, I-PER continues it, and with BIOES E-PER ends one and S-PER
+is one of a single word. A span counts as found only if its type and both of its ends are right.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 def spans(tags: Sequence[str]) -> list[Span]:
     """The spans of a tag sequence, in order.
 
-    Lenient, as conlleval is: an I or E with no span of its type to go on with begins one.
+    As in conlleval, an I or E without a span of its type before it begins one.
     """
     found: list[Span] = []
     open_type: str | None = None

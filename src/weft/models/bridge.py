@@ -20,7 +20,7 @@ BridgeKind = Literal["learned", "copy", "none"]
 
 
 class Bridge(nn.Module):
-    """Built for one encoder and one recurrent decoder, whose states may differ in size and number."""
+    """The map between one encoder and one recurrent decoder, whose states may differ in size and number."""
 
     def __init__(self, kind: BridgeKind, encoder: Encoder, decoder: RNN) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Bridge(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(width, size) for size in (_sizes(wanted) if kind == "learned" else []))
 
     def forward(self, final: Any) -> Any:
-        """The decoder's first state for every row of the encoder's last one."""
+        """The encoder's last state -> the decoder's first state."""
         if self.kind == "copy":
             return final
         top = torch.cat(leaves_of(final[-1]), dim=-1)
@@ -54,5 +54,5 @@ def _sizes(state: Any) -> list[int]:
 
 
 def _shape(state: Any) -> str:
-    """Sizes, structure and field names of a state: two layers of one part are not one layer of two."""
+    """Sizes, structure and field names of a state: two layers with one tensor differ from one layer with two."""
     return repr(map_state(lambda tensor: tensor.size(-1), state))

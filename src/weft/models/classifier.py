@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
-from weft.models.transformer import TransformerEncoder, TransformerEncoderConfig
+from weft.models.transformer import TransformerEncoderConfig
 from weft.nn import POOLINGS, Packing, Pooling
 from weft.nn.positions import BOUNDED
 from weft.settings import Settings, known
 
 
 class PooledSettings(Settings):
-    """What a classifier has beside its encoder."""
+    """The settings of a classifier beside those of its encoder."""
 
     pooling: str = "attention"
     """How the states over time become one vector: last, mean, max or attention."""
@@ -38,18 +38,19 @@ class RecurrentClassifierConfig(PooledSettings, RecurrentEncoderConfig):
 class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
     """A transformer encoder whose states are pooled into one vector."""
 
-    counted: ClassVar[tuple[str, ...]] = BOUNDED  # no export has it
+    has_export: ClassVar[bool] = False
+    counted: ClassVar[tuple[str, ...]] = BOUNDED
 
 
 CLASSIFIERS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentClassifierConfig,
     "transformer": TransformerClassifierConfig,
 }
-"""What `[model]` of a classifier may be, by its `kind`."""
+"""The settings of `[model]` for a classifier, by their `kind`."""
 
 
 class ClassifierSettings(EncoderSettings, Protocol):
-    """What all of them say."""
+    """The settings that all classifiers have."""
 
     @property
     def pooling(self) -> str: ...
@@ -71,20 +72,20 @@ class Classifier(nn.Module):
     @property
     def packs(self) -> bool:
         """Whether it takes packed batches."""
-        return isinstance(self.encoder, TransformerEncoder)
+        return self.encoder.packs
 
     @torch.no_grad()
     def divide_logits(self, temperature: float) -> None:
-        """All logits from now on are those of before, divided: the temperature becomes part of the weights."""
+        """Divide all logits by a temperature from now on, by dividing the weights."""
         self.scores.weight.div_(temperature)
         self.scores.bias.div_(temperature)
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
-        """tokens (B, T), lengths (B) -> logits (B, labels); or packed, tokens (N) and how they lie."""
+        """tokens (B, T), lengths (B) -> logits (B, labels); or packed, tokens (N) and their `Packing`."""
         return self.scores(self.pool(self.word_dropout(tokens), lengths))  # type: ignore[no-any-return]
 
     def pool(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
-        """The same up to the vector of each row, (B, D)."""
+        """tokens (B, T), lengths (B) -> the vector of each row, (B, D), that `scores` reads."""
         if self.pooling.kind == "last":
             return self.encoder.last(tokens, lengths)
         states = self.encoder(tokens, lengths).states

@@ -1,4 +1,4 @@
-"""A convolutional decoder (R13): the next token from a fixed number of tokens before it.
+"""A convolutional decoder: the next token from a fixed number of tokens before it.
 
 x_t  = P e(w_t)                                      P only where embedding and width differ
 x'_t = x_t + a_t ⊙ σ(b_t),  [a_t; b_t] = W [x_{t-k+1}; …; x_t] + c          for each layer
@@ -15,13 +15,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
-from weft.models.memory import Decoded, Encoder
+from weft.models.memory import Decoded, Decoder, Encoder, PartSettings
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
-from weft.settings import Layers, Length, Settings, Size, Unread
+from weft.settings import Layers, Length, Size, Unread
 
 
-class ConvolutionalConfig(Settings):
+class ConvolutionalConfig(PartSettings):
     """Causal convolutions over embedded tokens."""
 
     kind: Literal["conv"] = "conv"
@@ -32,7 +32,7 @@ class ConvolutionalConfig(Settings):
     layers: Layers = 4
     """Convolutions on top of each other."""
     kernel: Length = 4
-    """Steps that a convolution looks at; with the layers it bounds how far back the model sees."""
+    """Steps that a convolution sees; together with the layers it bounds how far back the model sees."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and after each layer."""
     tie: bool = Field(default_factory=has_table)
@@ -49,8 +49,10 @@ class ConvolutionalConfig(Settings):
         return ConvolutionalDecoder(self, embedding)
 
 
-class ConvolutionalDecoder(nn.Module):
+class ConvolutionalDecoder(Decoder):
     """Tokens -> hidden states that see the last `context` tokens."""
+
+    can_prefill = True
 
     def __init__(self, config: ConvolutionalConfig, embedding: Embedding) -> None:
         super().__init__()
@@ -74,8 +76,8 @@ class ConvolutionalDecoder(nn.Module):
         like = next(self.layers.parameters())
         return tuple(layer.initial_state(rows.numel(), like) for layer in self._stack())
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them, which sees the last of them."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
+        """tokens (N, T), lengths (N,) -> the state after them: only the last `context` tokens of each row count."""
         lengths = lengths.to(tokens.device)
         last = torch.arange(min(tokens.size(1), self.context), device=tokens.device)
         tokens = tokens.gather(1, (lengths[:, None] - self.context).clamp(min=0) + last)

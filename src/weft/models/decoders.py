@@ -1,11 +1,11 @@
-"""Recurrent decoders: four ways in which the source reaches the target (M4 a–d).
+"""Recurrent decoders: four ways in which the source reaches the target.
 
-first      s_t = f(s_{t-1}, y_{t-1})            the source is the first state, and nothing else
+first      s_t = f(s_{t-1}, y_{t-1})            the source is the first state only
 every      s_t = f(s_{t-1}, [y_{t-1}; c])       its summary c also joins every input and every output
 attention  s_t = f(s_{t-1}, [y_{t-1}; u_t])     u_t = attend(s_{t-1}, source): inside the recurrence
-after      s_t = f(s_{t-1}, y_{t-1})            a_t = attend(s_t, source): beside it, which runs at full speed
+after      s_t = f(s_{t-1}, y_{t-1})            a_t = attend(s_t, source): after it, so that it runs at full speed
 
-The last two give the output r_t = tanh(W [a_t; s_t]).          B batch, S source length, T target length, N hypotheses
+The last two have the output r_t = tanh(W [a_t; s_t]).          B batch, S source length, T target length, N hypotheses
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecurrentDecoderConfig(RecurrentConfig):
     attention: str = "bilinear"
     """The score of the attention."""
     bridge: BridgeKind = "learned"
-    """How the decoder's first state comes from the encoder's last."""
+    """How the decoder's first state is made from the encoder's last."""
     tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
@@ -45,7 +45,7 @@ class RecurrentDecoderConfig(RecurrentConfig):
     def unread(self) -> Iterator[Unread]:
         yield from super().unread()
         yield from untied(self.embedding)
-        if self.context in ("first", "every"):
+        if self.reads_last_state_only:
             why = f'scores nothing: context = "{self.context}" has no attention'
             yield Unread("attention", why, 'remove it, or set context = "after" or "attention"')
         if self.bridge != "none":
@@ -56,16 +56,22 @@ class RecurrentDecoderConfig(RecurrentConfig):
             yield Unread("bridge", why, 'use bridge = "learned", or another context')
 
     @property
+    def reads_last_state_only(self) -> bool:
+        return self.context in ("first", "every")
+
+    @property
     def input_size(self) -> int | None:
         return super().input_size if self.context in ("first", "after") else None
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
-        assert encoder is not None, "without a source there is no context; RecurrentLanguageConfig has none"
+        assert encoder is not None, "a language model has RecurrentLanguageConfig"
         return CONTEXTS[self.context](self, embedding, encoder)
 
 
-class PlainDecoder(nn.Module):
-    """Without attention: the source as the first state, and with `every` its summary at every step too."""
+class PlainDecoder(Decoder):
+    """No attention: the source is the first state and, with `every`, its summary is an input of every step too."""
+
+    can_prefill = True
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -78,7 +84,7 @@ class PlainDecoder(nn.Module):
         self.output_size = self.rnn.output_size + extra
 
     def summary(self, memory: Memory) -> Tensor:
-        """(B, D); no columns unless the summary is wanted at every step."""
+        """(B, D); no columns unless the summary is an input of every step."""
         top = torch.cat(leaves_of(memory.final[-1]), dim=-1)
         return top if self.every else top[:, :0]
 
@@ -92,8 +98,8 @@ class PlainDecoder(nn.Module):
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.summary(memory), rows)
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
+        """tokens (N, T), lengths (N,) -> the state after them."""
         inner, shared = state
         summary = shared.expand()[:, None].expand(-1, tokens.size(1), -1)
         return self.rnn(torch.cat([self.embedding(tokens), summary], dim=-1), lengths, inner)[1], shared
@@ -105,8 +111,10 @@ class PlainDecoder(nn.Module):
         return Decoded(torch.cat([hidden, summary], dim=-1), (inner, shared), None)
 
 
-class AfterDecoder(nn.Module):
+class AfterDecoder(Decoder):
     """Attention beside the recurrence: all states first, then all queries at once."""
+
+    can_prefill = True
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -114,7 +122,7 @@ class AfterDecoder(nn.Module):
         self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim)
         self.bridge = Bridge(config.bridge, encoder, self.rnn)
-        self.look = Look(config.attention, self.rnn.output_size, encoder.output_size)
+        self.look = SourceAttention(config.attention, self.rnn.output_size, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
@@ -127,8 +135,8 @@ class AfterDecoder(nn.Module):
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them, which no attention changes."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: Any) -> Any:
+        """tokens (N, T), lengths (N,) -> the state after them, which attention does not change."""
         inner, shared = state
         return self.rnn(self.embedding(tokens), lengths, inner)[1], shared
 
@@ -139,8 +147,8 @@ class AfterDecoder(nn.Module):
         return Decoded(self.readout(context, hidden), (inner, shared), weights)
 
 
-class InsideDecoder(nn.Module):
-    """Attention inside the recurrence: the source read for step t is chosen by the state before it."""
+class InsideDecoder(Decoder):
+    """Attention inside the recurrence: the state before step t is the query of step t."""
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -149,7 +157,7 @@ class InsideDecoder(nn.Module):
         self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
         self.bridge = Bridge(config.bridge, encoder, self.rnn)
         query = leaves_of(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
-        self.look = Look(config.attention, query, encoder.output_size)
+        self.look = SourceAttention(config.attention, query, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
@@ -176,38 +184,38 @@ class InsideDecoder(nn.Module):
         return self.readout(context, hidden), inner, weights
 
 
-class Source(NamedTuple):
-    """What attention reads of the source: prepared keys and values (B, S, D), and which of them are real (B, S)."""
+class AttendedSource(NamedTuple):
+    """The source as attention reads it: keys and values (B, S, D), and a mask of real positions (B, S)."""
 
     keys: Tensor
     values: Tensor
     real: Tensor
 
 
-class Look(nn.Module):
-    """Attention over the source by one score, whose work on the keys is done once per sentence.
+class SourceAttention(nn.Module):
+    """Attention over the source by one score; the part that depends on the keys alone is computed once per sentence.
 
     Products of learned maps are divided by √D: the maps could learn the factor themselves, but a softmax that starts
-    flat reaches in one epoch what a sharp one reaches in two.
+    flat learns in one epoch what a sharp one learns in two.
     """
 
     def __init__(self, score: str, query_size: int, key_size: int) -> None:
         super().__init__()
         self.score = SCORES[score](query_size, key_size)
-        self.scale = query_size**-0.5 if score in ("bilinear", "low_rank") else None
+        self.scale = query_size**-0.5 if self.score.product_of_maps else None
 
-    def source(self, memory: Memory) -> Source:
-        assert isinstance(memory.lengths, Tensor), "only a model that is a transformer throughout is packed"
+    def source(self, memory: Memory) -> AttendedSource:
+        assert isinstance(memory.lengths, Tensor), "batches are packed only if both encoder and decoder pack"
         real = length_mask(memory.lengths, memory.states.size(1))
-        return Source(self.score.keys(memory.states), memory.states, real)
+        return AttendedSource(self.score.keys(memory.states), memory.states, real)
 
-    def forward(self, query: Tensor, source: Source) -> Tensor:
+    def forward(self, query: Tensor, source: AttendedSource) -> Tensor:
         """query (B, T, D) -> context (B, T, D')."""
         mask = source.real[:, None]
         return attend(query, source.keys, source.values, score=self.score.compare, mask=mask, scale=self.scale)
 
     def at(self, query: Tensor, shared: Shared) -> tuple[Tensor, Tensor]:
-        """One query of each row, (N, D), at the `Source` of its sentence -> context (N, D'), weights (N, S)."""
+        """One query of each row, (N, D), and the source of its sentence -> context (N, D'), weights (N, S)."""
         queries, source = shared.meet(query)
         mask, score, scale = source.real[:, None], self.score.compare, self.scale
         found = attend(queries, source.keys, source.values, score=score, mask=mask, scale=scale, weights=True)

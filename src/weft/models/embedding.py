@@ -19,24 +19,24 @@ EmbeddingSetting = Size | Literal["onehot"]
 
 
 def has_table(before: Mapping[str, Any]) -> bool:
-    """The default of `tie`, given the settings before it: true where there is a table of embeddings to tie to."""
+    """The default of `tie`, given the settings before it: true where there is a table of embeddings."""
     return before.get("embedding") != "onehot"
 
 
 def untied(embedding: EmbeddingSetting | None) -> Iterator[Unread]:
-    """`tie`, where there is nothing to tie to."""
+    """The message for a `tie` without a table of embeddings."""
     if embedding == "onehot":
         yield Unread("tie", "ties nothing: one-hot vectors have no table", "remove it, or give embedding a size")
 
 
 class OneHot(nn.Module):
-    """Each token as its indicator vector: nothing to learn, `embedding_dim` is the size of the vocabulary."""
+    """Each token as its indicator vector, without weights; `embedding_dim` is the size of the vocabulary."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.embedding_dim = vocabulary
         self.like: Tensor
-        self.register_buffer("like", torch.empty(0), persistent=False)  # follows the model to its type
+        self.register_buffer("like", torch.empty(0), persistent=False)  # has the type of the model
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (...) -> (..., V)."""
@@ -46,8 +46,8 @@ class OneHot(nn.Module):
 class Vectors(nn.Embedding):
     """A learned vector of `size` numbers for each token; padding is the zero vector and learns nothing.
 
-    The table starts at a scale of 1/√size, right for scoring tokens with it, and is read at √size times that, so that
-    what goes into a network starts at a scale of 1: at a smaller one a recurrent net takes many times as long to learn.
+    The table starts at a scale of 1/√size, which suits an output tied to it. Vectors are multiplied by √size: the input
+    of a network then starts at a scale of 1; with a smaller one a recurrent net takes many times as long to learn.
     """
 
     def __init__(self, vocabulary: int, size: int) -> None:
@@ -62,7 +62,7 @@ class Vectors(nn.Embedding):
 
     @property
     def scale(self) -> float:
-        """At which the table is read."""
+        """The factor of the vectors that `forward` returns."""
         return math.sqrt(self.embedding_dim)
 
 
@@ -75,7 +75,7 @@ def build_embedding(setting: EmbeddingSetting, vocabulary: int) -> Embedding:
 
 
 class TokenDropout(nn.Module):
-    """In training, replace each token by the unknown one with probability `rate`: the model learns to do without."""
+    """In training, replace each token by the unknown one with probability `rate`: a model learns to do without."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class TokenDropout(nn.Module):
 
 
 class Output(nn.Module):
-    """Scores for every token: z = W h + b. Tied, W is the embedding table and h is first brought to its width."""
+    """Scores for every token: z = W h + b. Tied, W is the embedding table and h is first mapped to its width."""
 
     def __init__(self, hidden_size: int, vocabulary: int, *, tied: Embedding | None = None) -> None:
         super().__init__()
@@ -109,10 +109,10 @@ class Output(nn.Module):
         return self.scores(self.narrowed(hidden))  # type: ignore[no-any-return]
 
     def loss(self, hidden: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-        """hidden (N, D), targets (N,) -> sum of the N cross-entropies in float32; never holds all N × V scores."""
+        """hidden (N, D), targets (N,) -> sum of the N cross-entropies in float32; N × V scores are never in memory."""
         hidden, weight, bias = self.narrowed(hidden), self.scores.weight, self.scores.bias
         return linear_cross_entropy(hidden, weight, bias, targets, label_smoothing=label_smoothing)
 
     def narrowed(self, hidden: Tensor) -> Tensor:
-        """hidden (..., D) in the width that `scores` reads."""
+        """hidden (..., D) -> the same in the width that `scores` reads."""
         return hidden if self.narrow is None else self.narrow(hidden)

@@ -1,9 +1,9 @@
-"""What a decoder reads while it learns: the true tokens, or in part what it would have written itself (L2).
+"""Scheduled sampling: in training, a decoder reads the true tokens mixed with its own predictions.
 
-A choice has no gradient, so it is made first, and the pass that learns then reads the mixture at full speed.
+Predictions have no gradient, so they are made first, and the training pass then reads the mixture at full speed.
 
-recurrent      token by token: each choice follows from the mixture before it
-transformer    all at once: each choice follows from the true tokens before it
+in one pass    each prediction follows from the true tokens before it (transformers)
+step by step   each prediction follows from the mixture before it (all others)
 
 B batch, T target length; packed, N tokens in all.
 """
@@ -17,11 +17,10 @@ from torch import Tensor
 
 from weft.models.embedding import Output
 from weft.models.memory import Decoder
-from weft.models.transformer import TransformerDecoder
 from weft.nn import Packing
 
-CHUNK: Final = 4096
-"""Positions whose scores of the whole vocabulary are held at a time."""
+POSITIONS_AT_ONCE: Final = 4096
+"""Positions whose scores of the whole vocabulary are held in memory together."""
 
 
 def mix(
@@ -33,34 +32,32 @@ def mix(
     *,
     truth: float,
 ) -> Tensor:
-    """tokens (B, T), or packed (N) -> the same, but after a row's first each is true only with probability `truth`.
-
-    Else it is the likeliest token by the model.
-    """
+    """tokens (B, T), or packed (N) -> a mixture of the same shape. The first token of a row stays; each other one stays
+    with probability `truth`, and is else the likeliest token by the model."""
     if truth >= 1:
         return tokens
     kept = torch.rand(tokens.shape, device=tokens.device) < truth
     with torch.no_grad():
-        if isinstance(decoder, TransformerDecoder):
-            mixed = _at_once(decoder, output, tokens, memory, lengths, kept)
+        if decoder.mixes_in_one_pass:
+            mixed = _mix_in_one_pass(decoder, output, tokens, memory, lengths, kept)
         else:
-            mixed = _in_turn(decoder, output, tokens, memory, kept)
-    # Some versions of torch would use weights that were cast here, without a gradient, in the pass that learns too.
+            mixed = _mix_step_by_step(decoder, output, tokens, memory, kept)
+    # Some versions of torch would reuse weights that were cast here, without a gradient, in the training pass.
     torch.clear_autocast_cache()
     return mixed
 
 
-def _at_once(
+def _mix_in_one_pass(
     decoder: Decoder, output: Output, tokens: Tensor, memory: Any, lengths: Tensor | Packing | None, kept: Tensor
 ) -> Tensor:
     hidden = decoder(tokens, memory, lengths)
     flat = hidden.reshape(-1, hidden.size(-1))
-    chosen = torch.cat([output(part).argmax(-1) for part in torch.split(flat, CHUNK)]).view_as(tokens)
+    chosen = torch.cat([output(part).argmax(-1) for part in torch.split(flat, POSITIONS_AT_ONCE)]).view_as(tokens)
     places = lengths.positions if isinstance(lengths, Packing) else torch.arange(tokens.size(1), device=tokens.device)
     return torch.where(kept | (places == 0), tokens, chosen.roll(1, dims=-1))
 
 
-def _in_turn(decoder: Decoder, output: Output, tokens: Tensor, memory: Any, kept: Tensor) -> Tensor:
+def _mix_step_by_step(decoder: Decoder, output: Output, tokens: Tensor, memory: Any, kept: Tensor) -> Tensor:
     state = decoder.start(memory, torch.arange(tokens.size(0), device=tokens.device))
     mixed = [tokens[:, 0]]
     for true, keep in zip(tokens.unbind(1)[1:], kept.unbind(1)[1:], strict=True):

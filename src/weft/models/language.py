@@ -10,9 +10,9 @@ from weft.models.convolutional import ConvolutionalConfig
 from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import Decoder, DecoderSettings
-from weft.models.recurrent import RecurrentDecoder, RecurrentLanguageConfig
+from weft.models.recurrent import RecurrentLanguageConfig
 from weft.models.stepper import Writer
-from weft.models.transformer import TransformerDecoder, TransformerDecoderConfig
+from weft.models.transformer import TransformerDecoderConfig
 from weft.nn import Packing, State
 from weft.settings import Settings
 
@@ -21,11 +21,11 @@ LANGUAGE_MODELS: Final[dict[str, type[Settings]]] = {
     "conv": ConvolutionalConfig,
     "transformer": TransformerDecoderConfig,
 }
-"""What `[model]` of a language model may be, by its `kind`."""
+"""The settings of `[model]` for a language model, by their `kind`."""
 
 
 def build_language_model(config: DecoderSettings, vocabulary: int) -> LanguageModel:
-    """A model over a vocabulary of that size, as one of the `LANGUAGE_MODELS` says."""
+    """A model over a vocabulary of that size, by settings from `LANGUAGE_MODELS`."""
     decoder = config.build_decoder(build_embedding(config.vectors, vocabulary), None)
     return LanguageModel(decoder, vocabulary, tie=config.tie)
 
@@ -41,21 +41,21 @@ class LanguageModel(Writer):
     @property
     def packs(self) -> bool:
         """Whether it takes packed batches."""
-        return isinstance(self.decoder, TransformerDecoder)
+        return self.decoder.packs
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing | None = None, *, truth: float = 1.0) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D); or packed, tokens (N) -> (N, D).
 
-        Each token is read as it is with probability `truth`, and else as the model would have written it.
+        Each token is read as it is with probability `truth`, and else replaced by the model's own prediction.
         """
-        return self.decoder(mix(self.decoder, self.output, tokens, None, lengths, truth=truth), None, lengths)
+        mixed = mix(self.decoder, self.output, tokens, None, lengths, truth=truth)
+        return self.decoder(mixed, None, lengths)  # type: ignore[no-any-return]
 
     @property
     def follows(self) -> bool:
-        """Whether it goes on from the state that earlier text left behind."""
-        return isinstance(self.decoder, RecurrentDecoder)
+        """Whether `follow` continues from the state in which an earlier batch ended."""
+        return self.decoder.carries_state
 
     def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
-        """tokens (B, T) that go on where a state was left -> hidden (B, T, D) and the state after them."""
-        assert isinstance(self.decoder, RecurrentDecoder)
+        """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them."""
         return self.decoder.follow(tokens, state)

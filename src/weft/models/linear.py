@@ -1,4 +1,4 @@
-"""A linear classifier on n-grams: what a network has to beat.
+"""A linear classifier on n-grams: the baseline that a network has to beat.
 
     x = tf-idf of the n-grams, |x| = 1          p = softmax(W x + b)          min  Σ -ln p + |W|² / 2C
 
@@ -17,25 +17,25 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.models.ngrams import BITS, Counts, Integers, count_ngrams
+from weft.models.ngrams import HASH_BITS, Counts, Integers, count_ngrams
 
-STRENGTH = 3.0
-"""C: what an error costs beside the size of the weights."""
+ERROR_WEIGHT = 3.0
+"""C: the weight of errors against the size of the weights."""
 
-ITERATIONS = 50
-"""Most iterations of L-BFGS; the accuracy hardly changes after half as many."""
+MAX_ITERATIONS = 50
+"""Iterations of L-BFGS; the accuracy hardly changes after half as many."""
 
 SHORT_CHARACTERS = 300
-"""Mean length of texts up to which n-grams of characters are counted too: longer ones have words enough."""
+"""Mean length of texts up to which n-grams of characters are counted too: longer texts have enough words."""
 
-WORK, SHORT_WORK = 40_000_000, 4_000_000
-"""Characters of all texts together, longer texts and short ones; a random part of more is fitted on."""
+MAX_CHARACTERS, MAX_SHORT_CHARACTERS = 40_000_000, 4_000_000
+"""Characters of all texts together, for longer texts and for short ones; of more, a random part is used."""
 
-MOST_WEIGHTS = 1 << 22
-"""Weights of all classes together; the rarest n-grams are left out."""
+MAX_WEIGHTS = 1 << 22
+"""Weights of all classes together; of more, those of the rarest n-grams are left out."""
 
 
-class Rows(NamedTuple):
+class SparseRows(NamedTuple):
     """A sparse matrix by its rows: row i has the `values` at `columns` from `starts[i]` on."""
 
     starts: Tensor
@@ -51,7 +51,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearClassifier:
-    """Weights (D, C) and biases (C) of the n-grams that `places` numbers, -1 for those never learned."""
+    """Weights (D, C) and biases (C); `places` is the row of each n-gram in the weights, -1 for those without one."""
 
     places: NDArray[np.int32]
     idf: NDArray[np.float32]
@@ -59,7 +59,7 @@ class LinearClassifier:
     bias: Tensor
     characters: bool
     fitted: int
-    """Texts that it was fitted on."""
+    """The number of texts that it was fitted on."""
 
     def predict(self, texts: Sequence[str]) -> Integers:
         """The likeliest class of each text (N)."""
@@ -71,7 +71,7 @@ class LinearClassifier:
 
 
 def fit_linear(examples: Iterable[tuple[str, int]], classes: int, *, seed: int = 0) -> LinearClassifier:
-    """The classifier of texts with their classes in 0 … `classes` - 1."""
+    """Fit a classifier to texts with their classes in 0 … `classes` - 1."""
     texts, labels = _sample(examples, classes, seed)
     characters = sum(map(len, texts)) <= SHORT_CHARACTERS * len(texts)
     counts = count_ngrams(texts, characters=characters)
@@ -82,18 +82,21 @@ def fit_linear(examples: Iterable[tuple[str, int]], classes: int, *, seed: int =
 
 
 def _sample(examples: Iterable[tuple[str, int]], classes: int, seed: int) -> tuple[list[str], Integers]:
-    """All texts if their work is within bounds, else a random part: whenever there is too much, half of it is kept."""
+    """All texts if they are not too many, else a random part: whenever there are too many, half of them are dropped."""
     random, share = np.random.default_rng(seed), 1.0
     kept: list[tuple[float, str, int]] = []
-    seen = characters = work = 0
+    count = characters = work = 0
     for text, label in examples:
         chance = random.random()
-        seen, characters = seen + 1, characters + len(text)
+        count, characters = count + 1, characters + len(text)
         if chance >= share:
             continue
         kept.append((chance, text, label))
         work += max(len(text), classes)
-        while work > (SHORT_WORK if characters <= SHORT_CHARACTERS * seen else WORK) and len(kept) > 1:
+        while (
+            work > (MAX_SHORT_CHARACTERS if characters <= SHORT_CHARACTERS * count else MAX_CHARACTERS)
+            and len(kept) > 1
+        ):
             share /= 2
             kept = [item for item in kept if item[0] < share]
             work = sum(max(len(text), classes) for _, text, _ in kept)
@@ -101,20 +104,20 @@ def _sample(examples: Iterable[tuple[str, int]], classes: int, seed: int) -> tup
 
 
 def _choose(counts: Counts, classes: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The n-grams that are in two texts or more, the most frequent of them: their places and their idf."""
-    texts = np.bincount(counts.columns, minlength=1 << BITS)
-    most = max(1, MOST_WEIGHTS // classes)
+    """Choose the most frequent n-grams that are in at least two texts -> the place of every n-gram, and their idf."""
+    texts = np.bincount(counts.columns, minlength=1 << HASH_BITS)
+    size = max(1, MAX_WEIGHTS // classes)
     least = 2
-    if np.count_nonzero(texts >= least) > most:
-        least = int(np.partition(texts, -most)[-most]) + 1
+    if np.count_nonzero(texts >= least) > size:
+        least = int(np.partition(texts, -size)[-size]) + 1
     chosen = np.flatnonzero(texts >= least)
-    places = np.full(1 << BITS, -1, dtype=np.int32)
+    places = np.full(1 << HASH_BITS, -1, dtype=np.int32)
     places[chosen] = np.arange(len(chosen))
     return places, (1 + np.log(len(counts.starts) / (1 + texts[chosen]))).astype(np.float32)
 
 
-def _weigh(counts: Counts, places: NDArray[np.int32], idf: NDArray[np.float32]) -> Rows:
-    """tf-idf, each text of length 1."""
+def _weigh(counts: Counts, places: NDArray[np.int32], idf: NDArray[np.float32]) -> SparseRows:
+    """The tf-idf of each text, as a vector of length 1."""
     columns = places[counts.columns]
     known = columns >= 0
     size = len(counts.starts) - 1
@@ -126,17 +129,17 @@ def _weigh(counts: Counts, places: NDArray[np.int32], idf: NDArray[np.float32]) 
     return _rows(texts, columns, values, size)
 
 
-def _rows(rows: Integers, columns: NDArray[np.int32], values: NDArray[np.float32], size: int) -> Rows:
+def _rows(rows: Integers, columns: NDArray[np.int32], values: NDArray[np.float32], size: int) -> SparseRows:
     """The matrix of `size` rows with these entries, ordered by their row."""
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=size))[:-1]]).astype(np.int32)
-    return Rows(*map(torch.from_numpy, (starts, columns, values)))
+    return SparseRows(*map(torch.from_numpy, (starts, columns, values)))
 
 
-def _minimise(rows: Rows, labels: Tensor, features: int, classes: int) -> tuple[Tensor, Tensor]:
-    """Weights and biases by L-BFGS from zero. Both products with the matrix go along its memory."""
+def _minimise(rows: SparseRows, labels: Tensor, features: int, classes: int) -> tuple[Tensor, Tensor]:
+    """Weights and biases by L-BFGS from zero. The matrix is also stored transposed, for fast products in both ways."""
     texts = np.repeat(np.arange(len(labels)), np.diff(rows.starts.numpy(), append=len(rows.columns)))
     order = np.argsort(rows.columns.numpy(), kind="stable")
-    turned = _rows(
+    transposed = _rows(
         rows.columns.numpy()[order].astype(np.int64),
         texts[order].astype(np.int32),
         rows.values.numpy()[order],
@@ -144,17 +147,21 @@ def _minimise(rows: Rows, labels: Tensor, features: int, classes: int) -> tuple[
     )
     weights, bias = (torch.zeros(*shape, requires_grad=True) for shape in ((features, classes), (classes,)))
     truth = F.one_hot(labels, classes).float()
-    decay = 1 / (STRENGTH * len(labels))
+    decay = 1 / (ERROR_WEIGHT * len(labels))
 
     @torch.no_grad()
     def closure() -> Tensor:
         logs = (rows.times(weights) + bias).log_softmax(-1)
         residual = (logs.exp() - truth) / len(labels)
-        weights.grad, bias.grad = turned.times(residual) + decay * weights, residual.sum(0)
+        weights.grad, bias.grad = transposed.times(residual) + decay * weights, residual.sum(0)
         return -(logs * truth).sum() / len(labels) + decay / 2 * (weights * weights).sum()
 
     search = torch.optim.LBFGS(
-        [weights, bias], max_iter=ITERATIONS, max_eval=2 * ITERATIONS, history_size=10, line_search_fn="strong_wolfe"
+        [weights, bias],
+        max_iter=MAX_ITERATIONS,
+        max_eval=2 * MAX_ITERATIONS,
+        history_size=10,
+        line_search_fn="strong_wolfe",
     )
     search.step(closure)  # type: ignore[no-untyped-call]
     return weights.detach(), bias.detach()

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
-BITS = 22
-"""N-grams are told apart by so many bits of their hash."""
+HASH_BITS = 22
+"""Bits of the hash that identifies an n-gram."""
 
-LONGEST = 5
+MAX_NGRAM_CHARACTERS = 5
 """Characters of the longest n-gram within a word; a blank before and after the word counts."""
 
 CHUNK_CHARACTERS = 1 << 20
 """Characters of texts that are counted together."""
 
-MOST_CHARACTERS = 20_000
-"""Characters of a text that are read."""
+MAX_TEXT_CHARACTERS = 20_000
+"""Characters of a text that are read; the rest is ignored."""
 
 _BASE = 0x9E3779B97F4A7C15
 _BLANK = 32
@@ -39,11 +39,11 @@ _NO_BLANKS = (
     (0x3400, 0x9FFF),
     (0x20000, 0x3FFFF),
 )
-"""Letters of scripts that put no blanks between words; each counts as a word."""
+"""Ranges of letters of scripts without blanks between words; each letter counts as a word."""
 
 
 class Counts(NamedTuple):
-    """How often each n-gram is in each text: `columns` and `values` of text i are those from `starts[i]`."""
+    """Counts of the n-grams of each text: `columns` (n-grams) and `values` (counts) of text i begin at `starts[i]`."""
 
     starts: Integers
     columns: NDArray[np.int32]
@@ -51,12 +51,12 @@ class Counts(NamedTuple):
 
 
 def count_ngrams(texts: Iterable[str], *, characters: bool) -> Counts:
-    """The n-grams of each text, by their hash; those of characters only if asked for."""
+    """Count the n-grams of words, and with `characters` also those of characters, by their hash."""
     sizes, columns, values = [np.zeros(1, dtype=np.int64)], [], []
     for chunk in _chunks(texts):
         keys, counts = np.unique(_keys(chunk, characters=characters), return_counts=True)
-        sizes.append(np.bincount(keys >> BITS, minlength=len(chunk)))
-        columns.append((keys & ((1 << BITS) - 1)).astype(np.int32))
+        sizes.append(np.bincount(keys >> HASH_BITS, minlength=len(chunk)))
+        columns.append((keys & ((1 << HASH_BITS) - 1)).astype(np.int32))
         values.append(counts.astype(np.float32))
     if not columns:
         return Counts(sizes[0], np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32))
@@ -67,7 +67,7 @@ def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
     chunk: list[str] = []
     size = 0
     for text in texts:
-        chunk.append(text[:MOST_CHARACTERS].lower())
+        chunk.append(text[:MAX_TEXT_CHARACTERS].lower())
         size += len(chunk[-1])
         if size >= CHUNK_CHARACTERS:
             yield chunk
@@ -77,7 +77,7 @@ def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _keys(texts: Sequence[str], *, characters: bool) -> Integers:
-    """A number for each n-gram at each place: the number of its text above the bits of its hash."""
+    """A number for each occurrence of an n-gram: the index of its text, shifted, and the bits of its hash."""
     raw = "\n".join(texts).encode("utf-32-le", errors="surrogatepass")
     codes = np.frombuffer(raw, dtype=np.uint32)
     owner = np.repeat(np.arange(len(texts)), [len(text) + 1 for text in texts])[: len(codes)]
@@ -101,19 +101,19 @@ def _keys(texts: Sequence[str], *, characters: bool) -> Integers:
     found = [(word_texts, words, 1), (word_texts[1:][same], pairs, 2)]
     if characters:
         blanks = np.concatenate([[0], np.cumsum(row == _BLANK)])
-        for size in range(2, LONGEST + 1):
+        for size in range(2, MAX_NGRAM_CHARACTERS + 1):
             at = np.arange(max(0, len(row) - size + 1))
             at = at[blanks[at + size - 1] == blanks[at + 1]]  # a blank only at the ends
             inner = at + (row[at] == _BLANK)
             found.append((texts_of[inner], substring.hashes(at, at + size), 2 + size))
-    return np.concatenate([(text << BITS) | _bucket(hashes, salt) for text, hashes, salt in found])
+    return np.concatenate([(text << HASH_BITS) | _bucket(hashes, salt) for text, hashes, salt in found])
 
 
 INSIDE, ALONE = 1, 2
 
 
 def _kinds(codes: NDArray[np.uint32]) -> NDArray[np.int8]:
-    """Of each character: 0 between words, `INSIDE` a word, or `ALONE` a word."""
+    """The kind of each character: 0 between words, `INSIDE` a word, or `ALONE` a word."""
     table = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int8)
     for code in np.flatnonzero(np.bincount(codes)):
         table[code] = _kind(chr(code))
@@ -146,10 +146,10 @@ class _Substrings:
 
 
 def _bucket(hashes: Hashes, salt: int) -> Integers:
-    """The upper bits of a mixed hash, in which every character counts."""
+    """The upper bits of a mixed hash, which depend on every character."""
     mixed = hashes + np.uint64(salt * _BASE % 2**64)
     mixed ^= mixed >> np.uint64(30)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
     mixed *= np.uint64(0x94D049BB133111EB)
-    return (mixed >> np.uint64(64 - BITS)).astype(np.int64)
+    return (mixed >> np.uint64(64 - HASH_BITS)).astype(np.int64)

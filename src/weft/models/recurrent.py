@@ -1,4 +1,4 @@
-"""Recurrent networks as the config file names them, the recurrent encoder, and the decoder of a language model."""
+"""The settings of recurrent networks, the recurrent encoder, and the recurrent decoder of a language model."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
-from weft.models.memory import Decoded, Encoder, Memory
+from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
-from weft.settings import Layers, Settings, Size, Unread
+from weft.settings import Layers, Size, Unread
 
 DEFAULT_CELL = "lstm"
 
 
 def read_cell(value: Any, info: ValidationInfo) -> ChosenCell:
-    """A name or a table of kind and options -> the cell; the context of the reading may bring cells of its own."""
+    """A name or a table of kind and options -> the cell; the validation context may add cells."""
     if isinstance(value, ChosenCell):
         return value
     if not isinstance(value, str | Mapping):
@@ -30,7 +30,7 @@ def read_cell(value: Any, info: ValidationInfo) -> ChosenCell:
 CellSetting = Annotated[ChosenCell, PlainValidator(read_cell), PlainSerializer(ChosenCell.tree)]
 
 
-class RecurrentConfig(Settings):
+class RecurrentConfig(PartSettings):
     """A stack of recurrent layers over embedded tokens."""
 
     kind: Literal["rnn"] = "rnn"
@@ -67,23 +67,23 @@ class RecurrentConfig(Settings):
             yield Unread("skip", f"joins nothing: there is one layer{size}", "raise layers, or remove it")
 
     def adds_input(self) -> bool:
-        """Whether the input of the first layer is added to its output, or may be for all that the settings say."""
+        """Whether the input of the first layer is added to its output; true where the settings do not decide it."""
         inputs, hidden = self.input_size, self.hidden if isinstance(self.hidden, int) else self.hidden[0]
         if self.skip != "residual" or inputs is None:
             return self.skip == "residual"
         try:
             with torch.device("meta"):
                 return inputs == self.merged_size(self.cell(inputs, hidden).output_size)
-        except Exception:  # a cell of a person's own, which needs numbers to begin with
+        except Exception:  # a custom cell that cannot be built on the meta device
             return True
 
     @property
     def input_size(self) -> int | None:
-        """Features that the first layer reads; None where only the data or another table says it."""
+        """Features that the first layer reads; None where they depend on the data or on other settings."""
         return self.embedding if isinstance(self.embedding, int) else None
 
     def merged_size(self, size: int) -> int:
-        """Features of a layer whose cells give `size`."""
+        """The output size of a layer whose cells have outputs of `size`."""
         return size
 
     @property
@@ -104,12 +104,12 @@ class RecurrentConfig(Settings):
 
 
 class RecurrentEncoderConfig(RecurrentConfig):
-    """A recurrent encoder: reads the whole input, in both directions unless told otherwise."""
+    """A recurrent encoder: reads the whole input, in both directions by default."""
 
     bidirectional: bool = True
     """Read from both ends."""
     merge: Literal["concat", "sum", "mean", "project"] = "concat"
-    """How the two directions become one."""
+    """How the outputs of the two directions are combined."""
 
     def unread(self) -> Iterator[Unread]:
         yield from super().unread()
@@ -117,7 +117,6 @@ class RecurrentEncoderConfig(RecurrentConfig):
             yield Unread("merge", "does nothing in one direction", "set bidirectional = true, or remove it")
 
     def unread_outputs(self) -> Iterator[Unread]:
-        """The settings that change the outputs of the top layer and not its last state."""
         if self.layers == 1:
             yield Unread("merge", "changes outputs that the decoder does not read", "remove it")
         if self.skip == "residual" and self.layers <= 2 and not (self.layers == 2 and self.adds_input()):
@@ -155,11 +154,11 @@ class RecurrentSourceConfig(RecurrentEncoderConfig):
         return RecurrentEncoder(self, embedding, extra=extra, reverse=self.reverse_source)
 
 
-class RecurrentEncoder(nn.Module):
+class RecurrentEncoder(Encoder):
     """Tokens -> embeddings -> recurrent layers -> `Memory`.
 
-    With `reverse` it reads the tokens of a row from the last to the first, but the end token after all others. The
-    states of the memory stand in the order of the tokens either way.
+    With `reverse` it reads the tokens of a row from the last to the first, and the end token after them. The states of
+    the memory are in the order of the tokens either way.
     """
 
     def __init__(
@@ -180,24 +179,27 @@ class RecurrentEncoder(nn.Module):
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Memory:
         """vectors (B, T, D), embedded already, lengths (B) -> Memory."""
-        states, final = self.rnn(self._turned(self.dropout(vectors), lengths), lengths=lengths)
-        return Memory(self._turned(self.dropout(states), lengths), lengths, final)
+        states, final = self.rnn(self._reversed(self.dropout(vectors), lengths), lengths=lengths)
+        return Memory(self._reversed(self.dropout(states), lengths), lengths, final)
 
     def last(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """tokens (B, T), lengths (B) -> (B, D), the state in which the reading of each row ends, in each direction."""
-        vectors = self._turned(self.dropout(self.embedding(tokens)), lengths)
+        """tokens (B, T), lengths (B) -> (B, D), the last state of each row, in each direction."""
+        vectors = self._reversed(self.dropout(self.embedding(tokens)), lengths)
         return self.dropout(self.rnn.last(vectors, lengths=lengths)[:, None])[:, 0]  # type: ignore[no-any-return]
 
-    def _turned(self, steps: Tensor, lengths: Tensor) -> Tensor:
-        """steps (B, T, D) in the order of reading, and from that order back again; the last of a row is the end."""
+    def _reversed(self, steps: Tensor, lengths: Tensor) -> Tensor:
+        """Reverse steps (B, T, D) within each row, except its last, the end token; applied twice it changes nothing."""
         return reverse_rows(steps, lengths - 1) if self.reverse else steps
 
     def final_like(self) -> State:
         return self.rnn.initial_state(1, torch.empty(0))
 
 
-class RecurrentDecoder(nn.Module):
-    """Tokens -> hidden states, with nothing to read but the tokens: h_t = f(h_{t-1}, w_t)."""
+class RecurrentDecoder(Decoder):
+    """Tokens -> hidden states without a memory: h_t = f(h_{t-1}, w_t)."""
+
+    can_prefill = True
+    carries_state = True
 
     def __init__(self, config: RecurrentConfig, embedding: Embedding) -> None:
         super().__init__()
@@ -211,12 +213,12 @@ class RecurrentDecoder(nn.Module):
         return self.follow(tokens)[0]
 
     def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
-        """The same after what left that state behind: tokens (B, T) -> hidden (B, T, D), the state after them."""
+        """tokens (B, T) that continue where a state was left -> hidden (B, T, D), the state after them."""
         hidden, state = self.rnn(self.dropout(self.embedding(tokens)), state=state)
         return self.dropout(hidden), state
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
-        """tokens (N, T), as many of each as lengths (N,) say -> the state after them."""
+    def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
+        """tokens (N, T), lengths (N,) -> the state after them."""
         return self.rnn(self.embedding(tokens), lengths, state)[1]
 
     def start(self, memory: None, rows: Tensor) -> State:

@@ -1,4 +1,4 @@
-"""All that search knows of a model: how a sentence starts, and one step from tokens to logits."""
+"""The contract between search and a model: how a sentence starts, and one step from tokens to logits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from torch import Tensor, nn
 
 from weft.models.embedding import Output
 from weft.models.memory import Decoded, Decoder
-from weft.models.transformer import TransformerDecoder
 from weft.nn import State, select_rows
-from weft.nn.slots import first_of, in_slots, spread
 
 
 class Step(NamedTuple):
-    """logits (N, V) for the next token, the state after this one, and where the model looked, attention (N, S)."""
+    """logits (N, V) for the next token, the state after this one, and the attention weights (N, S) if there are any."""
 
     logits: Tensor
     state: State
@@ -37,7 +35,7 @@ class Stepper(Protocol):
 
 
 class FixedStepper(Protocol):
-    """A stepper that also knows states of fixed shape, in slots (see weft.nn.slots): what a fast search runs on."""
+    """A stepper that also has states of fixed shape, in slots (see weft.nn.slots): the fast search runs on them."""
 
     @property
     def longest(self) -> int | None:
@@ -45,38 +43,38 @@ class FixedStepper(Protocol):
 
     def start(self, memory: Any, rows: Tensor) -> State: ...
 
-    def reserve(self, memory: Any, sentences: Tensor, *, each: int, room: int) -> State:
-        """`start` for `each` hypotheses of each of the sentences (A,) of the memory, with room for so many tokens. What
-        the hypotheses of a sentence share is a copy of the memory's, to be written over."""
+    def reserve(self, memory: Any, sentences: Tensor, *, width: int, capacity: int) -> State:
+        """`start` for `width` hypotheses of each of the sentences (A,) of the memory, for up to `capacity` tokens. The
+        state is written in place later, so it holds a copy of the memory."""
 
     def step(self, tokens: Tensor, state: State, *, attention: bool = True) -> Step:
-        """The same; without `attention` nobody asks for it."""
+        """One step; without `attention` no attention weights are returned."""
 
 
 class Prefiller(Protocol):
-    """What a fixed stepper may offer besides: to read a prompt at once. Others follow it token by token."""
+    """A fixed stepper that can read a prompt in one pass. Others read it token by token."""
 
     @property
     def can_prefill(self) -> bool:
         """Whether it does."""
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: State, *, slots: Tensor, each: int) -> None:
-        """All `each` rows of those slots (n,), which have just begun, have read tokens (n, P), as many as lengths (n,)
-        say, which stand on the CPU. The state is written over."""
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: State, *, slots: Tensor, width: int) -> None:
+        """Read the prompts of slots (n,) of `width` rows that have just begun: tokens (n, P), lengths (n,) on the CPU.
+        The state is written in place."""
 
 
 def is_fixed(model: Any) -> TypeGuard[FixedStepper]:
-    """Whether a model knows states of fixed shape."""
+    """Whether a model has states of fixed shape."""
     return hasattr(model, "reserve")
 
 
 def can_prefill(model: Any) -> TypeGuard[Prefiller]:
-    """Whether a model reads a prompt at once."""
+    """Whether a model reads a prompt in one pass."""
     return is_fixed(model) and getattr(model, "can_prefill", False)
 
 
 class Writer(nn.Module):
-    """A decoder and the scores of what comes next: what all networks that write tokens do step by step."""
+    """A decoder and the scores of the next token: all networks that generate text step by step."""
 
     decoder: Decoder
     output: Output
@@ -85,39 +83,32 @@ class Writer(nn.Module):
         """The state before the first token; hypothesis n belongs to sentence rows[n] of the memory, if there is one."""
         return self.decoder.start(memory, rows)
 
-    def reserve(self, memory: Any, sentences: Tensor, *, each: int, room: int) -> Any:
-        """The same with room for so many tokens: a slot of `each` hypotheses for each of the sentences (A,)."""
+    def reserve(self, memory: Any, sentences: Tensor, *, width: int, capacity: int) -> Any:
+        """`start` for up to `capacity` tokens, in a slot of `width` hypotheses for each of the sentences (A,)."""
         chosen = select_rows(memory, sentences)
-        rows = torch.arange(sentences.numel(), device=sentences.device).repeat_interleave(each)
-        if isinstance(self.decoder, TransformerDecoder):
-            return self.decoder.reserve(chosen, rows.numel(), each=each, room=room)
-        return in_slots(self.decoder.start(chosen, rows), each)
+        rows = torch.arange(sentences.numel(), device=sentences.device).repeat_interleave(width)
+        return self.decoder.reserve(chosen, rows, width=width, capacity=capacity)
 
     @property
     def can_prefill(self) -> bool:
-        """Whether it reads a prompt at once."""
-        return hasattr(self.decoder, "prefill")
+        """Whether it reads a prompt in one pass."""
+        return self.decoder.can_prefill
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any, *, slots: Tensor, each: int) -> None:
-        """The rows of those slots (n,) have read tokens (n, P), as many as lengths (n,) say; see `Prefiller`."""
-        decoder: Any = self.decoder
-        if isinstance(decoder, TransformerDecoder):
-            decoder.prefill(tokens, lengths, state, slots=slots, each=each)
-        else:
-            spread(state, slots, decoder.prefill(tokens, lengths, first_of(state, slots, each)), each)
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Any, *, slots: Tensor, width: int) -> None:
+        """Read the prompts, tokens (n, P) and lengths (n,), of slots (n,) that have just begun; see `Prefiller`."""
+        self.decoder.prefill(tokens, lengths, state, slots=slots, width=width)
 
     def step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Step:
-        """tokens (N) -> logits (N, V) of the token after each; without `attention` nobody needs to know it."""
-        hidden, state, looked = self.hidden_step(tokens, state, attention=attention)
-        return Step(self.output(hidden), state, looked)
+        """tokens (N) -> logits (N, V) of the token after each; attention weights only on request."""
+        hidden, state, weights = self.hidden_step(tokens, state, attention=attention)
+        return Step(self.output(hidden), state, weights)
 
     def hidden_step(self, tokens: Tensor, state: Any, *, attention: bool = True) -> Decoded:
-        """The same up to what `output` scores, hidden (N, D)."""
-        asked = {"attention": attention} if isinstance(self.decoder, TransformerDecoder) else {}
-        found = self.decoder.step(tokens, state, **asked)
-        return found if attention else found._replace(attention=None)
+        """`step` up to the hidden states (N, D) that `output` scores."""
+        decoder = self.decoder
+        return decoder.step(tokens, state) if attention else decoder.step_without_attention(tokens, state)
 
     @property
     def longest(self) -> int | None:
         """The most tokens that it can read, if there is a limit."""
-        return getattr(self.decoder, "longest", None)
+        return self.decoder.longest

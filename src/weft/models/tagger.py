@@ -23,7 +23,7 @@ from weft.settings import Settings
 
 
 class Spelling(NamedTuple):
-    """Characters (U, C) of the distinct words of a batch, their lengths (U), and which of them stands where (B, T)."""
+    """Characters (U, C) of the distinct words of a batch, their lengths (U), and the index of each word (B, T)."""
 
     characters: Tensor
     lengths: Tensor
@@ -31,7 +31,7 @@ class Spelling(NamedTuple):
 
 
 class SpelledSettings(Settings):
-    """What a tagger has beside its encoder."""
+    """The settings of a tagger beside those of its encoder."""
 
     characters: int = Field(64, ge=0, le=limits.SIZE)
     """Units, in each direction, of the net that reads a word's characters; 0 leaves spelling out."""
@@ -50,15 +50,16 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     """A transformer encoder with a score for each label at each word."""
 
-    counted: ClassVar[tuple[str, ...]] = BOUNDED  # no export has it
+    has_export: ClassVar[bool] = False
+    counted: ClassVar[tuple[str, ...]] = BOUNDED
 
 
 TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}
-"""What `[model]` of a tagger may be, by its `kind`."""
+"""The settings of `[model]` for a tagger, by their `kind`."""
 
 
 class TaggerSettings(EncoderSettings, Protocol):
-    """What all of them say."""
+    """The settings that all taggers have."""
 
     @property
     def characters(self) -> int: ...
@@ -88,7 +89,7 @@ class Tagger(nn.Module):
     """words and spellings -> states -> a score for each label at each word."""
 
     packs = False
-    """It takes no packed batches."""
+    """Whether it takes packed batches."""
 
     def __init__(self, config: TaggerSettings, words: int, characters: int, labels: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Transformers as the config file names them: the encoder, and the decoder with or without a memory (X1).
+"""The transformer encoder, the transformer decoder with or without a memory, and their settings.
 
     tokens -> vectors -> + positions -> blocks -> states
 
-The decoder reads all target positions in one pass (teacher forcing); `start` and `step` give the same numbers one
+The decoder reads all target positions in one pass (teacher forcing); `start` and `step` compute the same numbers one
 position at a time. B batch, S source, T target, N packed positions or hypotheses, D width.
 """
 
@@ -17,23 +17,24 @@ from torch import Tensor, nn
 
 from weft.errors import DataError
 from weft.models.embedding import Embedding, EmbeddingSetting, Vectors, has_table, untied
-from weft.models.memory import Decoded, Encoder, Memory
-from weft.models.recorded import can_record, encode_recorded
+from weft.models.encoder_graph import can_record, encode_recorded
+from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.kernels import power_of_two
-from weft.nn.native import stack as native
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
-from weft.nn.recurrent.lengths import last_of
 from weft.nn.transformer import Activation, Lengths
-from weft.settings import Heads, Layers, Length, Settings, Size, Unread, known
+from weft.nn.transformer import stack_cpu as native
+from weft.settings import Heads, Layers, Length, Size, Unread, known
 
 
-class TransformerConfig(Settings):
+class TransformerConfig(PartSettings):
     """A stack of transformer blocks over embedded tokens."""
 
+    has_export: ClassVar[bool] = True
+
     counted: ClassVar[tuple[str, ...]] = (*BOUNDED, "sinusoid")
-    """Positions of which there are so many: in the model, or in the table that an export writes."""
+    """The kinds of positions that `max_positions` limits: in the model, or in the table that an export writes."""
 
     kind: Literal["transformer"] = "transformer"
     embedding: EmbeddingSetting | None = None
@@ -47,13 +48,13 @@ class TransformerConfig(Settings):
     feedforward: Size | None = None
     """Units between the two maps of a block's feed-forward net; by default four times the width."""
     activation: Activation = "relu"
-    """What is between those maps."""
+    """The function between those maps."""
     norm: str = "pre"
-    """Where a block normalises: post, pre or rezero (not at all, but each part starts at nothing)."""
+    """Where a block normalises: post, pre or rezero (nowhere, but each part starts with weight 0)."""
     positions: str = "sinusoid"
-    """How a place is told: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
+    """How positions are encoded: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
     max_positions: Length = 1024
-    """Places that onehot, learned and joint positions know, and sinusoids in an exported model; others know any."""
+    """The number of onehot, learned and joint positions, and of sinusoids in an exported model; others have none."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and on what each part of a block adds."""
     attention_dropout: float = Field(0.0, ge=0.0, lt=1.0)
@@ -83,9 +84,13 @@ class TransformerConfig(Settings):
         if self.positions not in self.counted:
             yield self.unbounded()
 
+    def unread_without_export(self) -> Iterator[Unread]:
+        if self.longest is None:
+            yield self.unbounded()
+
     def unbounded(self) -> Unread:
-        """`max_positions`, where it bounds nothing."""
-        why = f'bounds nothing: positions = "{self.positions}" know any place'
+        """The message for a `max_positions` that limits nothing."""
+        why = f'limits nothing: positions = "{self.positions}" have no limit'
         return Unread("max_positions", why, f"remove it, or choose from {', '.join(BOUNDED)}")
 
     @property
@@ -95,11 +100,11 @@ class TransformerConfig(Settings):
 
     @property
     def vectors(self) -> EmbeddingSetting:
-        """The embedding, decided."""
+        """The embedding, with its default filled in."""
         return self.width if self.embedding is None else self.embedding
 
     def block_options(self) -> dict[str, Any]:
-        """What every block is built with."""
+        """The options of every block."""
         names = ("heads", "activation", "norm", "dropout", "attention_dropout", "attention_bias")
         options = {name: getattr(self, name) for name in names}
         return options | {"feedforward": self.feedforward or 4 * self.width, "rotary": self.positions == "rotary"}
@@ -129,7 +134,7 @@ class TransformerDecoderConfig(TransformerConfig):
 
 
 class Placed(nn.Module):
-    """Vectors with their positions, brought to the width of the blocks."""
+    """Vectors with their positions, mapped to the width of the blocks."""
 
     def __init__(self, config: TransformerConfig, size: int) -> None:
         super().__init__()
@@ -140,25 +145,28 @@ class Placed(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def reach(self, longest: int) -> None:
-        """Be ready for so many places, which come one at a time."""
+        """Prepare so many positions, which are then read one at a time."""
         if isinstance(self.positions, SinusoidPositions):
             self.positions.reach(power_of_two(longest))
 
     def next(self, vectors: Tensor, places: Tensor) -> Tensor:
-        """vectors (N, E) at places (N) that `reach` has prepared -> (N, D)."""
+        """vectors (N, E) at positions (N) that `reach` has prepared -> (N, D)."""
         within = {"within": True} if isinstance(self.positions, SinusoidPositions) else {}
         x = self.positions(vectors, places, **within)
         return x if self.widen is None else self.widen(x)  # type: ignore[no-any-return]
 
     def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
-        """vectors (B, T, E) and places (T), or both packed -> (B, T, D) or (N, D); `longest` bounds the places."""
+        """vectors (B, T, E) and positions (T), or both packed -> (B, T, D) or (N, D); `longest` is the last position
+        plus one."""
         if self.longest is not None and longest > self.longest:
             raise DataError(
                 f"a row of {longest} tokens is longer than model.max_positions = {self.longest}",
                 cure='raise it and train again, or use positions = "sinusoid" or "rotary"',
             )
         x = self.positions(vectors, places)
-        if torch.is_autocast_enabled(x.device.type):  # the whole stream in the type of the products, not twice as wide
+        if torch.is_autocast_enabled(
+            x.device.type
+        ):  # the residual stream in the type of the products, which halves its memory
             x = x.to(torch.get_autocast_dtype(x.device.type))
         return self.dropout(x if self.widen is None else self.widen(x))  # type: ignore[no-any-return]
 
@@ -170,8 +178,10 @@ class Placed(nn.Module):
         return self(vectors, places, vectors.size(1))  # type: ignore[no-any-return]
 
 
-class TransformerEncoder(nn.Module):
+class TransformerEncoder(Encoder):
     """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
+
+    packs = True
 
     def __init__(self, config: TransformerConfig, embedding: Embedding, *, extra: int = 0) -> None:
         super().__init__()
@@ -181,7 +191,7 @@ class TransformerEncoder(nn.Module):
         self.output_size = config.width
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
-        """tokens (B, S), lengths (B) -> Memory; or tokens (N) and how they lie."""
+        """tokens (B, S), lengths (B) -> Memory; or packed, tokens (N) and their `Packing`."""
         if isinstance(lengths, Tensor) and can_record(self, tokens):
             return encode_recorded(self, self._read, tokens, lengths)
         return self._read(tokens, lengths)
@@ -190,7 +200,7 @@ class TransformerEncoder(nn.Module):
         return self.encode(self.embedding(tokens), lengths)
 
     def encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:
-        """The same for vectors that are embedded already."""
+        """vectors (B, S, E), embedded already -> Memory."""
         states = self.stack(self.placed.all(vectors, lengths), lengths)
         if isinstance(lengths, Packing):
             return Memory(states, lengths, None)
@@ -198,35 +208,32 @@ class TransformerEncoder(nn.Module):
         mean = states.sum(1) / lengths.clamp(min=1)[:, None]
         return Memory(states, lengths, (mean,))
 
-    def last(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
-        """tokens (B, S), lengths (B) -> (B, D), the state of each row's last token; or tokens (N) and how they lie."""
-        states = self(tokens, lengths).states
-        if isinstance(lengths, Packing):
-            states, lengths = lengths.pad(states), lengths.lengths
-        return last_of(states, lengths)
-
     def final_like(self) -> State:
-        """The form of `Memory.final`, for one row."""
+        """A `Memory.final` of one row."""
         return (torch.empty(1, self.output_size),)
 
 
 class Written(NamedTuple):
-    """The state of a decoder: how far each hypothesis is (N,), unless its layers know, and what they have seen."""
+    """The state of a decoder: the length of each hypothesis (N,), None if a KV cache has it, and that of the layers."""
 
     length: Tensor | None
     layers: State
 
 
 class Added(NamedTuple):
-    """table[token] · scale + vectors[place], of which the last may be nothing."""
+    """table[token] · scale + vectors[position]; without vectors there is no second term."""
 
     table: Tensor
     scale: float
     vectors: Tensor | None
 
 
-class TransformerDecoder(nn.Module):
+class TransformerDecoder(Decoder):
     """Target tokens, and a memory if it was built for one -> hidden states of each position."""
+
+    packs = True
+    can_prefill = True
+    mixes_in_one_pass = True
 
     def __init__(self, config: TransformerConfig, embedding: Embedding, *, memory_size: int | None = None) -> None:
         super().__init__()
@@ -241,7 +248,7 @@ class TransformerDecoder(nn.Module):
         self.output_size = config.width
 
     def forward(self, tokens: Tensor, memory: Memory | None, lengths: Lengths = None) -> Tensor:
-        """tokens (B, T) -> hidden (B, T, D); or tokens (N) that lie as `lengths` says, with a packed memory."""
+        """tokens (B, T) -> hidden (B, T, D); or packed, tokens (N), a `Packing` and a packed memory -> (N, D)."""
         x = self.placed.all(self.embedding(tokens), lengths)
         packing = lengths if isinstance(lengths, Packing) else None
         if isinstance(self.stack, EncoderStack):
@@ -258,19 +265,25 @@ class TransformerDecoder(nn.Module):
         assert isinstance(memory.lengths, Tensor)
         return Written(length, self.stack.start(memory.states, memory.lengths, rows))
 
-    def reserve(self, memory: Memory | None, rows: int, *, each: int, room: int) -> Written:
-        """The state before the first token with room for so many, in slots of `each` rows (see weft.nn.slots)."""
-        like = next(self.parameters())
-        self.placed.reach(max(1, room))
+    def reserve(self, memory: Memory | None, rows: Tensor, *, width: int, capacity: int) -> Written:
+        """The state before the first token, with a KV cache for `capacity` tokens in slots of `width` rows."""
+        self.placed.reach(max(1, capacity))
         if isinstance(self.stack, EncoderStack):
-            return Written(None, self.stack.reserve(rows, like, each=each, room=room))
+            like = next(self.parameters())
+            return Written(None, self.stack.reserve(rows.numel(), like, each=width, room=capacity))
         assert memory is not None
         assert isinstance(memory.lengths, Tensor)
-        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=each, room=room))
+        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=width, room=capacity))
 
-    def step(self, tokens: Tensor, state: Written, *, attention: bool = True) -> Decoded:
-        """tokens (N) -> hidden (N, D) of the position after each."""
-        looked: Tensor | None = None
+    def step(self, tokens: Tensor, state: Written) -> Decoded:
+        """tokens (N) -> hidden (N, D) of the position after each, and the last layer's attention."""
+        return self._step(tokens, state, attention=True)
+
+    def step_without_attention(self, tokens: Tensor, state: Written) -> Decoded:
+        return self._step(tokens, state, attention=False)
+
+    def _step(self, tokens: Tensor, state: Written, *, attention: bool) -> Decoded:
+        weights: Tensor | None = None
         layers: State
         seen = self._seen(state)
         if state.length is None:
@@ -280,33 +293,30 @@ class TransformerDecoder(nn.Module):
         if isinstance(self.stack, EncoderStack):
             hidden, layers = self.stack.step(x, state.layers)
         else:
-            hidden, layers, looked = self.stack.step(x, state.layers, attention=attention)
-        return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), looked)
+            hidden, layers, weights = self.stack.step(x, state.layers, attention=attention)
+        return Decoded(hidden, Written(None if state.length is None else state.length + 1, layers), weights)
 
-    def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, each: int) -> None:
-        """Slots (n,) of `each` rows, which have just begun, read tokens (n, T), as many of each as lengths (n,) say,
-        which stand on the CPU."""
+    def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, width: int) -> None:
         x = self.placed.all(self.embedding(tokens), None)
-        self.stack.prefill(x, lengths, state.layers, slots=slots, each=each)
+        self.stack.prefill(x, lengths, state.layers, slots=slots, each=width)
 
-    def reader(self, state: Written, *, each: int) -> native.Reader | None:
-        """What C needs to go on from a state that was reserved for `each` rows of a sentence, if it knows all of it."""
+    def native_reader(self, state: Written, *, width: int) -> native.TokenStack | None:
         seen, added = self._seen(state), self._added()
         if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
-        made = native.prepare(self.stack, seen, each=each, source=source)
-        return native.Reader(made, added.table, added.vectors, added.scale)
+        prepared = native.prepare(self.stack, seen, each=width, source=source)
+        return native.TokenStack(prepared, added.table, added.vectors, added.scale)
 
     def _next(self, tokens: Tensor, places: Tensor) -> Tensor:
-        """tokens (N) at places (N) that `reach` has prepared -> (N, D)."""
+        """tokens (N) at positions (N) that `reach` has prepared -> (N, D)."""
         added = self._added()
         if added is not None and lookup.serves(added.table):
             return lookup.look_up(tokens, added.table, added.scale, places, added.vectors)
         return self.placed.next(self.embedding(tokens), places)
 
     def _added(self) -> Added | None:
-        """What is read of a token, where that is its vector and one of its place."""
+        """The tables to add up, where the input of the blocks is the token's vector plus one of its position."""
         positions = self.placed.positions
         if not isinstance(self.embedding, Vectors) or not isinstance(positions, ADDED):
             return None

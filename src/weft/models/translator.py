@@ -14,21 +14,15 @@ from weft.models.forcing import mix
 from weft.models.memory import DecoderSettings, EncoderSettings, Memory
 from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.stepper import Writer
-from weft.models.transformer import (
-    TransformerConfig,
-    TransformerDecoder,
-    TransformerDecoderConfig,
-    TransformerEncoder,
-    TransformerEncoderConfig,
-)
+from weft.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings, Unread
 
 ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
-"""What `[model.encoder]` may be, by its `kind`."""
+"""The settings of `[model.encoder]`, by their `kind`."""
 
 DECODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentDecoderConfig, "transformer": TransformerDecoderConfig}
-"""What `[model.decoder]` may be, by its `kind`."""
+"""The settings of `[model.decoder]`, by their `kind`."""
 
 
 class TranslatorConfig(Settings):
@@ -38,15 +32,14 @@ class TranslatorConfig(Settings):
     decoder: Annotated[DecoderSettings, OneOf(DECODERS)] = Field(default_factory=RecurrentDecoderConfig)
 
     def unread(self) -> Iterator[Unread]:
-        last = isinstance(self.decoder, RecurrentDecoderConfig) and self.decoder.context in ("first", "every")
-        if last and isinstance(self.encoder, RecurrentSourceConfig):
+        if self.decoder.reads_last_state_only:
             for found in self.encoder.unread_outputs():
                 yield found._replace(name=f"encoder.{found.name}")
-        sides = {"encoder": self.encoder, "decoder": self.decoder}
-        blocks = {name: side for name, side in sides.items() if isinstance(side, TransformerConfig)}
-        for name, side in blocks.items() if len(blocks) == 1 else ():  # no export has one beside another kind
-            if side.longest is None:
-                yield side.unbounded()._replace(name=f"{name}.max_positions")
+        if self.encoder.has_export and self.decoder.has_export:
+            return
+        for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
+            for found in side.unread_without_export():
+                yield found._replace(name=f"{name}.{found.name}")
 
     def build(self, source: int, target: int, *, shared: bool) -> Translator:
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
@@ -56,7 +49,8 @@ class TranslatorConfig(Settings):
 class Translator(Writer):
     """source -> Memory -> hidden states of the target -> logits.
 
-    Where the vocabulary is shared and both sides embed it alike there is one table, which a tied output uses too.
+    Where the vocabulary is shared and both embeddings have the same size, there is one table for both sides, and for a
+    tied output too.
     """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
@@ -74,11 +68,11 @@ class Translator(Writer):
     @property
     def packs(self) -> bool:
         """Whether it takes packed batches."""
-        return isinstance(self.encoder, TransformerEncoder) and isinstance(self.decoder, TransformerDecoder)
+        return self.encoder.packs and self.decoder.packs
 
     def encode(self, source: Tensor, lengths: Tensor | Packing) -> Memory:
         """source (B, S), lengths (B) -> Memory."""
-        return self.encoder(source, lengths)
+        return self.encoder(source, lengths)  # type: ignore[no-any-return]
 
     def forward(
         self,
@@ -91,9 +85,9 @@ class Translator(Writer):
     ) -> Tensor:
         """Teacher forcing: source (B, S), target (B, T) that starts with the start token -> hidden (B, T, D).
 
-        Packed, source and target are (N) and (M), each with how it lies, and hidden is (M, D). A target token is read
-        as it is with probability `truth`, and else as the model would have written it.
+        Packed, source and target are (N) and (M), each with its `Packing`, and hidden is (M, D). A target token is
+        read as it is with probability `truth`, and else replaced by the model's own prediction.
         """
         memory = self.encode(source, source_lengths)
         mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
-        return self.decoder(mixed, memory, target_lengths)
+        return self.decoder(mixed, memory, target_lengths)  # type: ignore[no-any-return]

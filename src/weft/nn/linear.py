@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from weft.nn.kernels import HAS_TRITON
-from weft.nn.native import decode as native
+from weft.nn.native import packed_linear
 
 FEW: Final = 2
 """Rows up to which reading the weights is all there is to do."""
@@ -32,8 +32,8 @@ class Linear(nn.Linear):
 
     def _in_one(self, x: Tensor, *, relu: bool) -> Tensor | None:
         """The same in one kernel, where there is a better one than what torch does."""
-        if native.multiplies(x, self):
-            return native.multiply(x, self, relu=relu)
+        if packed_linear.multiplies(x, self):
+            return packed_linear.multiply(x, self, relu=relu)
         plain = x.dtype == self.weight.dtype and not torch.is_autocast_enabled("cuda")
         if not x.is_cuda or not plain:
             return None

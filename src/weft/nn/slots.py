@@ -1,7 +1,8 @@
-"""States of fixed shape: A slots of K rows each, one sentence in a slot, row a·K + k its k-th hypothesis.
+"""States of fixed shape: A slots of K rows, one sentence in a slot; row a·K + k is the k-th hypothesis of slot a.
 
-A search that keeps its shape can take new sentences where old ones ended, and can be recorded once and replayed. Such a
-state is written in place, so it has one future; select_rows does not apply to it, the functions here do.
+A search of fixed shape can start new sentences in slots where others ended, and can be recorded once and replayed. Such
+a state is written in place, so only its last version is valid. Use the functions here for it, and not select_rows. In
+all of them `width` is K.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from weft.nn.attention.kv_cache import KVCache
 from weft.nn.state import Shared, State, map_state, rebuild, select_rows
 
 
-def in_slots(state: State, each: int) -> State:
-    """A new state whose rows lie in slots of `each`, told so."""
+def in_slots(state: State, width: int) -> State:
+    """Mark the parts of a state that rows share as slots of `width`."""
     if isinstance(state, Shared):
-        return state._replace(each=each)
+        return state._replace(width=width)
     if isinstance(state, tuple) and not isinstance(state, KVCache):
-        return rebuild(state, [in_slots(part, each) for part in state])
+        return rebuild(state, [in_slots(part, width) for part in state])
     return state
 
 
 def own(state: State) -> State:
-    """The same state in memory of its own, to be written over: what a model starts with may be one row for all. What
-    rows share was made for them and is nobody else's."""
+    """A copy that can be written in place: rows of a first state may be views of one row. What rows share is a copy
+    already."""
     if isinstance(state, KVCache) or state is None:
         return state
     if isinstance(state, Shared):
@@ -35,7 +36,7 @@ def own(state: State) -> State:
 
 
 def reorder(state: State, rows: Tensor) -> State:
-    """Row i becomes what row rows[i] was, which lies in the same slot."""
+    """The state whose row i is row rows[i] of the given one, in the same slot."""
     if isinstance(state, Shared) or state is None:
         return state
     if isinstance(state, KVCache):
@@ -45,12 +46,12 @@ def reorder(state: State, rows: Tensor) -> State:
     return state.index_select(0, rows)
 
 
-def keep(state: State, slots: Tensor, each: int) -> State:
+def keep(state: State, slots: Tensor, width: int) -> State:
     """The state of those slots alone."""
-    rows = rows_of(slots, each)
+    rows = rows_of(slots, width)
     if isinstance(state, Shared):
-        owners = torch.arange(slots.numel(), device=slots.device).repeat_interleave(each)
-        return Shared(select_rows(state.value, slots), owners, each)
+        owners = torch.arange(slots.numel(), device=slots.device).repeat_interleave(width)
+        return Shared(select_rows(state.value, slots), owners, width)
     if isinstance(state, KVCache):
         keys, values = (tuple(store.index_select(0, rows) for store in stores) for stores in state[:2])
         origin = state.origin
@@ -59,54 +60,55 @@ def keep(state: State, slots: Tensor, each: int) -> State:
             origin = origin.index_select(0, rows) - moved[:, None]
         return KVCache(keys, values, origin, state.length.index_select(0, rows))
     if isinstance(state, tuple):
-        return rebuild(state, [keep(part, slots, each) for part in state])
+        return rebuild(state, [keep(part, slots, width) for part in state])
     return None if state is None else state.index_select(0, rows)
 
 
-def put(state: State, slots: Tensor, new: State, each: int) -> None:
-    """Write a new state of as many slots over those slots. What is shorter than its place is padded with zeros."""
-    rows = rows_of(slots, each)
+def put(state: State, slots: Tensor, new: State, width: int) -> None:
+    """Overwrite slots (n,) with a new state of n slots. Tensors that are smaller than their destination are padded with
+    zeros."""
+    rows = rows_of(slots, width)
     if isinstance(state, Shared):
         _put(state.value, slots, new.value)
-    elif isinstance(state, KVCache):  # what lies in the store is not read before it is written again
+    elif isinstance(state, KVCache):  # old keys and values are not read before they are written again
         state.length.index_copy_(0, rows, new.length)
     elif isinstance(state, tuple):
         for part, given in zip(state, new, strict=True):
-            put(part, slots, given, each)
+            put(part, slots, given, width)
     else:
         _put(state, rows, new)
 
 
-def first_of(state: State, slots: Tensor, each: int) -> State:
-    """The first row of each of those slots, as slots of one row."""
+def first_of(state: State, slots: Tensor, width: int) -> State:
+    """The first row of slots (n,), as n slots of one row."""
     if isinstance(state, Shared):
         return Shared(select_rows(state.value, slots), torch.arange(slots.numel(), device=slots.device), 1)
     if isinstance(state, tuple):
-        return rebuild(state, [first_of(part, slots, each) for part in state])
-    return None if state is None else state.index_select(0, slots * each)
+        return rebuild(state, [first_of(part, slots, width) for part in state])
+    return None if state is None else state.index_select(0, slots * width)
 
 
-def spread(state: State, slots: Tensor, new: State, each: int) -> None:
-    """All rows of those slots go on from the one row that each has in a new state. What they share is as it was."""
+def spread(state: State, slots: Tensor, new: State, width: int) -> None:
+    """Overwrite all rows of slots (n,) with the row that each has in a new state of n rows. What rows share is kept."""
     if isinstance(state, tuple) and not isinstance(state, Shared):
         for part, given in zip(state, new, strict=True):
-            spread(part, slots, given, each)
+            spread(part, slots, given, width)
     elif isinstance(state, Tensor):
-        state.index_copy_(0, rows_of(slots, each), new.repeat_interleave(each, dim=0).to(state.dtype))
+        state.index_copy_(0, rows_of(slots, width), new.repeat_interleave(width, dim=0).to(state.dtype))
 
 
 def write(state: State, new: State) -> None:
-    """Make a state of buffers equal to the one that a step made from it."""
+    """Copy the state that a step returned into the buffers of the state before it."""
     pairs = list(_pairs(state, new))
     if pairs:
         torch._foreach_copy_([to for to, _ in pairs], [given for _, given in pairs])
 
 
-def rows_of(slots: Tensor, each: int) -> Tensor:
+def rows_of(slots: Tensor, width: int) -> Tensor:
     """slots (A,) -> their rows (A·K,)."""
-    if each == 1:
+    if width == 1:
         return slots
-    return (slots[:, None] * each + torch.arange(each, device=slots.device)).flatten()
+    return (slots[:, None] * width + torch.arange(width, device=slots.device)).flatten()
 
 
 def _pairs(state: State, new: State) -> list[tuple[Tensor, Tensor]]:

@@ -1,7 +1,7 @@
 """State is a value: a tensor, or nested tuples of tensors, with the batch as dimension 0.
 
-It is passed in and returned, never kept on a module. Then beam search, streaming and truncated backpropagation
-are the same few lines for every model, and the functions here are the only ones that know its inside.
+It is passed in and returned, never stored on a module. Then beam search, streaming and truncated backpropagation are
+the same few lines for every model, and only the functions here depend on its structure.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ State: TypeAlias = Any
 
 
 class Shared(NamedTuple):
-    """What belongs to a sentence and not to a hypothesis: kept once, and looked up by row.
+    """State of a sentence that all its hypotheses share: stored once, and looked up by row.
 
-    value has the sentences as dimension 0 and may be nested; rows (N,) says whose hypothesis each row is. Where every
-    sentence has `each` rows, one after the other, nothing needs to be looked up; 0 promises nothing.
+    value has the sentences as dimension 0 and may be nested; rows (N,) is the sentence of each row. With `width` > 0
+    every sentence has that many rows, one after the other, and nothing needs to be looked up.
     """
 
     value: State
     rows: Tensor
-    each: int = 0
+    width: int = 0
 
     def expand(self) -> State:
-        """The value of every row, with dimension 0 of size N; a copy, so take it late."""
+        """The value of every row, with dimension 0 of size N. It is a copy: expand as late as possible."""
         return select_rows(self.value, self.rows)
 
     def meet(self, x: Tensor) -> tuple[Tensor, State]:
-        """x (N, D) -> (A, K, D) beside the value of size A: K rows of a sentence beside what they share, or 1 of N."""
-        if self.each:
-            return x.view(-1, self.each, x.size(-1)), self.value
+        """x (N, D) -> (A, K, D) and the value of size A, for K rows of a sentence; or (N, 1, D) and `expand()`."""
+        if self.width:
+            return x.view(-1, self.width, x.size(-1)), self.value
         return x[:, None], self.expand()
 
 
@@ -48,12 +48,12 @@ def select_rows(state: State, rows: Tensor) -> State:
 
 
 def detach(state: State) -> State:
-    """The same numbers without their history: where truncated backpropagation through time cuts."""
+    """Detach all tensors: truncated backpropagation through time stops here."""
     return map_state(torch.Tensor.detach, state)
 
 
 def map_state(function: Callable[..., Tensor], state: State, *others: State) -> State:
-    """Apply a function to the tensors that stand at the same place of one or more states of one structure."""
+    """Apply a function to the corresponding tensors of one or more states of the same structure."""
     if state is None:
         return None
     if isinstance(state, Tensor):
@@ -77,5 +77,5 @@ def with_leaves(state: State, leaves: list[Tensor]) -> State:
 
 
 def rebuild(like: tuple[State, ...], parts: list[State]) -> State:
-    """Named tuples take their fields one by one, plain ones a sequence."""
+    """A tuple of the same type with other parts: named tuples take them one by one, plain ones as a sequence."""
     return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)

@@ -35,9 +35,9 @@ class LabelledData(TableData):
     label: ColumnSetting = "label"
     """The label's column."""
     max_length: Length = 400
-    """Most tokens of a training text."""
+    """The greatest number of tokens of a training text."""
     overlong: Literal["error", "truncate", "drop"] = "truncate"
-    """What happens to a longer training text."""
+    """The treatment of a longer training text."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Classification(Prediction):
 MODEL = OneOf(CLASSIFIERS)
 
 FEW_TEXTS, LONG_CHARACTERS = 10_000, 200
-"""Fewer texts than these, if they are long on average, can be learned by heart in a few epochs."""
+"""Fewer texts than this with more characters than this on average are learned by heart in a few epochs."""
 
 
 class Classify(Task):
@@ -102,7 +102,7 @@ class Classify(Task):
         super().__init__(codec, data)
         self.tokenizer: Tokenizer = codec.tokenizers[""]
         self.temperature = 1.0
-        """What the logits were divided by since training ended, for scores that compare with before."""
+        """The number that logits are divided by since training ended, for the calibration error before it."""
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
@@ -114,7 +114,7 @@ class Classify(Task):
             "rnn": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
         }
-        if facts.examples < FEW_TEXTS and mean >= LONG_CHARACTERS:  # such a set is soon known by heart
+        if facts.examples < FEW_TEXTS and mean >= LONG_CHARACTERS:
             models["rnn"] |= {"dropout": 0.5, "word_dropout": 0.3}
         batch = 1024 if facts.characters < 2_000_000 else 4096
         tokens = facts.examples * (1 + (mean if mean < 16 else mean / 6))
@@ -155,7 +155,7 @@ class Classify(Task):
         return columns
 
     def label(self, record: Labelled) -> int:
-        """The number of a record's label; `UNSEEN` while it is still to be predicted, or if training never saw it."""
+        """The number of a record's label; `UNSEEN` without a label, or for one that is not in the training data."""
         return UNSEEN if record.label is None else self.codec.label_id(record.label)
 
     def collate(

@@ -1,4 +1,4 @@
-"""Language model: text in, the probability of each next token out. Perplexity, and text that goes on from a prompt."""
+"""Language model: the probability of each next token of a text. Perplexity, and texts that continue a prompt."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class TextData(DataConfig):
     unit: Literal["line", "stream"] = "line"
     """line: each line is a text of its own; stream: the file is one text, cut into other pieces in every epoch."""
     max_length: Length = 256
-    """Most tokens in a row of a batch."""
+    """The greatest number of tokens in a row of a batch."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
-    """What happens to a longer training text; in evaluation it is always split, so that every token counts."""
+    """The treatment of a longer training text; in evaluation it is always split, so that every token counts."""
 
     @property
     def running(self) -> bool:
@@ -43,8 +43,8 @@ class TextData(DataConfig):
 
 @dataclass(frozen=True)
 class TextBatch(Batch):
-    """tokens (B, T) and lengths (B), what is expected after them (M) and where (M), as in `Shifted`; how
-    many characters they all stand for."""
+    """tokens (B, T) and lengths (B), expected tokens (M) and their places (M) as in `Shifted`, and the number of
+    characters of the texts."""
 
     tokens: Tensor
     lengths: Tensor | Packing
@@ -55,7 +55,7 @@ class TextBatch(Batch):
 
 @dataclass
 class LanguageScores(Scores):
-    """Loss over tokens, and over characters so that models with different tokens compare."""
+    """Loss per token, and per character to compare models with different tokens."""
 
     unit: str
     vocabulary: int
@@ -115,9 +115,9 @@ class LanguageModelling(Task):
             "conv": {"embedding": 256, "width": width, "dropout": 0.2},
             "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
         }
-        if facts.device == "cuda" and millions < 20:  # as many passes as a GPU has time for would overfit without it
+        if facts.device == "cuda" and millions < 20:  # the many epochs on a GPU would overfit without it
             models["transformer"]["attention_dropout"] = 0.2
-        # A GPU has time for as many passes as help; on a processor the first ones have to do.
+        # A GPU is fast enough for as many epochs as help; on a processor fewer must do.
         every = (60, 40, 20, 4) if facts.device == "cuda" else (30, 10, 5, 1)
         epochs = every[sum(millions >= limit for limit in (0.2, 2, 20))]
         batch = 1024 if millions < 2 else 2048 if millions < 20 else 4096
@@ -172,14 +172,14 @@ class LanguageModelling(Task):
         return lengths
 
     def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
-        # The first piece of a text has the characters of them all.
+        # Only the first piece of a text has a count of characters, that of the whole text.
         characters = examples.columns["characters"].join(range(len(examples)))
         return np.asarray(np.cumsum(np.asarray(characters) > 0) - 1, dtype=np.int64)
 
     def collate(
         self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
     ) -> TextBatch:
-        # Pieces that lie elsewhere in every epoch have no count of their own, and nothing measures them.
+        # Texts that are cut anew in every epoch have no count of characters; only evaluation needs one.
         characters = int(examples.columns["characters"].join(rows).sum()) if "characters" in examples.columns else 0
         shifted = shift(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
@@ -188,7 +188,7 @@ class LanguageModelling(Task):
         return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
 
     def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
-        """The loss where tokens are read as they are only with probability `truth`, and else as the model writes."""
+        """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
         assert isinstance(model, LanguageModel)
         hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)

@@ -3,7 +3,7 @@
     row       <s> a b </s>            tokens    <s> a b
                                       expected      a b </s>
 
-Everything is laid out on the processor, so that no loss has to ask a GPU which positions are real.
+The tensors are made on the processor, so that a loss need not read from a GPU which positions are real.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from weft.nn import Packing
 from weft.tasks.task import Loss, Rows
 from weft.text import PAD, UNK
 
-NOTHING: Final = -1
-"""What is expected where nothing counts."""
+IGNORED: Final = -1
+"""The expected token at a position that adds nothing to the loss."""
 
 
 class Shifted(NamedTuple):
@@ -63,7 +63,7 @@ def shift(column: Ragged, rows: Rows, *, packed: bool, capacity: Side | None = N
     last[(ends - 1)[full > 0]] = True
     expected, lengths = flat[~first], np.maximum(full - 1, 0)
     if packed:
-        expected = expected if capacity is None else _fill(expected, capacity.tokens, NOTHING)
+        expected = expected if capacity is None else _fill(expected, capacity.tokens, IGNORED)
         return Shifted(*_pack(flat[~last], lengths, capacity), torch.from_numpy(expected), None)
     real = np.arange(lengths.max(initial=0)) < lengths[:, None]
     tokens = np.zeros(real.shape, dtype=np.int64)

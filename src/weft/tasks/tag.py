@@ -41,9 +41,9 @@ class TaggedData(DataConfig):
     column: int | None = Field(None, ge=1, le=limits.COLUMN)
     """The tag's column in other files, counted from zero; the last one unless given."""
     max_length: Length = 200
-    """Most words of a training sentence."""
+    """The greatest number of words of a training sentence."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
-    """What happens to a longer training sentence."""
+    """The treatment of a longer training sentence."""
 
     def unread(self) -> Iterator[Unread]:
         if self.column is not None:
@@ -62,8 +62,8 @@ class TaggedText(TextConfig):
 
 @dataclass(frozen=True)
 class TaggedBatch(Batch):
-    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words, and
-    which one stands where (B, T)."""
+    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words with their lengths (U), and the number
+    of the spelling at each place (B, T)."""
 
     words: Tensor
     lengths: Tensor
@@ -267,7 +267,7 @@ class Tag(Task):
         return Tagged(tuple(words), None, place="")
 
     def split(self, text: str) -> list[str]:
-        """Words between blanks, less the punctuation around them unless the whole is a word training saw ("U.S.")."""
+        """Split at blanks and cut off punctuation, except from words of the vocabulary, such as "U.S."."""
         words: list[str] = []
         for word in text.split():
             core = word.strip(PUNCTUATION)
@@ -298,7 +298,7 @@ class Tag(Task):
 
 
 def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Each distinct spelling in these rows once (U, C), their lengths (U), and which stands where (B, T)."""
+    """The distinct spellings in these rows (U, C), their lengths (U), and the number of that at each place (B, T)."""
     words = examples.columns["sizes"].lengths[np.asarray(rows)]
     flat = examples.columns["characters"].join(rows)
     counts = examples.columns["sizes"].join(rows)

@@ -1,4 +1,4 @@
-"""What a task is: records → examples → batch → loss, predictions, scores. One page per task stands beside this file."""
+"""The contract of a task: records → examples → batch → loss, predictions, scores. Each task has a file beside this."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 UNSEEN = -1
-"""The number of a label that training never saw: never right, and never learned from."""
+"""The number of a label that is not in the training data: it is never right, and adds nothing to the loss."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Sum of the losses and the number of predictions it is a sum over: count first, divide last."""
+    """The sum of the losses of some predictions, and their number; the mean is taken at the end of all batches."""
 
     total: Tensor
     count: int
@@ -45,7 +45,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Codec:
-    """What was learned from the training text before the model: tokenizers by their role, and the labels."""
+    """Tokenizers by their role, and labels: both are learned from the training data before the model is built."""
 
     tokenizers: Mapping[str, Tokenizer]
     labels: tuple[str, ...] = ()
@@ -59,13 +59,13 @@ class Codec:
         return {label: number for number, label in enumerate(self.labels)}
 
     def label_id(self, label: str) -> int:
-        """The number of a label; `UNSEEN` for one that training never saw."""
+        """The number of a label; `UNSEEN` for one that is not in the training data."""
         return self.label_ids.get(label, UNSEEN)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The examples that a batch was made of, and how batches of some of them are made."""
+    """The examples that a batch was made of, and a function that makes a batch of some of them."""
 
     rows: NDArray[np.int64]
     examples: Examples
@@ -77,7 +77,7 @@ class Origin:
         return self.make(self.rows[:middle]), self.make(self.rows[middle:])
 
     def __str__(self) -> str:
-        """The first of the examples, by their places in a file where these are known."""
+        """The first of the examples, by their places in a file where those are known."""
         some = self.rows[:NAMED_EXAMPLES]
         places = [record.place for record in self.examples.pick(some) if record.place]
         named = ", ".join(places) if places else f"training examples {', '.join(map(str, some.tolist()))}"
@@ -86,26 +86,26 @@ class Origin:
 
 @dataclass(frozen=True)
 class Batch:
-    """What goes through the model together: tensors, packings, plain numbers, None; each task adds its own."""
+    """Examples that go through the model together, as tensors, packings, numbers or None; each task adds its fields."""
 
     count: int
-    """The predictions that its loss is a sum over."""
+    """The number of predictions that its loss is a sum over."""
     origin: Origin | None = field(default=None, kw_only=True, repr=False, compare=False)
-    """What it was made of, where it can be made again in smaller parts."""
+    """Its examples, for a batch that can be made again in smaller parts."""
     reads: int = field(default=0, kw_only=True)
-    """The tokens that it reads, where it predicts less than one for each."""
+    """The number of tokens that it reads, where it has fewer predictions than tokens; else 0."""
 
     @property
     def token_count(self) -> int:
-        """The tokens that speed is counted in: those read, or those predicted where each is."""
+        """The number of tokens for measuring speed: those read, or those predicted where `reads` is 0."""
         return self.reads or self.count
 
     def to(self, device: torch.device) -> Self:
-        """On the device; from pinned memory the copies run beside whatever the processor does next."""
+        """A copy on the device; from pinned memory the copies run beside other work."""
         return self._each(lambda part: _move(part, device))
 
     def pin(self) -> Self:
-        """In memory from which a GPU copies by itself."""
+        """A copy in pinned memory, from which a GPU copies without the processor."""
         return self._each(lambda part: part.pin_memory())
 
     def _each(self, change: Callable[[Any], Any]) -> Self:

@@ -37,9 +37,9 @@ class PairData(TableData):
     target: ColumnSetting = "target"
     """The target's column."""
     max_length: Length = 200
-    """Most tokens on either side of a training pair."""
+    """The greatest number of tokens on either side of a training pair."""
     overlong: Literal["error", "truncate", "drop"] = "drop"
-    """What happens to a longer training pair."""
+    """The treatment of a longer training pair."""
 
     def unread(self) -> Iterator[Unread]:
         if all(isinstance(path, list) and len(path) == 2 for path in (self.train, self.valid, self.test) if path):
@@ -48,7 +48,7 @@ class PairData(TableData):
 
 
 class SideText(Settings):
-    """What one side of a pair does differently."""
+    """Settings of one side of a pair that differ from those of both."""
 
     kind: Literal["char", "word", "bpe", "unigram"] | None = None
     size: Vocabulary | None = None
@@ -67,14 +67,14 @@ class PairText(TextConfig):
     shared: bool = False
     """One vocabulary for both sides."""
     source: SideText = Field(default_factory=SideText)
-    """What differs on the source side."""
+    """Settings that differ on the source side."""
     target: SideText = Field(default_factory=SideText)
-    """What differs on the target side."""
+    """Settings that differ on the target side."""
 
     @model_validator(mode="after")
     def _shared_means_same(self) -> PairText:
         if self.shared and (self.source.given() or self.target.given()):
-            raise ValueError("shared = true leaves no room for [text.source] or [text.target]; remove one of the two")
+            raise ValueError("shared = true excludes [text.source] and [text.target]; remove one of the two")
         return self
 
     def unread(self) -> Iterator[Unread]:
@@ -97,8 +97,8 @@ class PairText(TextConfig):
 
 @dataclass(frozen=True)
 class PairBatch(Batch):
-    """source (B, S) ends with the end token, target (B, T) starts with the start token; what is expected after each
-    token of the target (M) and where (M), as in `Shifted`."""
+    """source (B, S) ends with the end token, target (B, T) starts with the start token; the token expected after
+    each token of the target (M) and its place (M), as in `Shifted`."""
 
     source: Tensor
     source_lengths: Tensor | Packing
@@ -136,7 +136,7 @@ class TranslationScores(Scores):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What people read: BLEU says nothing of single words, and word errors are rarely quoted of sentences."""
+        """The metrics that are shown: BLEU says nothing of single words, and word errors are rare for sentences."""
         shape = self.texts.shape
         if shape.words <= SHORT_WORDS and not shape.blanks:
             return SHOWN_WITHOUT_BLANKS
@@ -180,7 +180,7 @@ class Translate(Task):
         millions = facts.characters / 1e6  # of the source side
         size = 128 if millions < 1.5 else 256
         words = choose_metric(facts.target).metric == "exact"
-        # Inflected forms and phones follow rules; a model that sees few of them must not learn them by heart.
+        # Inflected forms and phones follow rules; a model with few examples must not learn them by heart.
         dropout = 0.1 if facts.examples > 20_000 else 0.3 if words else 0.2
         models: dict[str, Tree] = {
             "rnn": {"embedding": size, "hidden": size, "dropout": dropout},
@@ -206,10 +206,10 @@ class Translate(Task):
                 ),
                 "batch_tokens": batch,
                 "rate": rate if set(kinds.values()) == {"rnn"} else min(rate, 1e-3),
-                # Smoothing gives every symbol a share; a word that must be right as a whole is then less likely than it
-                # should be, and a beam finds others.
+                # Smoothing gives every symbol a probability. The right word is then less likely than it should be, and
+                # a beam finds others.
                 "label_smoothing": 0.0 if words else 0.1,
-                # The loss of words is lowest early, their exact matches are most when the rate has come down.
+                # The loss of words is lowest early, but exact matches are most frequent after the rate has fallen.
                 **({"patience": 20} if words else {}),
             },
             "decode": {"beam": 4, "length_penalty": 1.0},
@@ -270,7 +270,7 @@ class Translate(Task):
         return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
 
     def forced_loss(self, model: nn.Module, batch: PairBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
-        """The loss where the target is read as it is only with probability `truth`, and else as the model writes it."""
+        """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
         assert isinstance(model, Translator)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
@@ -300,7 +300,7 @@ class Translate(Task):
     def question(self, model: Translator, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
         memory = model.encode(batch.source, batch.source_lengths)
-        # A command of a few words may stand for many actions, and a subword for several characters.
+        # A few words may command many actions, and a subword may have several characters.
         longer = 8 if self.source.kind == "word" else 6 if self.target.kind == "char" != self.source.kind else 2
         return Question(self.target, memory, limits=(longer * batch.source_lengths + 20).tolist())
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from weft.nn.native import compiler
+from weft.nn.recurrent.engine.c_source import BASE
 
 DEPTH = 19
 ENTRY = """
@@ -30,11 +31,7 @@ void entry(long rows, const float *a, const float *b, long depth, long width, co
 
 @cache
 def library() -> ctypes.CDLL:
-    text = "".join(
-        compiler.read_source(package, name)
-        for package, name in (("weft.nn.native", "arithmetic.c"), ("weft.nn.recurrent.engine", "runtime.c"))
-    )
-    return compiler.compile_library(text + ENTRY)
+    return compiler.compile_library(BASE.text() + ENTRY)
 
 
 def multiply(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:

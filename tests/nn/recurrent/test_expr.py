@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from weft.nn import Cell
+from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.expr import Builder, Expr, Row, closure, placed, width_of
 from weft.nn.recurrent.engine.operations import CHEAP, OPERATIONS
 from weft.nn.recurrent.engine.plan import Plan
@@ -50,9 +51,9 @@ TORCH: dict[str, Callable[..., Tensor]] = {
 }
 COMPARED = {"lt", "le", "gt", "ge", "eq"}
 WIDTH = 12
-BUFFERS = {("state", 0): torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)}
+BUFFERS = {(Kind.STATE, 0): torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)}
 
-Buffers = dict[tuple[str, int], Tensor]
+Buffers = dict[tuple[Kind, int], Tensor]
 
 
 def evaluate(expr: Expr, buffers: Buffers) -> Tensor:
@@ -88,7 +89,7 @@ def expressions(draw: st.DrawFn, width: int, depth: int = 3) -> Expr:
     if kind != "op":
         stride = 1 if kind == "leaf" else 0
         offset = draw(st.integers(0, WIDTH - (width if stride else 1)))
-        return BUILD.leaf("state", 0, width, offset=offset, stride=stride)
+        return BUILD.leaf(Kind.STATE, 0, width, offset=offset, stride=stride)
     op = draw(st.sampled_from(["add", "sub", "mul", "neg", "tanh", "max"]))
     args = [draw(expressions(width, depth - 1)) for _ in range(1 if op in ("neg", "tanh") else 2)]
     return BUILD.op(op, *args)
@@ -166,7 +167,7 @@ def test_operations_of_unlike_widths_are_refused() -> None:
 
 
 def test_simplifications_by_name() -> None:
-    h, zero, one = BUILD.leaf("state", 0, 3), BUILD.number(0, 3), BUILD.number(1, 3)
+    h, zero, one = BUILD.leaf(Kind.STATE, 0, 3), BUILD.number(0, 3), BUILD.number(1, 3)
     assert BUILD.op("add", h, zero) is BUILD.op("add", zero, h) is BUILD.op("sub", h, zero) is h
     assert BUILD.op("mul", h, one) is BUILD.op("mul", one, h) is BUILD.op("neg", BUILD.op("neg", h)) is h
     assert BUILD.op("mul", h, zero) is zero
@@ -190,20 +191,22 @@ def test_derivatives_are_those_of_torch(op: str) -> None:
     if op == "div":
         values[1] = (values[1].detach() + 2.0).requires_grad_()
     width = values[0].size(1)
-    args = [build.leaf("state", number, width) for number in range(count)]
+    args = [build.leaf(Kind.STATE, number, width) for number in range(count)]
     arguments: list[Any] = list(values)
     if op == "where":
         args[0], arguments[0] = build.op("gt", args[0], build.number(0.0, width)), values[0] > 0
     if op == "pow":
         args, arguments = [*args, build.number(-1.5, width)], [*arguments, -1.5]
     result = build.op(op, *args)
-    parts = OPERATIONS[op].derivative(build, build.leaf("gradient", 0, width), result, tuple(args))
+    parts = OPERATIONS[op].derivative(build, build.leaf(Kind.GRAD_EMITTED, 0, width), result, tuple(args))
     outcome = TORCH[op](*arguments)
     gradient = torch.randn(3, width, dtype=torch.float64)
     expected: list[Any] = [None] * count
     if outcome.requires_grad:
         expected = list(torch.autograd.grad(outcome, values, gradient, allow_unused=True))
-    buffers = {("state", number): value.detach() for number, value in enumerate(values)} | {("gradient", 0): gradient}
+    buffers = {(Kind.STATE, number): value.detach() for number, value in enumerate(values)} | {
+        (Kind.GRAD_EMITTED, 0): gradient
+    }
     assert len(parts) == len(args)
     for part, right in zip(parts, expected, strict=False):
         found = torch.zeros_like(gradient) if part is None else evaluate(part, buffers)
@@ -213,7 +216,7 @@ def test_derivatives_are_those_of_torch(op: str) -> None:
 @pytest.mark.parametrize("op", sorted(COMPARED))
 def test_a_comparison_has_no_derivative(op: str) -> None:
     build = Builder()
-    a, b, g = (build.leaf(kind, 0, 2) for kind in ("state", "hoisted", "gradient"))
+    a, b, g = (build.leaf(kind, 0, 2) for kind in (Kind.STATE, Kind.HOISTED, Kind.GRAD_EMITTED))
     assert OPERATIONS[op].derivative(build, g, build.op(op, a, b), (a, b)) == [None, None]
 
 
@@ -287,12 +290,12 @@ def test_torch_operations_and_their_gradients(name: str) -> None:
     program, adjoint = plan.kernels.program, plan.kernels.adjoint
     h, x = (part.expand(3, -1).clone().requires_grad_() for part in torch.cartesian_prod(CORNERS, CORNERS).unbind(1))
     outcome = WRITTEN[name](h, x)
-    buffers = {("state", 0): h.detach(), ("hoisted", 0): x.detach()}
-    buffers["after", 0] = evaluate_row(program.after[0], buffers)
-    assert_close(buffers["after", 0], outcome.detach())
-    buffers |= {("saved", number): evaluate(expr, buffers) for number, expr in enumerate(adjoint.saved)}
+    buffers = {(Kind.STATE, 0): h.detach(), (Kind.HOISTED, 0): x.detach()}
+    buffers[Kind.AFTER, 0] = evaluate_row(program.after[0], buffers)
+    assert_close(buffers[Kind.AFTER, 0], outcome.detach())
+    buffers |= {(Kind.SAVED, number): evaluate(expr, buffers) for number, expr in enumerate(adjoint.saved)}
     gradient = torch.randn_like(outcome)
-    buffers |= {("grad_after", 0): gradient, ("grad_emitted", 0): torch.zeros_like(gradient)}
+    buffers |= {(Kind.GRAD_AFTER, 0): gradient, (Kind.GRAD_EMITTED, 0): torch.zeros_like(gradient)}
     expected = torch.autograd.grad(outcome, (h, x), gradient)
     found = evaluate_row(adjoint.state[0], buffers), evaluate_row(adjoint.hoisted[0], buffers)
     assert_close(found, expected)

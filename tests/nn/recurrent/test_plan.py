@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from weft.nn import CELLS, RNN, Cell, CellChoice
 from weft.nn.recurrent import build_cell
+from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.c_source import CSource
 from weft.nn.recurrent.engine.plan import Kernels, Plan
 from weft.nn.recurrent.engine.run import plan_of
@@ -120,8 +121,8 @@ def test_an_elman_network_keeps_nothing_but_its_states() -> None:
 
 
 def test_the_output_of_most_cells_is_a_history() -> None:
-    assert kernels("lstm").emitted_names == ["history0"]
-    assert kernels({"kind": "elman", "feedback": True}).emitted_names == ["history1"]
+    assert kernels("lstm").emitted == [Argument(Kind.HISTORY, 0)]
+    assert kernels({"kind": "elman", "feedback": True}).emitted == [Argument(Kind.HISTORY, 1)]
 
 
 class Separate(Cell):
@@ -154,7 +155,7 @@ def test_what_only_the_output_needs_is_done_after_the_loop() -> None:
     assert products(found.split.after) == 1
     assert found.kernels is not None
     assert [(p.depth, p.width) for p in found.kernels.program.products] == [(6, 6)]
-    assert found.kernels.emitted_names == ["history0"]
+    assert found.kernels.emitted == [Argument(Kind.HISTORY, 0)]
 
 
 def test_what_depends_on_parameters_alone_is_done_once() -> None:

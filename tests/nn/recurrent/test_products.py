@@ -1,4 +1,4 @@
-"""The product before the loop in C: the same numbers and gradients as torch, and as the reference in a whole layer."""
+"""The product before the loop: the same numbers and gradients as torch, and as the reference in a whole layer."""
 
 from __future__ import annotations
 
@@ -8,47 +8,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from weft.nn import RNN
-from weft.nn.native import product
-from weft.nn.recurrent.engine import products
 from weft.nn.recurrent.engine.products import row_product
 
 LARGE = 192
-"""A matrix from so many numbers to as many is one that C multiplies with."""
-
-
-@pytest.fixture(autouse=True)
-def calls(a_compiler: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows of every product that C has done."""
-    rows: list[int] = []
-    multiply = product.multiply
-
-    def counted(left: Tensor, weight: Tensor, to: Tensor) -> None:
-        rows.append(left.numel())
-        multiply(left, weight, to)
-
-    monkeypatch.setattr(product, "multiply", counted)
-    monkeypatch.setattr(products, "pays", lambda: True)
-    return rows
-
-
-@pytest.mark.parametrize("vectors", ["AVX2", "AVX512", "DEFAULT"])
-def test_it_pays_with_a_compiler_and_avx2(vectors: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: vectors)
-    assert products.pays.__wrapped__() == (vectors == "AVX2")
-    monkeypatch.setattr(product, "library", lambda: None)
-    assert not products.pays.__wrapped__()
-
-
-def test_where_it_does_not_pay_torch_multiplies(calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "pays", lambda: False)
-    x, weight = torch.randn(5, 256), torch.randn(256, 256)
-    assert torch.equal(row_product(x, weight), x @ weight)
-    assert calls == []
 
 
 @pytest.mark.parametrize("upright", [False, True], ids=["as-stored", "transposed"])
-def test_gradients_are_those_of_torch(upright: bool, calls: list[int]) -> None:
+def test_gradients_are_those_of_torch(upright: bool) -> None:
     torch.manual_seed(0)
     x = torch.randn(37, 200)[:, 3:131].requires_grad_()
     weight = torch.randn((300, 128) if upright else (128, 300), requires_grad=True)
@@ -56,17 +22,15 @@ def test_gradients_are_those_of_torch(upright: bool, calls: list[int]) -> None:
     gradient = torch.randn(37, 300)
     wanted = torch.autograd.grad(x @ matrix, (x, weight), gradient)
     given = torch.autograd.grad(row_product(x, matrix), (x, weight), gradient)
-    assert calls == [37, 37]
     assert_close(row_product(x, matrix), x @ matrix, rtol=1e-5, atol=1e-5)
     for mine, theirs in zip(given, wanted, strict=True):
         assert_close(mine, theirs, rtol=1e-5, atol=1e-4)
         assert mine.stride() == theirs.stride()
 
 
-def test_only_what_is_wanted_is_computed(calls: list[int]) -> None:
+def test_a_weight_alone_gets_its_gradient() -> None:
     x, weight = torch.randn(5, 256), torch.randn(256, 256, requires_grad=True)
     row_product(x, weight).sum().backward()
-    assert calls == [5]
     assert_close(weight.grad, x.sum(0)[:, None].expand(256, 256), rtol=1e-5, atol=1e-5)
 
 
@@ -81,10 +45,8 @@ def test_second_derivatives_go_through_it() -> None:
 @pytest.mark.parametrize("lengths", [None, [9, 3, 0, 7], [9, 9, 9, 8]], ids=["full", "packed", "padded"])
 @pytest.mark.parametrize("bidirectional", [False, True], ids=["ahead", "both"])
 @pytest.mark.parametrize("name", ["lstm", "peephole_lstm", "gru", "mut1"])
-def test_a_large_layer_is_the_reference(
-    name: str, bidirectional: bool, lengths: list[int] | None, calls: list[int]
-) -> None:
-    """Large enough for the product in C, and called twice before one backward pass."""
+def test_a_large_layer_is_the_reference(name: str, bidirectional: bool, lengths: list[int] | None) -> None:
+    """Called twice before one backward pass."""
     torch.manual_seed(2)
     plain = RNN(name, LARGE, LARGE, bidirectional=bidirectional, backend="reference")
     fast = RNN(name, LARGE, LARGE, bidirectional=bidirectional, backend="engine")
@@ -97,8 +59,6 @@ def test_a_large_layer_is_the_reference(
         again, last = rnn(x, ends)
         loss = output.sin().sum() + again.cos().sum() + sum(leaf.sum() for leaf in leaves(last))
         results.append([output, *torch.autograd.grad(loss, [x, *rnn.parameters()])])
-    assert calls
-    assert max(calls) == (19 if lengths == [9, 3, 0, 7] else 36)
     for mine, theirs in zip(results[1], results[0], strict=True):
         assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
@@ -110,9 +70,8 @@ def leaves(state: object) -> list[Tensor]:
     return [leaf for part in state for leaf in leaves(part)]
 
 
-def test_other_types_are_left_to_torch(calls: list[int]) -> None:
+def test_other_types_are_left_to_torch() -> None:
     x, weight = torch.randn(5, 256, dtype=torch.float64), torch.randn(256, 256)
     assert_close(row_product(x, weight.double()), x @ weight.double())
     with pytest.raises(RuntimeError, match="dtype"):
         row_product(x, weight)
-    assert not calls

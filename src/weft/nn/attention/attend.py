@@ -17,9 +17,7 @@ from torch.nn.functional import one_hot, scaled_dot_product_attention
 
 from weft.errors import ConfigError, did_you_mean
 from weft.nn.attention.masks import causal_mask
-from weft.nn.attention.scores import Score, ScoreFunction, dot, scaled_dot
-
-NAMED = {"dot": dot, "scaled_dot": scaled_dot}
+from weft.nn.attention.scores import FUNCTIONS, Score, ScoreFunction, dot, scaled_dot
 
 
 @overload
@@ -124,7 +122,7 @@ def _fast(
 
 
 def _named(score: str) -> ScoreFunction:
-    if score not in NAMED:
-        cure = did_you_mean(score, NAMED) + "; scores with weights are passed as modules, built by SCORES"
+    if score not in FUNCTIONS:
+        cure = did_you_mean(score, FUNCTIONS) + "; scores with weights are passed as modules, built by SCORES"
         raise ConfigError(f'"{score}" is not a score without weights', where="score", cure=cure)
-    return NAMED[score]
+    return FUNCTIONS[score]

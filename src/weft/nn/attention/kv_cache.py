@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from weft.nn.attention import single_query_cpu
 from weft.nn.attention.attend import attend
 from weft.nn.attention.scores import ScoreFunction
 from weft.nn.attention.single_query import attend_next, serves
-from weft.nn.native import decode as native
 
 
 class LayerCache(NamedTuple):
@@ -72,8 +72,8 @@ def attend_cached(
     origin notes it."""
     if score == "scaled_dot" and serves(q):
         return attend_next(q, k, v, *seen, scale=q.size(-1) ** -0.5)
-    if score == "scaled_dot" and native.serves(q, seen.keys):
-        return native.attend_cached(q, k, v, *seen, scale=q.size(-1) ** -0.5)
+    if score == "scaled_dot" and single_query_cpu.LIBRARY.serves(q, seen.keys):
+        return single_query_cpu.attend_cached(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     rows = torch.arange(q.size(0), device=q.device)
     seen.keys[rows, :, seen.length] = k
     seen.values[rows, :, seen.length] = v

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import ConfigError
-from weft.nn.attention import torch_weights
+from weft.nn.attention import single_query_cpu, torch_weights
 from weft.nn.attention.attend import attend
 from weft.nn.attention.kv_cache import LayerCache, attend_cached
 from weft.nn.attention.packed import attend_packed
@@ -25,7 +25,6 @@ from weft.nn.attention.scores import Score
 from weft.nn.attention.short import attend_short, is_short
 from weft.nn.attention.single_query import attend_shared, serves
 from weft.nn.linear import Linear
-from weft.nn.native import decode as native
 from weft.nn.native import pages
 from weft.nn.packing import Packing
 
@@ -190,9 +189,9 @@ class MultiHeadAttention(nn.Module):
         assert self.query is not None
         heads = self._heads(self.query(query), self.head_size)
         plain = self.score == "scaled_dot" and not weights and (mask is None or mask.size(1) == 1)
-        if plain and (serves(heads) or native.serves(heads, seen.keys)):
+        if plain and (serves(heads) or single_query_cpu.LIBRARY.serves(heads, seen.keys)):
             real = None if mask is None else mask[:, 0]
-            attend_one = attend_shared if heads.is_cuda else native.attend_shared
+            attend_one = attend_shared if heads.is_cuda else single_query_cpu.attend_shared
             context = attend_one(heads, *seen, mask=real, scale=self.head_size**-0.5)
             return self.output(context.flatten(2)), None
         q = heads.transpose(1, 2)

@@ -41,6 +41,9 @@ class Score(nn.Module):
     compare: ScoreFunction
     """(…, Tq, Q), what `keys` gave -> (…, Tq, Tk). A score ending in a plain product names `dot`, for the fast path."""
 
+    product_of_maps: bool = False
+    """Whether it is a product of learned maps, which a decoder divides by √Q."""
+
     def keys(self, key: Tensor) -> Tensor:
         """(…, Tk, K) -> what `compare` wants; computed once for all queries."""
         return key
@@ -74,6 +77,7 @@ class Bilinear(Score):
     """q·W k: one matrix, sizes may differ."""
 
     compare = staticmethod(dot)
+    product_of_maps = True
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
@@ -87,6 +91,8 @@ class Bilinear(Score):
 
 class LowRank(Score):
     """(U q)·(V k): a bilinear score whose matrix UᵀV has the given rank."""
+
+    product_of_maps = True
 
     def __init__(self, query_size: int, key_size: int, *, rank: int | None = None) -> None:
         super().__init__()
@@ -151,6 +157,10 @@ SCORES: Final[dict[str, Callable[[int, int], Score]]] = {
     "additive": Additive,
 }
 """Name to builder, called as `SCORES[name](query_size, key_size)`."""
+
+
+FUNCTIONS: Final[dict[str, ScoreFunction]] = {"dot": dot, "scaled_dot": scaled_dot}
+"""Scores without weights, by the name that `attend` takes."""
 
 
 def _over_pairs(w: nn.Linear, queries: Tensor, keys: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
-/* What all C of weft stands on: elementary functions that vectorise, and a matrix product of a few rows with a matrix
-   that was packed once. Other text follows this one in one file. */
+/* The base of all C in weft: threads, elementary functions that vectorise, and the product of a few rows with a packed
+   matrix. Every library is this text followed by others, compiled as one file. */
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* FETCH: steps of a product between two lines that it fetches ahead, where there are MANY_TILES of rows or more; fewer
-   are through before it pays. Both as measured. */
+/* FETCH: steps of a product between two lines that it fetches ahead. It does so from MANY_TILES tiles of rows on; with
+   fewer the product ends before it pays. Both were measured. */
 #if defined(__AVX512F__)
 #define FLOATS 16
 #define TILE_ROWS 8
@@ -24,10 +24,10 @@
 #define MANY_TILES 5
 #endif
 #define PANEL (2 * FLOATS)
-#define LINE 16 /* numbers that memory gives at once */
+#define LINE 16 /* floats of a cache line */
 
-/* A vector stays in its register. Else gcc reads it from memory again for every row that it is multiplied with, and a
-   tile of few rows waits for its loads. */
+/* Keep a vector in its register. Otherwise gcc loads it again for every row that it is multiplied with, and a tile of
+   few rows is bound by its loads. */
 #if defined(__SSE__)
 #define HOLD(v) __asm__("" : "+v"(v))
 #else
@@ -37,18 +37,21 @@
 typedef float vec __attribute__((vector_size(4 * FLOATS), aligned(4)));
 typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
 
-/* ---- work in tasks, which threads take one after the other ---- */
+/* ---- a job: tasks that threads take one after the other ---- */
 
+/* `work` returns 0, or 1 where it found no memory; then the job has failed. */
 typedef struct job job_t;
 struct job {
-    void (*work)(const job_t *, long);
+    int (*work)(const job_t *, long);
     long tasks, next;
+    int failed;
     const void *data;
 };
 
 static void drain(void *shared) {
     job_t *job = shared;
-    for (long task; (task = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->tasks;) job->work(job, task);
+    for (long task; (task = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->tasks;)
+        if (job->work(job, task)) __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
 }
 
 static void in_threads(void (*work)(void *), void *shared, long threads, parallel_t parallel) {
@@ -58,12 +61,14 @@ static void in_threads(void (*work)(void *), void *shared, long threads, paralle
         work(shared);
 }
 
-static void share(job_t *job, long threads, parallel_t parallel) {
+/* Share the tasks of a job among threads; returns 1 if one of them failed, else 0. */
+static int share(job_t *job, long threads, parallel_t parallel) {
     in_threads(drain, job, threads < job->tasks ? threads : job->tasks, parallel);
+    return job->failed;
 }
 
-/* Room for so many numbers, and a line more, that begins where a line of memory does: what reaches over two lines is read
-   twice. */
+/* A buffer of `count` floats and one line more, aligned to a cache line (a vector across two lines is read twice), or
+   NULL where the system has no memory. */
 static float *numbers(long count) {
     return aligned_alloc(sizeof(float) * LINE, sizeof(float) * (count / LINE + 2) * LINE);
 }
@@ -87,7 +92,7 @@ static inline float exponential(float x) {
     float k;
     const float high = x > 128.0f ? 128.0f : x, clamped = high < -104.0f ? -104.0f : high;
     const float r = reduced(clamped, &k), k1 = __builtin_rintf(k * 0.5f);
-    return power_of_two(k1) * (1.0f + r) * power_of_two(k - k1); /* 2^k itself may have no place in a float */
+    return power_of_two(k1) * (1.0f + r) * power_of_two(k - k1); /* 2^k itself may be too large for a float */
 }
 
 static inline float sigmoid(float x) {
@@ -118,7 +123,7 @@ static void pack(const float *b, long down, long across, long depth, long width,
     }
 }
 
-/* Step k of a product: to each of the sums its part. */
+/* Add step k of a product to each of its sums. */
 static inline __attribute__((always_inline)) void add_step(
     const int rows, const int panels, const float *const *a, const float *panel, long depth, long k,
     vec (*sum)[4]) {
@@ -136,9 +141,8 @@ static inline __attribute__((always_inline)) void add_step(
     }
 }
 
-/* Rows of c, each at an address of its own, over one or two panels. A sum waits for the one before it: eight of them at a
-   time keep the units busy. What stands at `next`, if given, is read soon: a line of it is fetched with every few steps,
-   so that nobody waits for memory. */
+/* Rows of c, each at its own address, over one or two panels. Each addition depends on the one before it, so eight sums
+   at a time keep the units busy. `next`, if given, is read after this tile: a line of it is fetched every few steps. */
 static inline __attribute__((always_inline)) void tile(
     const int rows, const int panels, const float *const *a, const float *panel, long depth, const float *bias,
     float *const *c, const float *next) {
@@ -157,7 +161,7 @@ static inline __attribute__((always_inline)) void tile(
         for (int j = 0; j < 2 * panels; j++) *(vec *)(c[i] + j * FLOATS) = sum[i][j];
 }
 
-/* The tile of so many rows, over one panel. */
+/* A tile of `rows` rows over one panel. */
 static inline __attribute__((always_inline)) void tile_of(
     long rows, const float *const *a, const float *panel, long depth, const float *bias, float *const *c,
     const float *next) {
@@ -177,9 +181,9 @@ static inline __attribute__((always_inline)) void tile_of(
     }
 }
 
-/* c = a (rows pointers to depth numbers) @ packed + bias (padded, or none); c has rows of padded(width), those at `to`
-   or, without it, from c on, `stride` apart. Rows are shared out evenly, and a row or two take panels in pairs: a tile of
-   few sums takes as long as one of eight. */
+/* c = a (rows pointers to depth numbers) @ packed + bias (padded, or none). The rows of c have padded(width) numbers;
+   they begin at the addresses `to`, or without those at c, `stride` apart. Rows are divided evenly among tiles, and one
+   or two rows take panels in pairs, since a tile of few sums takes as long as one of eight. */
 static inline __attribute__((always_inline)) void product_over(
     long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *const *to,
     float *c, long stride) {
@@ -199,7 +203,7 @@ static inline __attribute__((always_inline)) void product_over(
         for (long k = 0, i = 0, end; k < tiles; k++, i = end) {
             end = rows * (k + 1) / tiles;
             for (long r = i; r < end; r++) at[r - i] = (to ? to[r] : c + r * stride) + n;
-            /* A part of the next panel with each tile of this one. */
+            /* Each tile of this panel fetches a part of the next. */
             if (tiles >= MANY_TILES)
                 tile_of(end - i, a + i, panel, depth, add, at, panel + depth * PANEL + k * depth * (LINE / FETCH));
             else
@@ -214,20 +218,15 @@ static void product_into(
     product_over(rows, a, packed, depth, width, bias, 0, c, stride);
 }
 
-static void product_at(
-    long rows, const float *const *a, const float *packed, long depth, long width, const float *bias, float *const *to) {
-    product_over(rows, a, packed, depth, width, bias, to, 0, 0);
-}
+enum { ROWS_PER_PANEL = 64 }; /* rows that are multiplied with a panel before the next panel is read */
 
-enum { SOME = 64 }; /* rows that pass a panel before the next one comes */
-
-/* The same for rows of a that lie `apart` from each other. */
+/* product_into for rows of a that are `apart` numbers from each other. */
 static void product_of(
     long rows, const float *a, long apart, const float *packed, long depth, long width, const float *bias, float *c,
     long stride) {
-    const float *at[SOME];
-    for (long i = 0; i < rows; i += SOME) {
-        const long count = rows - i < SOME ? rows - i : SOME;
+    const float *at[ROWS_PER_PANEL];
+    for (long i = 0; i < rows; i += ROWS_PER_PANEL) {
+        const long count = rows - i < ROWS_PER_PANEL ? rows - i : ROWS_PER_PANEL;
         for (long r = 0; r < count; r++) at[r] = a + (i + r) * apart;
         product_into(count, at, packed, depth, width, bias, c + i * stride, stride);
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from weft.nn.state import State, map_state
 
 Backend = Literal["auto", "engine", "reference", "vendor"]
 Merge = Literal["concat", "sum", "mean", "project"]
+
+RUN: Final = {"reference": reference.run, "vendor": vendor.run}
+"""The backends without a plan, which run one direction after the other."""
 
 
 class Layer(nn.Module):
@@ -89,9 +92,8 @@ class Layer(nn.Module):
     def fallback(self, device: str) -> str:
         """How the cells run where it is without kernels, and why; else an empty string."""
         choice = self.choose(device)
-        if choice.backend not in ("reference", "plain"):
-            return ""
-        return f"{type(self._cells()[0]).__name__} runs more slowly, {engine.BACKENDS[choice.backend]}: {choice.reason}"
+        way = engine.BACKENDS[choice.backend]
+        return "" if way.fast else f"{type(self._cells()[0]).__name__} runs more slowly, {way.words}: {choice.reason}"
 
     def _cells(self) -> list[Cell]:
         return [cell for cell in self.cells if isinstance(cell, Cell)]
@@ -103,10 +105,10 @@ class Layer(nn.Module):
         if x.size(0) == 0 or x.size(1) == 0:
             return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
         choice = self.choose(x.device.type)
-        if choice.backend not in ("reference", "vendor"):
+        if engine.BACKENDS[choice.backend].planned:
             return engine.run(cells, x, states, lengths, choice=choice)
         x = zero_past_end(x, lengths)
-        run = reference.run if choice.backend == "reference" else vendor.run
+        run = RUN[choice.backend]
         outputs, finals = [], []
         for cell, state, backwards in zip(cells, states, (False, True), strict=False):
             output, final = run(cell, reverse_rows(x, lengths) if backwards else x, state, lengths)
@@ -116,7 +118,7 @@ class Layer(nn.Module):
 
     def choose(self, device: str) -> engine.Choice:
         """The backend on a kind of device, and why it is no better one."""
-        if self.backend in ("reference", "vendor"):
+        if self.backend in RUN:
             return engine.Choice(self.backend, "as asked", -1)
         cell = self._cells()[0]
         if torch.compiler.is_compiling():

@@ -14,9 +14,9 @@ from torch.nn.functional import linear as linear_map
 
 from weft.nn.attention import KeysValues, length_mask
 from weft.nn.attention.kv_cache import KVCache
-from weft.nn.native import stack as native
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
+from weft.nn.transformer import stack_cpu as native
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock, remember, scale_residuals
 from weft.nn.transformer.norm import LayerNorm
 
@@ -139,15 +139,15 @@ class DecoderStack(nn.Module):
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
         if not attention and isinstance(state.seen, KVCache) and native.steps(self, x):
-            out = native.step(self, x, state.seen, each=shared.each, source=shared.value)
+            out = native.step(self, x, state.seen, each=shared.width, source=shared.value)
             return out, DecoderState(state.seen.end(), shared), None
-        parts, mask = shared.value if shared.each else shared.expand()
+        parts, mask = shared.value if shared.width else shared.expand()
         after, looked = [], None
         for number, block in enumerate(self.blocks):
             asked = attention and number == len(self.blocks) - 1
             seen = _of_layer(state.seen, number)
             source = KeysValues(parts[:, number, 0], parts[:, number, 1])
-            x, seen, looked = block.step(x, seen, source, each=shared.each or 1, mask=mask, weights=asked)
+            x, seen, looked = block.step(x, seen, source, each=shared.width or 1, mask=mask, weights=asked)
             after.append(seen)
         return self.final(x), DecoderState(_after(state.seen, after), shared), looked
 

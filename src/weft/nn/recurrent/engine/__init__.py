@@ -5,7 +5,8 @@ plan     split it (before, body, after), put the body in stages, derive the back
 run      on generated C (CPU), on generated Triton kernels (CUDA), or in plain torch
 """
 
-from weft.nn.recurrent.engine.explain import BACKENDS, explain
+from weft.nn.recurrent.engine.backends import BACKENDS
+from weft.nn.recurrent.engine.explain import explain
 from weft.nn.recurrent.engine.run import Choice, choose, choose_enrolled, enroll, run
 
 __all__ = ["BACKENDS", "Choice", "choose", "choose_enrolled", "enroll", "explain", "run"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.expr import Builder, Expr, Row, closure, placed
 from weft.nn.recurrent.engine.operations import CHEAP, OPERATIONS
 from weft.nn.recurrent.engine.program import Program
@@ -45,7 +46,7 @@ class Adjoint:
         """The backward stage at which an expression can be computed."""
         if expr not in self.levels:
             if expr.leaf:
-                self.levels[expr] = self.stages[expr.leaf.place] if expr.leaf.kind == "grad_left" else 0
+                self.levels[expr] = self.stages[expr.leaf.place] if expr.leaf.kind == Kind.GRAD_LEFT else 0
             else:
                 self.levels[expr] = max((self.level(arg) for arg in expr.args), default=0)
         return self.levels[expr]
@@ -55,19 +56,19 @@ def derive(program: Program) -> Adjoint:
     """The backward step of a program."""
     build = program.build
     gradients = _accumulate(program)
-    leaves: dict[tuple[str, int], list[tuple[int, Expr]]] = {}
+    leaves: dict[tuple[Kind, int], list[tuple[int, Expr]]] = {}
     vectors: dict[Expr, Expr] = {}
     for expr, gradient in gradients.items():
-        if expr.leaf and expr.leaf.kind == "vector":
+        if expr.leaf and expr.leaf.kind == Kind.VECTOR:
             vectors[expr] = gradient
         elif expr.leaf:
             leaves.setdefault((expr.leaf.kind, expr.leaf.place), []).append((expr.leaf.offset, gradient))
 
-    def rows(kind: str, widths: list[int]) -> list[Row]:
+    def rows(kind: Kind, widths: list[int]) -> list[Row]:
         return [_assemble(build, width, leaves.get((kind, number), [])) for number, width in enumerate(widths)]
 
-    hoisted, state = rows("hoisted", program.hoisted), rows("state", program.state)
-    products = rows("product", [product.width for product in program.products])
+    hoisted, state = rows(Kind.HOISTED, program.hoisted), rows(Kind.STATE, program.state)
+    products = rows(Kind.PRODUCT, [product.width for product in program.products])
     left = {
         number: product.left
         for number, product in enumerate(program.products)
@@ -95,7 +96,7 @@ def derive(program: Program) -> Adjoint:
 def pure_state(program: Program, row: Row) -> int | None:
     """The number of the state that a row value is, whole and unchanged, or None."""
     leaf = row[0].leaf if len(row) == 1 else None
-    if leaf is None or leaf.kind != "state" or leaf.offset or row[0].width != program.state[leaf.place]:
+    if leaf is None or leaf.kind != Kind.STATE or leaf.offset or row[0].width != program.state[leaf.place]:
         return None
     return leaf.place
 
@@ -111,14 +112,14 @@ def _accumulate(program: Program) -> dict[Expr, Expr]:
     build = program.build
     terms: dict[Expr, list[Expr]] = {}
 
-    def give(rows: list[Row], kind: str) -> None:
+    def give(rows: list[Row], kind: Kind) -> None:
         for number, row in enumerate(rows):
             for at, expr in placed(row):
                 terms.setdefault(expr, []).append(build.leaf(kind, number, expr.width, offset=at))
 
-    give(program.after, "grad_after")
-    give(program.emitted, "grad_emitted")
-    give([product.left for product in program.products], "grad_left")
+    give(program.after, Kind.GRAD_AFTER)
+    give(program.emitted, Kind.GRAD_EMITTED)
+    give([product.left for product in program.products], Kind.GRAD_LEFT)
     roots = [*program.after, *program.emitted, *(product.left for product in program.products)]
     gradients: dict[Expr, Expr] = {}
     for expr in reversed(closure(part for row in roots for part in row)):
@@ -154,7 +155,7 @@ class _Keeper:
         self.saved: Row = []
         self._done: dict[Expr, Expr] = {}
         self._after = {
-            expr: program.build.leaf("after", number, expr.width, offset=at)
+            expr: program.build.leaf(Kind.AFTER, number, expr.width, offset=at)
             for number, row in enumerate(program.after)
             for at, expr in placed(row)
             if not expr.leaf and expr.value is None
@@ -168,7 +169,7 @@ class _Keeper:
         if expr in self._after:
             return self._after[expr]
         if expr.leaf:
-            return self._save(expr) if expr.leaf.kind in ("hoisted", "product") else expr
+            return self._save(expr) if expr.leaf.kind in (Kind.HOISTED, Kind.PRODUCT) else expr
         if not expr.args or _is_backward(expr):
             return None
         if expr.op in CHEAP and not any(self._out_of_reach(arg) for arg in expr.args):
@@ -176,20 +177,20 @@ class _Keeper:
         return self._save(expr) if self._needs_more(expr) else None
 
     def _out_of_reach(self, expr: Expr) -> bool:
-        return expr.leaf is not None and expr.leaf.kind in ("hoisted", "product")
+        return expr.leaf is not None and expr.leaf.kind in (Kind.HOISTED, Kind.PRODUCT)
 
     def _needs_more(self, expr: Expr) -> bool:
         """Whether an expression could be computed again only from values that are not kept."""
-        if expr in self._after or (expr.leaf and expr.leaf.kind not in ("hoisted", "product")):
+        if expr in self._after or (expr.leaf and expr.leaf.kind not in (Kind.HOISTED, Kind.PRODUCT)):
             return False
         return self._out_of_reach(expr) or any(self._needs_more(arg) for arg in expr.args)
 
     def _save(self, expr: Expr) -> Expr:
         self.saved.append(expr)
-        return self.program.build.leaf("saved", len(self.saved) - 1, expr.width)
+        return self.program.build.leaf(Kind.SAVED, len(self.saved) - 1, expr.width)
 
 
-BACKWARD = ("grad_after", "grad_emitted", "grad_left")
+BACKWARD = (Kind.GRAD_AFTER, Kind.GRAD_EMITTED, Kind.GRAD_LEFT)
 
 
 def _is_backward(expr: Expr) -> bool:

@@ -7,58 +7,42 @@ waits for another. Within a block the rows are sorted by length: those that have
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import cached_property
+from typing import Final
 
-from weft.nn.native.compiler import read_source
+from weft.nn.native.library import ARITHMETIC, Library, Source
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states, pure_state
+from weft.nn.recurrent.engine.argument import Argument, Kind
+from weft.nn.recurrent.engine.call import RecurrenceCall, backward_arguments, forward_arguments
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Layout, Store
 from weft.nn.recurrent.engine.operations import OPERATIONS
 from weft.nn.recurrent.engine.program import Program
 
+BASE: Final = Library(ARITHMETIC, Source("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
+"""The text before what is generated."""
+
 
 class CSource:
-    """Text and the order of its arguments: tensor slots by name, sizes by number."""
+    """The text, the order of its arguments, and the sizes that it names n[0], n[1], …"""
 
     def __init__(self, program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> None:
         self.program, self.adjoint, self.layout = program, adjoint, layout
         self.biased = biased
-        self.befores = {f"before{i}": i for i in left_states(program)}
+        self.befores = [Argument(Kind.BEFORE, state) for state in left_states(program)]
         """The states that the gradients of weights are made from, as they were before each step."""
-        self.summed = {f"grad_hoisted{k}": f"sum_hoisted{k}" for k in biased}
-        self.columns = layout.columns | {f"sum_hoisted{k}": program.hoisted[k] for k in biased}
-        self.columns |= {slot: program.state[i] for slot, i in self.befores.items()}
+        self.columns = layout.columns | {Argument(Kind.SUM_HOISTED, k): program.hoisted[k] for k in biased}
+        self.columns |= {argument: program.state[argument.number] for argument in self.befores}
         self.sizes: list[int] = []
-        states, products = range(len(program.state)), range(len(program.products))
-        hoisted = [f"hoisted{k}" for k in range(len(program.hoisted))]
-        vectors = [f"vector{c}" for c in program.vectors]
-        starts, histories = [f"start{i}" for i in states], [f"history{i}" for i in states]
-        weights = [f"weight{p}" for p in products]
-        emitted = [k for k in range(len(program.emitted)) if k not in layout.history_of]
-        saved = [f"kept{k}" for k in layout.overwritten] + (["saved"] if layout.saved else [])
-        self.forward_slots = [
-            *hoisted, *starts, *vectors, *weights, *(f"shift{k}" for k in biased),
-            *(f"bias{p}" for p in products if program.products[p].bias is not None), *histories,
-            *(f"emitted{k}" for k in emitted), *(f"final{i}" for i in states), *saved,
-        ]  # fmt: skip
-        self.backward_slots = [
-            *starts, *histories, *vectors, *weights, *saved,
-            *(f"grad_emitted{k}" for k in range(len(program.emitted))), *(f"grad_final{i}" for i in states),
-            *(f"grad_{name}" for name in hoisted), *(f"sum_hoisted{k}" for k in biased),
-            *self.befores,
-            *(f"grad_product{p}" for p in products if p not in layout.product_alias),
-            *(f"grad_vector{v}" for v in range(len(layout.vectors))), *(f"lefts{p}" for p in adjoint.left),
-            *(f"grad_start{i}" for i in states),
-        ]  # fmt: skip
-        self.sums = [slot for slot in self.backward_slots if slot.startswith(("sum_hoisted", "grad_vector"))]
+        self.forward_arguments = forward_arguments(program, layout, biased)
+        self.backward_arguments = backward_arguments(program, adjoint, layout, biased)
+        self.sums = [argument for argument in self.backward_arguments if argument.is_summed]
         """What is added up over all steps, by each block for itself."""
 
     @cached_property
     def text(self) -> str:
         """The whole file."""
-        given = [read_source("weft.nn.native", "arithmetic.c"), read_source(__package__, "runtime.c")]
-        return "\n".join([*given, *self._forward(), *self._backward()]) + "\n"
+        return "\n".join([BASE.text(), *self._forward(), *self._backward()]) + "\n"
 
     def _size(self, value: int) -> str:
         """A size by its number, so that the text does not change with the sizes of a model."""
@@ -70,7 +54,7 @@ class CSource:
 
     def _forward(self) -> list[str]:
         program = self.program
-        lines = self._head("forward", self.forward_slots)
+        lines = self._head("forward", self.forward_arguments)
         scratch = [(f"product{p}", product.width) for p, product in enumerate(program.products)]
         scratch += [(f"left{p}", program.products[p].depth) for p in self.adjoint.left]
         wide = max([self.layout.saved, *(program.hoisted[k] for k in self.layout.overwritten)])
@@ -86,23 +70,23 @@ class CSource:
         lines += ["    }"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i], last = call->length[b];"]
         lines += ["        const long at = b * T + (reverse ? 0 : last - 1);"]
-        lines += self._zero_past_end(slot for slot in self.forward_slots if slot.startswith(("history", "emitted")))
+        lines += self._zero_past_end(self.forward_arguments, Kind.HISTORY, Kind.EMITTED)
         for state, width in enumerate(program.state):
             w = self._size(width)
             source = f"last ? history{state} + at * {w} : start{state} + b * {w}"
             lines += [f"        memcpy(final{state} + b * {w}, {source}, sizeof(float) * {w});"]
-        return [*lines, "    }", *self._tail("forward", self.forward_slots, transposed=False)]
+        return [*lines, "    }", *self._tail("forward", self.forward_arguments, transposed=False)]
 
     def _backward(self) -> list[str]:
         program, adjoint = self.program, self.adjoint
-        lines = self._head("backward", self.backward_slots)
+        lines = self._head("backward", self.backward_arguments)
         scratch = [(f"carry{i}", width) for i, width in enumerate(program.state)]
         scratch += [(f"behind{i}", width) for i, width in enumerate(program.state)]
         scratch += [(f"grad_left{p}", product.depth) for p, product in enumerate(program.products)]
         lines += self._scratch(scratch, beside=max((product.width for product in program.products), default=0))
-        for slot in self.sums:
-            w = self._size(self.columns[slot])
-            lines += [f"    memset({slot} + block * {w}, 0, sizeof(float) * {w});"]
+        for argument in self.sums:
+            w = self._size(self.columns[argument])
+            lines += [f"    memset({argument} + block * {w}, 0, sizeof(float) * {w});"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i];"]
         for state, width in enumerate(program.state):
             w = self._size(width)
@@ -118,10 +102,10 @@ class CSource:
                 if adjoint.stages[number] == stage:
                     lines += self._product_backward(number)
             lines += self._rows(stores)
-        for slot, state in self.befores.items():
-            w = self._size(program.state[state])
+        for argument in self.befores:
+            state, w = argument.number, self._size(self.columns[argument])
             source = f"s ? history{state} + before * {w} : start{state} + b * {w}"
-            lines += self._each_row(f"memcpy({slot} + at * {w}, {source}, sizeof(float) * {w});")
+            lines += self._each_row(f"memcpy({argument} + at * {w}, {source}, sizeof(float) * {w});")
         for state in range(len(program.state)):
             lines += [f"        {{ float *swap = carry{state}; carry{state} = behind{state}; behind{state} = swap; }}"]
         lines += [
@@ -134,29 +118,35 @@ class CSource:
             lines += [
                 f"        memcpy(grad_start{state} + b * {w}, behind{state} + i * padded({w}), sizeof(float) * {w});"
             ]
-        made = ("grad_hoisted", "grad_product", "before", "lefts")
-        lines += self._zero_past_end(slot for slot in self.backward_slots if slot.startswith(made))
-        return [*lines, "    }", *self._tail("backward", self.backward_slots, transposed=True)]
+        made = (Kind.GRAD_HOISTED, Kind.GRAD_PRODUCT, Kind.BEFORE, Kind.LEFTS)
+        lines += self._zero_past_end(self.backward_arguments, *made)
+        return [*lines, "    }", *self._tail("backward", self.backward_arguments, transposed=True)]
 
-    def _zero_past_end(self, slots: Iterable[str]) -> list[str]:
+    def _zero_past_end(self, among: list[Argument], *kinds: Kind) -> list[str]:
         lines = []
-        for slot in slots:
-            w = self._size(self.columns[slot])
-            first, room = ("b * T", "T") if _is_seen(slot) else ("call->base[b]", "call->room[b]")
-            lines += [f"        memset({slot} + ({first} + last) * {w}, 0, sizeof(float) * ({room} - last) * {w});"]
+        for argument in among:
+            if argument.kind not in kinds:
+                continue
+            w = self._size(self.columns[argument])
+            first, steps = ("b * T", "T") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            lines += [
+                f"        memset({argument} + ({first} + last) * {w}, 0, sizeof(float) * ({steps} - last) * {w});"
+            ]
         return lines
 
-    def _head(self, name: str, slots: list[str]) -> list[str]:
-        lines = [f"static void {name}_block(const call_t *call, long direction, long block) {{"]
-        lines += ["    const long *n = call->n;", "    const long T = call->time;"]
+    def _head(self, name: str, given: list[Argument]) -> list[str]:
+        lines = [f"static int {name}_block(const packed_call_t *all, long direction, long block) {{"]
+        lines += ["    const recurrence_t *call = all->call;"]
+        lines += ["    const long *n = call->sizes;", "    const long T = call->time;"]
         lines += ["    const int reverse = call->reverse[direction];"]
-        lines += [f"    float *const *t = call->tensors + direction * {len(slots)};"]
-        lines += [f"    float *const *packed = call->packed + direction * {2 * len(self.program.products)};"]
+        lines += [f"    float *const *t = call->tensors + direction * {len(given)};"]
+        lines += [f"    float *const *packed = all->packed + direction * {2 * len(self.program.products)};"]
         lines += ["    float *const unsaved = 0;"] if name == "backward" else []
-        lines += [f"    float *const {slot} = t[{number}];" for number, slot in enumerate(slots)]
+        lines += [f"    float *const {argument} = t[{number}];" for number, argument in enumerate(given)]
         lines += ["    long *rows = malloc(sizeof(long) * (call->batch + 1));"]
         lines += ["    const float **left = malloc(sizeof(float *) * (call->batch + 1));"]
-        return [*lines, "    const long count = take_rows(call, block, rows);", "    long active = count;"]
+        lines += ["    const long count = rows ? take_rows(call, block, rows) : 0;", "    long active = count;"]
+        return lines
 
     def _scratch(self, buffers: list[tuple[str, int]], *, beside: int) -> list[str]:
         """Room for some numbers of every row; `beside` for left sides of products as wide as that, one line apart."""
@@ -165,58 +155,66 @@ class CSource:
         lines = [f"    const long size = (count + 1) * ({' + '.join(rooms.values()) or '0'}) + PANEL;"]
         lines += [
             "    float *scratch = numbers(size), *place = scratch;",
+            "    if (!rows || !left || !scratch) { free(scratch); free(left); free(rows); return 1; }",
             "    memset(scratch, 0, sizeof(float) * size);",
         ]
         for name, room in rooms.items():
             lines += [f"    float *{name} = place; place += count * {room};"]
         return lines
 
-    def _tail(self, name: str, slots: list[str], *, transposed: bool) -> list[str]:
+    def _tail(self, name: str, given: list[Argument], *, transposed: bool) -> list[str]:
         """The end of a block, a block as a task, and the entry point, which packs the weights."""
-        count, products = len(slots), self.program.products
-        lines = ["    free(scratch); free(left); free(rows);", "}", ""]
-        lines += [f"static void {name}_task(const job_t *job, long task) {{", "    const call_t *call = job->data;"]
-        lines += [f"    {name}_block(call, task / call->blocks, task % call->blocks);", "}", ""]
-        lines += [f"void {name}(float *const *tensors, const long *n, const long *strides, const long *length,"]
+        products = self.program.products
+        count, each = len(given), 2 * len(products)
+        lines = ["    free(scratch); free(left); free(rows);", "    return 0;", "}", ""]
         lines += [
-            "    const long *order, const long *base, const long *room, const char *reverse, long directions,",
-            "    long batch, long time, long blocks, long threads, parallel_t parallel) {",
+            f"static int {name}_task(const job_t *job, long task) {{",
+            "    const packed_call_t *all = job->data;",
         ]
-        lines += [f"    float **packed = calloc(directions * {2 * len(products)} + 1, sizeof(float *));"]
-        lines += ["    for (long d = 0; d < directions; d++) {"]
+        lines += [f"    return {name}_block(all, task / all->call->blocks, task % all->call->blocks);", "}", ""]
         lines += [
-            f"        float *const *t = tensors + d * {count};",
-            f"        float **to = packed + d * {2 * len(products)};",
+            f"static int {name}_pack(const recurrence_t *call, float **packed) {{",
+            "    const long *n = call->sizes;",
+        ]
+        lines += ["    for (long d = 0; d < call->directions; d++) {"]
+        lines += [
+            f"        float *const *t = call->tensors + d * {count};",
+            f"        float **to = packed + d * {each};",
+        ]
+        lines += [
+            f"        const long *strides = call->strides + d * {each};",
+            "        (void)n; (void)t; (void)to; (void)strides;",
         ]
         for number, product in enumerate(products):
-            down, across = (
-                f"strides[(d * {len(products)} + {number}) * 2]",
-                f"strides[(d * {len(products)} + {number}) * 2 + 1]",
-            )
+            down, across = f"strides[{2 * number}]", f"strides[{2 * number + 1}]"
             depth, width = self._size(product.depth), self._size(product.width)
             if transposed:
                 depth, width, down, across = width, depth, across, down
-            lines += [f"        to[{number}] = numbers({depth} * padded({width}));"]
-            weight = f"t[{slots.index(f'weight{number}')}]"
+            lines += [f"        if (!(to[{number}] = numbers({depth} * padded({width})))) return 1;"]
+            weight = f"t[{given.index(Argument(Kind.WEIGHT, number))}]"
             lines += [f"        pack({weight}, {down}, {across}, {depth}, {width}, to[{number}]);"]
             if product.bias is not None and not transposed:
                 bias = f"to[{len(products) + number}]"
-                lines += [f"        {bias} = numbers(padded({width}));"]
+                lines += [f"        if (!({bias} = numbers(padded({width})))) return 1;"]
                 lines += [f"        memset({bias}, 0, sizeof(float) * padded({width}));"]
-                lines += [f"        memcpy({bias}, t[{slots.index(f'bias{number}')}], sizeof(float) * {width});"]
-        lines += [
-            "    }",
-            "    const call_t call = {tensors, n, length, order, base, room, reverse, packed, batch, time, blocks};",
-            f"    job_t job = {{{name}_task, directions * blocks, 0, &call}};",
-            "    share(&job, threads, parallel);",
-        ]
-        lines += [
-            f"    for (long k = 0; k < directions * {2 * len(products)}; k++) free(packed[k]);",
-            "    free(packed);",
+                lines += [
+                    f"        memcpy({bias}, t[{given.index(Argument(Kind.BIAS, number))}], sizeof(float) * {width});"
+                ]
+        lines += ["    }", "    return 0;", "}", ""]
+        return [
+            *lines,
+            f"int {name}(const recurrence_t *call, long threads, parallel_t parallel) {{",
+            f"    const long matrices = call->directions * {each};",
+            "    const packed_call_t all = {.call = call, .packed = calloc(matrices + 1, sizeof(float *))};",
+            f"    job_t job = {{.work = {name}_task, .tasks = call->directions * call->blocks, .data = &all}};",
+            "    if (!all.packed) return 1;",
+            f"    const int failed = {name}_pack(call, all.packed) || share(&job, threads, parallel);",
+            "    for (long k = 0; k < matrices; k++) free(all.packed[k]);",
+            "    free(all.packed);",
+            "    return failed;",
             "}",
             "",
         ]
-        return lines
 
     def _product_forward(self, number: int) -> list[str]:
         product = self.program.products[number]
@@ -267,10 +265,11 @@ class CSource:
             for expr in closure(store.expr for store in mine):
                 names[expr] = self._value(expr, names, pointers, loops)
             for store in mine:
-                sign = "+=" if store.buffer in self.sums else "="
+                sign = "+=" if store.buffer.is_summed else "="
                 loops += [f"    {self._place(store, store.buffer, pointers)} {sign} {names[store.expr]};"]
-                if store.buffer in self.summed:
-                    loops += [f"    {self._place(store, self.summed[store.buffer], pointers)} += {names[store.expr]};"]
+                if store.buffer.kind is Kind.GRAD_HOISTED and store.buffer.number in self.biased:
+                    summed = Argument(Kind.SUM_HOISTED, store.buffer.number)
+                    loops += [f"    {self._place(store, summed, pointers)} += {names[store.expr]};"]
             loops += ["}"]
         return self._each_row(*pointers.values(), *loops) if stores else []
 
@@ -284,55 +283,54 @@ class CSource:
         name = f"v{expr.number}"
         if expr.leaf:
             kind, index, offset, stride = expr.leaf
-            if kind == "saved":
+            buffer = Argument(kind, index)
+            if kind is Kind.SAVED:
                 buffer, start = self.layout.kept[index]
                 offset += start
-            else:
-                buffer = f"{kind}{index}"
             row = self._pointer(buffer, pointers)
             column = self._column(offset) if stride else self._size(offset)
-            shift = f" + shift{index}[{column}]" if kind == "hoisted" and index in self.biased else ""
+            shift = f" + shift{index}[{column}]" if kind is Kind.HOISTED and index in self.biased else ""
             lines += [f"    const float {name} = {row}[{column}]{shift};"]
             return name
         kind_of = "int" if expr.op in ("lt", "le", "gt", "ge", "eq") else "float"
         lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]
         return name
 
-    def _place(self, store: Store, buffer: str, pointers: dict[str, str]) -> str:
+    def _place(self, store: Store, buffer: Argument, pointers: dict[str, str]) -> str:
         return f"{self._pointer(buffer, pointers)}[{self._column(store.offset)}]"
 
     def _column(self, offset: int) -> str:
         return "j" if offset == 0 else f"j + {self._size(offset)}"
 
-    def _pointer(self, buffer: str, pointers: dict[str, str]) -> str:
+    def _pointer(self, buffer: Argument, pointers: dict[str, str]) -> str:
         """A C variable with the row of a buffer; declared on first use."""
         variable = f"row_{buffer}"
-        kind = buffer.rstrip("0123456789")
-        number = buffer[len(kind) :]
-        if kind == "state":
-            w = self._size(self.program.state[int(number)])
-            place = f"s ? history{number} + before * {w} : start{number} + b * {w}"
-        elif kind == "after":
-            place = f"history{number} + seen * {self._size(self.program.state[int(number)])}"
-        elif kind == "vector":
-            place = buffer
-        elif kind in ("kept", "saved"):  # where nothing is to be kept, one row takes it all
-            place = f"{buffer} ? {buffer} + at * {self._size(self.columns[buffer])} : unsaved"
-        elif kind == "product":
-            place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].width)})"
-        elif kind == "grad_left":
-            place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].depth)})"
-        elif kind == "grad_after":
-            place = f"behind{number} + i * padded({self._size(self.program.state[int(number)])})"
-        elif kind == "carry":
-            place = f"{buffer} + i * padded({self._size(self.program.state[int(number)])})"
-        elif kind == "left":
-            place = f"{buffer} + i * padded({self._size(self.program.products[int(number)].depth)})"
-        else:
-            index = "block" if buffer in self.sums else "seen" if _is_seen(buffer) else "at"
-            place = f"{buffer} + {index} * {self._size(self.columns[buffer])}"
-        pointers.setdefault(variable, f"float *const {variable} = {place};")
+        pointers.setdefault(variable, f"float *const {variable} = {self._row_of(buffer)};")
         return variable
+
+    def _row_of(self, buffer: Argument) -> str:
+        """Where the row of a buffer begins in this step."""
+        program, number = self.program, buffer.number
+        match buffer.kind:
+            case Kind.STATE:
+                w = self._size(program.state[number])
+                return f"s ? history{number} + before * {w} : start{number} + b * {w}"
+            case Kind.AFTER:
+                return f"history{number} + seen * {self._size(program.state[number])}"
+            case Kind.VECTOR:
+                return str(buffer)
+            case Kind.KEPT | Kind.SAVED:  # where nothing is to be kept, one row takes it all
+                return f"{buffer} ? {buffer} + at * {self._size(self.columns[buffer])} : unsaved"
+            case Kind.PRODUCT:
+                return f"{buffer} + i * padded({self._size(program.products[number].width)})"
+            case Kind.LEFT | Kind.GRAD_LEFT:
+                return f"{buffer} + i * padded({self._size(program.products[number].depth)})"
+            case Kind.GRAD_AFTER:
+                return f"behind{number} + i * padded({self._size(program.state[number])})"
+            case Kind.CARRY:
+                return f"{buffer} + i * padded({self._size(program.state[number])})"
+        row = "block" if buffer.is_summed else "seen" if buffer.is_outside else "at"
+        return f"{buffer} + {row} * {self._size(self.columns[buffer])}"
 
 
 def _beside(pointer: str, width: str) -> str:
@@ -341,8 +339,3 @@ def _beside(pointer: str, width: str) -> str:
     Where it stands, they are many time steps apart: rows a power of two apart take each other's place in a cache.
     """
     return f"left[i] = memcpy(beside + i * (padded({width}) + LINE), {pointer}, sizeof(float) * {width});"
-
-
-def _is_seen(slot: str) -> bool:
-    """Whether a buffer comes from outside or goes there: it has room for T steps of every row."""
-    return slot.startswith(("history", "emitted", "grad_emitted"))

@@ -24,20 +24,27 @@ import torch
 from torch import Tensor
 
 from weft.nn.kernels import power_of_two
-from weft.nn.recurrent.engine.triton_kernel import HEADER, SINGLE
+from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind
+from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft.nn.recurrent.engine.plan import Kernels, Steps
+    from weft.nn.recurrent.engine.plan import Kernels, Steps, Tensors
 
-LONGEST: Final = 64
+MAX_CHUNK_STEPS: Final = 64
 """Steps of the longest chunk: many hide the gaps between graphs, few let the GPU begin while the next is queued."""
 
-SESSIONS: Final = 64
+MAX_SESSIONS: Final = 64
 """Sets of fixed buffers and graphs that are kept, for batches of different sizes."""
+
+START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
+
+READ_AS: Final = {Kind.AFTER: Kind.STATE, Kind.CARRY: Kind.BEHIND}
+"""States and their gradients stand in two buffers each: one is read under the second kind, the other is written under
+the first, and the next step changes them over."""
 
 
 class CUDABackend:
@@ -50,30 +57,28 @@ class CUDABackend:
         self._lock = threading.Lock()
         self._sessions: OrderedDict[object, _Session] = OrderedDict()
 
-    def forward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None:
-        """Fill histories, emitted values, last states and, where there is room for it, what is saved."""
-        keep = all(f"kept{k}" in tensors[0] for k in self.plan.layout.overwritten)
-        keep = keep and ("saved" in tensors[0] or not self.plan.layout.saved)
+    def forward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
+        """Fill histories, emitted values, last states and, where there are buffers for it, what is saved."""
+        keep = all(Argument(Kind.KEPT, k) in tensors[0] for k in self.plan.layout.overwritten)
+        keep = keep and (SAVED in tensors[0] or not self.plan.layout.saved)
         self._run("forward", tensors, steps, reverse, keep=keep)
 
-    def backward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None:
+    def backward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
         """Fill the gradients of hoisted values, products, vectors and first states, and the left sides."""
         self._run("backward", tensors, steps, reverse, keep=True)
 
-    def _run(
-        self, kind: str, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool], *, keep: bool
-    ) -> None:
+    def _run(self, kind: str, tensors: list[Tensors], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
         with self._lock:  # a second thread must not change the table before this one's graphs are queued
             session = self._session(kind, tensors, steps)
             session.start(tensors, steps, reverse, keep=keep)
             session.run(steps.time)
             session.finish()
 
-    def _session(self, kind: str, tensors: list[dict[str, Tensor]], steps: Steps) -> _Session:
-        like = tensors[0]["history0"]
+    def _session(self, kind: str, tensors: list[Tensors], steps: Steps) -> _Session:
+        like = tensors[0][HISTORY]
         stream = torch.cuda.current_stream(like.device).cuda_stream if like.is_cuda else 0
         batch = _rounded(steps.batch)
-        starts = tensors[0]["start0"].dtype
+        starts = tensors[0][START].dtype
         key = (
             kind,
             len(tensors),
@@ -83,11 +88,11 @@ class CUDABackend:
             like.device,
             steps.lengths is None,
             stream,
-            "saved" in tensors[0],
+            SAVED in tensors[0],
         )
         if key not in self._sessions:
             self._sessions[key] = _Session(self, kind, tensors, batch, lengths=steps.lengths is not None)
-            if len(self._sessions) > SESSIONS:
+            if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(key)
         return self._sessions[key]
@@ -96,40 +101,40 @@ class CUDABackend:
 class _Session:
     """Fixed buffers and graphs for one number of rows, one type, one stream, forward or backward."""
 
-    def __init__(
-        self, backend: CUDABackend, kind: str, tensors: list[dict[str, Tensor]], batch: int, *, lengths: bool
-    ) -> None:
+    def __init__(self, backend: CUDABackend, kind: str, tensors: list[Tensors], batch: int, *, lengths: bool) -> None:
         self.source, self.module, self.kind = backend.source, backend.module, kind
         self.batch, self.directions = batch, len(tensors)
-        self.like, self.starts, self.lengths = tensors[0]["history0"], tensors[0]["start0"].dtype, lengths
+        self.like, self.starts, self.lengths = tensors[0][HISTORY], tensors[0][START].dtype, lengths
         self.groups: list[Stage] = self.source.stages if kind == "forward" else self.source.back
-        size = HEADER + self.directions * len(self.source.slots)
+        size = HEADER + self.directions * (1 + len(self.source.table))
         with torch.inference_mode(False):  # they will also be written outside of it
             self.like = self.like.new_empty(0)
             self.table = torch.zeros(size, dtype=torch.int64, device=self.like.device)
+            self.row_lengths = torch.zeros(self.batch, dtype=torch.int64, device=self.like.device)
             self.buffers = self._make_buffers()
         self.graphs: dict[object, torch.cuda.CUDAGraph] = {}
         self.keep, self.warm = True, False
         self.alive: list[Tensor] = []
 
-    def start(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
+    def start(self, tensors: list[Tensors], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
         """Take this call's addresses and weights."""
         self.keep = keep
         entries = [steps.batch, steps.time, 0 if self.kind == "forward" else steps.time - 1]
         for mine, backwards in zip(tensors, reverse, strict=True):
-            entries += [int(backwards) if slot == "reverse" else self._slot(mine, slot) for slot in self.source.slots]
+            entries += [int(backwards), *(self._entry(mine, argument) for argument in self.source.table)]
         if not self.warm:
             self._warm_up()
         # From pinned memory, or the copy would wait for everything that the GPU still has to do.
         self.table.copy_(torch.tensor(entries, pin_memory=self.like.is_cuda), non_blocking=True)
         if steps.lengths is not None:
-            self.buffers["lengths"][steps.batch :].zero_()
-            self.buffers["lengths"][: steps.batch].copy_(steps.lengths)
+            self.row_lengths[steps.batch :].zero_()
+            self.row_lengths[: steps.batch].copy_(steps.lengths)
         for number, group in enumerate(self.groups, 1):
-            weight = self.buffers[f"weight{number}"]
+            weight = self._buffer(Kind.WEIGHT, number)
             for direction, mine in enumerate(tensors):
                 for product in group.products:
-                    part, down, across = mine[f"weight{product}"], group.result_at(product), group.left_at(product)
+                    part = mine[Argument(Kind.WEIGHT, product)]
+                    down, across = group.result_at(product), group.left_at(product)
                     place = weight[direction, down : down + part.shape[1], across : across + part.shape[0]]
                     place.copy_(part.t())
 
@@ -137,7 +142,7 @@ class _Session:
         """All steps, in chunks; an odd one comes last, so that every chunk begins with the same of two buffers."""
         done = 0
         while done < steps:
-            count = min(LONGEST, 1 << ((steps - done).bit_length() - 1))
+            count = min(MAX_CHUNK_STEPS, 1 << ((steps - done).bit_length() - 1))
             self._chunk(count, first=done == 0, last=done + count == steps)
             done += count
 
@@ -151,9 +156,9 @@ class _Session:
         block = min(128, power_of_two(widest, least=16))
         # Kernels read the batch from the grid: as a constant of theirs it would have them compiled for every size.
         grid = (self.batch, -(-widest // block), self.directions)
-        fixed = [self.buffers[_with_parity(argument, parity)] for argument in self.source.arguments[name]]
+        fixed = [self._buffer(*argument, parity=parity) for argument in self.source.arguments[name]]
         getattr(self.module, name)[grid](
-            self.table, self.buffers["lengths"], *fixed, step, LENGTHS=self.lengths, KEEP=self.keep,
+            self.table, self.row_lengths, *fixed, step, LENGTHS=self.lengths, KEEP=self.keep,
             PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype), START=_triton_type(self.starts),
             BLOCK=block, num_warps=max(1, block // 32),
         )  # fmt: skip
@@ -221,17 +226,17 @@ class _Session:
     def _forward_step(self, parity: int, step: int) -> None:
         for stage in range(self.source.program.stages + 1):
             if stage:
-                weight = self.buffers[f"weight{stage}"].transpose(1, 2)
-                self._multiply(self.buffers[f"left{stage}"], weight, self.buffers[f"product{stage}"])
+                weight = self._buffer(Kind.WEIGHT, stage).transpose(1, 2)
+                self._multiply(self._buffer(Kind.LEFT, stage), weight, self._buffer(Kind.PRODUCT, stage))
             if stage in self.source.forward_stages:
                 self.launch(f"forward{stage}", parity, step)
 
     def _backward_step(self, parity: int, step: int) -> None:
         for stage in range(self.source.adjoint.last + 1):
             if stage:
-                weight, parts = self.buffers[f"weight{stage}"], self.groups[stage - 1].parts
+                weight, parts = self._buffer(Kind.WEIGHT, stage), self.groups[stage - 1].parts
                 weight = weight.view(self.directions * parts, -1, weight.size(2))
-                self._multiply(self.buffers[f"grad_product{stage}"], weight, self.buffers[f"grad_left{stage}"])
+                self._multiply(self._buffer(Kind.GRAD_PRODUCT, stage), weight, self._buffer(Kind.GRAD_LEFT, stage))
             if stage in self.source.backward_stages:
                 self.launch(f"backward{stage}", parity, step)
 
@@ -243,27 +248,37 @@ class _Session:
             shape = (weight.size(0), self.batch, -1)
             torch.bmm(left.view(shape), weight, out=result.view(shape))
 
-    def _make_buffers(self) -> dict[str, Tensor]:
-        rows, program = self.directions * self.batch, self.source.program
-        buffers = {"lengths": torch.zeros(self.batch, dtype=torch.int64, device=self.like.device)}
+    def _make_buffers(self) -> dict[Argument, tuple[Tensor, ...]]:
+        """The fixed buffers: two of each state or of its gradient, one of everything else. Numbers of weights, left
+        sides and products are those of stages."""
+        rows, program, like = self.directions * self.batch, self.source.program, self.like
+        forward = self.kind == "forward"
+        buffers: dict[Argument, tuple[Tensor, ...]] = {}
         for number, width in enumerate(program.state):
-            for parity in range(2):
-                name = "state" if self.kind == "forward" else "behind"
-                buffers[f"{name}{number}_{parity}"] = self.like.new_zeros(rows, width, dtype=torch.float32)
+            two = [like.new_zeros(rows, width, dtype=torch.float32) for _ in range(2)]
+            buffers[Argument(Kind.STATE if forward else Kind.BEHIND, number)] = tuple(two)
         for number, group in enumerate(self.groups, 1):
-            buffers[f"weight{number}"] = self.like.new_zeros(self.directions, group.width, group.depth)
-            if self.kind == "forward":
-                buffers[f"left{number}"] = self.like.new_zeros(rows, group.depth)
-                buffers[f"product{number}"] = self.like.new_zeros(rows, group.width)
+            made = {Kind.WEIGHT: like.new_zeros(self.directions, group.width, group.depth)}
+            if forward:
+                made[Kind.LEFT] = like.new_zeros(rows, group.depth)
+                made[Kind.PRODUCT] = like.new_zeros(rows, group.width)
             else:
-                buffers[f"grad_left{number}"] = self.like.new_zeros(rows * group.parts, group.depth)
-                buffers[f"grad_product{number}"] = self.like.new_zeros(rows * group.parts, group.width // group.parts)
+                made[Kind.GRAD_LEFT] = like.new_zeros(rows * group.parts, group.depth)
+                made[Kind.GRAD_PRODUCT] = like.new_zeros(rows * group.parts, group.width // group.parts)
+            buffers |= {Argument(kind, number): (tensor,) for kind, tensor in made.items()}
         return buffers
 
-    def _slot(self, tensors: dict[str, Tensor], slot: str) -> int:
+    def _buffer(self, kind: Kind, number: int, *, parity: int = 0) -> Tensor:
+        """A fixed buffer; of two, the one that a step of this parity reads, or writes."""
+        if kind in READ_AS:
+            return self.buffers[Argument(READ_AS[kind], number)][1 - parity]
+        found = self.buffers[Argument(kind, number)]
+        return found[parity] if len(found) == 2 else found[0]
+
+    def _entry(self, tensors: Tensors, argument: Argument) -> int:
         """The address of a tensor, as contiguous numbers of the type that the kernels expect."""
-        tensor = tensors.get(slot)
-        if tensor is not None and slot.startswith(SINGLE):
+        tensor = tensors.get(argument)
+        if tensor is not None and argument.is_float32:
             tensor = tensor.to(torch.float32)
         return self._address(tensor)
 
@@ -285,16 +300,6 @@ def _capture_stream(device: torch.device, current: int) -> torch.cuda.Stream:
 @cache
 def _capture_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="weft-capture")
-
-
-def _with_parity(argument: str, parity: int) -> str:
-    """States are read from one of two buffers and written to the other."""
-    for read, written in (("state", "after"), ("behind", "before")):
-        if argument.startswith(read):
-            return f"{argument}_{parity}"
-        if argument.startswith(written):
-            return f"{argument.replace(written, read)}_{1 - parity}"
-    return argument
 
 
 def _rounded(batch: int) -> int:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from weft.errors import counted
 from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.engine.argument import Kind
+from weft.nn.recurrent.engine.backends import BACKENDS
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Store
 from weft.nn.recurrent.engine.plan import Kernels, Plan
 
-BACKENDS = {
-    "cpu": "on the CPU, in C compiled for this machine",
-    "cuda": "on the GPU, in CUDA graphs of generated kernels",
-    "plain": "in plain torch, step by step with the input's products hoisted",
-    "vendor": "on torch's own kernel, all steps in one call",
-    "reference": "step by step, the cell as it is written",
-}
-
 
 def explain(cell: Cell, backend: str, reason: str, *, directions: int) -> str:
     """Several lines: the backend and why, then the plan."""
     twice = ", both directions side by side" if directions == 2 else ""
-    lines = [f"{type(cell).__name__} runs {BACKENDS[backend]}{twice}" + (f" ({reason})" if reason else "")]
+    lines = [f"{type(cell).__name__} runs {BACKENDS[backend].words}{twice}" + (f" ({reason})" if reason else "")]
     plan = plan_of(cell)
-    if isinstance(plan, Plan) and backend not in ("reference", "vendor"):
+    if isinstance(plan, Plan) and BACKENDS[backend].planned:
         lines += [f"  {line}" for line in _describe(plan, backend)]
     return "\n".join(lines)
 
@@ -56,7 +50,9 @@ def _stages(kernels: Kernels) -> list[str]:
 def _kept(kernels: Kernels) -> str:
     saved = width_of(kernels.adjoint.saved)
     over = sum(
-        e.width for e, (buffer, _) in zip(kernels.adjoint.saved, kernels.layout.kept, strict=True) if buffer != "saved"
+        e.width
+        for e, (buffer, _) in zip(kernels.adjoint.saved, kernels.layout.kept, strict=True)
+        if buffer.kind is Kind.KEPT
     )
     states = _columns(kernels.program.state)
     return f"kept for backward: the states ({states}) and {saved} columns, {over} of them in place"

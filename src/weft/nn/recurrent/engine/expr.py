@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from weft.nn.recurrent.engine.argument import Kind
+
 
 class Leaf(NamedTuple):
     """Columns offset .. offset + width of row b of a buffer; a stride of 0 repeats one column."""
 
-    kind: str
+    kind: Kind
     place: int
     offset: int
     stride: int = 1
@@ -48,7 +50,7 @@ class Builder:
     def __init__(self) -> None:
         self._known: dict[object, Expr] = {}
 
-    def leaf(self, kind: str, index: int, width: int, *, offset: int = 0, stride: int = 1) -> Expr:
+    def leaf(self, kind: Kind, index: int, width: int, *, offset: int = 0, stride: int = 1) -> Expr:
         return self._make("leaf", (), width, leaf=Leaf(kind, index, offset, stride))
 
     def number(self, value: float, width: int) -> Expr:

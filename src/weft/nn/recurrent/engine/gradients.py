@@ -8,32 +8,30 @@ import torch
 from torch import Tensor
 
 from weft.nn.recurrent.engine.adjoint import pure_state
+from weft.nn.recurrent.engine.argument import Argument, Kind
 
 if TYPE_CHECKING:
-    from weft.nn.recurrent.engine.plan import Kernels, Steps
+    from weft.nn.recurrent.engine.plan import Kernels, Steps, Tensors
 
 
-def input_gradients(plan: Kernels, tensors: dict[str, Tensor], steps: Steps, *, backwards: bool) -> list[Tensor]:
+def input_gradients(plan: Kernels, tensors: Tensors, steps: Steps, *, backwards: bool) -> list[Tensor]:
     """The gradients of one direction's inputs, from the buffers that the backward loop has filled."""
     constants = _constant_gradients(plan, tensors, steps, backwards=backwards)
     gradients = []
-    for name in plan.input_names:
-        if name.startswith("constant"):
-            number = int(name.removeprefix("constant"))
-            found = constants.get(number)
-            gradients.append(torch.zeros_like(tensors[name]) if found is None else found.to(tensors[name].dtype))
-        elif name.startswith("shift"):
-            hoisted = name.replace("shift", "hoisted")
-            summed = tensors.get(f"sum_{hoisted}", tensors[f"grad_{hoisted}"])
-            gradients.append(_over_steps(summed).to(tensors[name].dtype))
+    for argument in plan.inputs:
+        if argument.kind is Kind.CONSTANT:
+            found, like = constants.get(argument.number), tensors[argument]
+            gradients.append(torch.zeros_like(like) if found is None else found.to(like.dtype))
+        elif argument.kind is Kind.SHIFT:
+            steps_of = tensors[Argument(Kind.GRAD_HOISTED, argument.number)]
+            summed = tensors.get(Argument(Kind.SUM_HOISTED, argument.number), steps_of)
+            gradients.append(_over_steps(summed).to(tensors[argument].dtype))
         else:
-            gradients.append(tensors[f"grad_{name}"])
+            gradients.append(tensors[argument.gradient])
     return gradients
 
 
-def _constant_gradients(
-    plan: Kernels, tensors: dict[str, Tensor], steps: Steps, *, backwards: bool
-) -> dict[int, Tensor]:
+def _constant_gradients(plan: Kernels, tensors: Tensors, steps: Steps, *, backwards: bool) -> dict[int, Tensor]:
     program, layout = plan.program, plan.layout
     constants: dict[int, Tensor] = {}
 
@@ -43,25 +41,29 @@ def _constant_gradients(
     for number, product in enumerate(program.products):
         if number in layout.product_alias:
             hoisted, column = layout.product_alias[number]
-            gradient = tensors[f"grad_hoisted{hoisted}"][..., column : column + product.width]
+            gradient = tensors[Argument(Kind.GRAD_HOISTED, hoisted)][..., column : column + product.width]
         else:
-            gradient = tensors[f"grad_product{number}"]
+            gradient = tensors[Argument(Kind.GRAD_PRODUCT, number)]
         state = pure_state(program, product.left)
         if state is None:
-            left = tensors[f"lefts{number}"]
+            left = tensors[Argument(Kind.LEFTS, number)]
         else:
-            if f"before{state}" not in tensors:
-                tensors[f"before{state}"] = shift(
-                    tensors[f"history{state}"], tensors[f"start{state}"], steps, backwards=backwards
+            before = Argument(Kind.BEFORE, state)
+            if before not in tensors:
+                tensors[before] = shift(
+                    tensors[Argument(Kind.HISTORY, state)],
+                    tensors[Argument(Kind.START, state)],
+                    steps,
+                    backwards=backwards,
                 )
-            left = tensors[f"before{state}"]
+            left = tensors[before]
         add(product.weight, (gradient.t() @ left).t())
         if product.bias is not None:
             add(product.bias, _over_steps(gradient))
     for number, expr in enumerate(layout.vectors):
         assert expr.leaf is not None
-        constant = tensors[f"constant{expr.leaf.place}"]
-        summed = _over_steps(tensors[f"grad_vector{number}"])
+        constant = tensors[Argument(Kind.CONSTANT, expr.leaf.place)]
+        summed = _over_steps(tensors[Argument(Kind.GRAD_VECTOR, number)])
         full = torch.zeros(constant.numel(), dtype=summed.dtype, device=summed.device)
         if expr.leaf.stride:
             full[expr.leaf.offset : expr.leaf.offset + expr.width] = summed

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from weft.nn.recurrent.engine.adjoint import Adjoint
+from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind
 from weft.nn.recurrent.engine.expr import Expr, Row, closure, placed, width_of
 from weft.nn.recurrent.engine.program import Program
 
@@ -21,7 +22,7 @@ from weft.nn.recurrent.engine.program import Program
 class Store:
     """One assignment of a fused kernel: columns of a row of a buffer."""
 
-    buffer: str
+    buffer: Argument
     offset: int
     expr: Expr
 
@@ -37,18 +38,18 @@ class Layout:
     product_alias: dict[int, tuple[int, int]]
     """Products whose gradient is that of some columns of a hoisted value: its number and the first column."""
     vectors: list[Expr]
-    kept: list[tuple[str, int]]
-    """For each saved value the buffer and the first column: `kept2` is written over hoisted value 2."""
+    kept: list[tuple[Argument, int]]
+    """For each saved value the buffer and the first column: KEPT 2 is written over hoisted value 2."""
     saved: int
-    """Columns of the buffer `saved`, for what has no such place."""
+    """Columns of the buffer SAVED, for what has no such place."""
 
-    columns: dict[str, int]
+    columns: dict[Argument, int]
     """Columns of each buffer that has a row for each step."""
 
     @cached_property
     def overwritten(self) -> list[int]:
         """The hoisted values that are written over."""
-        return sorted({int(buffer[4:]) for buffer, _ in self.kept if buffer != "saved"})
+        return sorted({buffer.number for buffer, _ in self.kept if buffer.kind is Kind.KEPT})
 
 
 def lay_out(program: Program, adjoint: Adjoint, consumable: tuple[bool, ...]) -> Layout:
@@ -66,46 +67,47 @@ def lay_out(program: Program, adjoint: Adjoint, consumable: tuple[bool, ...]) ->
     forward = _forward(program, adjoint, history_of)
     kept = _keep(program, adjoint, forward, consumable)
     columns = max(
-        (at + expr.width for (name, at), expr in zip(kept, adjoint.saved, strict=True) if name == "saved"), default=0
+        (at + expr.width for (name, at), expr in zip(kept, adjoint.saved, strict=True) if name == SAVED), default=0
     )
     backward = _backward(program, adjoint, alias, vectors)
-    sizes = _sizes(program, vectors) | {"saved": columns}
+    sizes = _sizes(program, vectors) | {SAVED: columns}
     return Layout(forward, backward, history_of, alias, vectors, kept, columns, sizes)
 
 
-def _sizes(program: Program, vectors: list[Expr]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
+def _sizes(program: Program, vectors: list[Expr]) -> dict[Argument, int]:
+    sizes: dict[Argument, int] = {}
     for number, width in enumerate(program.hoisted):
-        sizes |= dict.fromkeys((f"hoisted{number}", f"grad_hoisted{number}", f"kept{number}"), width)
+        sizes |= {Argument(kind, number): width for kind in (Kind.HOISTED, Kind.GRAD_HOISTED, Kind.KEPT)}
     for number, width in enumerate(program.state):
-        sizes[f"history{number}"] = width
+        sizes[Argument(Kind.HISTORY, number)] = width
     for number, row in enumerate(program.emitted):
-        sizes |= dict.fromkeys((f"emitted{number}", f"grad_emitted{number}"), width_of(row))
+        sizes |= {Argument(kind, number): width_of(row) for kind in (Kind.EMITTED, Kind.GRAD_EMITTED)}
     for number, product in enumerate(program.products):
-        sizes |= {f"grad_product{number}": product.width, f"lefts{number}": product.depth}
-    return sizes | {f"grad_vector{number}": expr.width for number, expr in enumerate(vectors)}
+        sizes[Argument(Kind.GRAD_PRODUCT, number)] = product.width
+        sizes[Argument(Kind.LEFTS, number)] = product.depth
+    return sizes | {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(vectors)}
 
 
 def _forward(program: Program, adjoint: Adjoint, history_of: dict[int, int]) -> list[list[Store]]:
     stages: list[list[Store]] = [[] for _ in range(program.stages + 1)]
     for number, product in enumerate(program.products):
         if number in adjoint.left:
-            stages[product.stage - 1] += _stores(f"left{number}", product.left)
+            stages[product.stage - 1] += _stores(Argument(Kind.LEFT, number), product.left)
     for number, row in enumerate(program.after):
-        stages[-1] += _stores(f"history{number}", row)
+        stages[-1] += _stores(Argument(Kind.HISTORY, number), row)
     for number, row in enumerate(program.emitted):
         if number not in history_of:
-            stages[-1] += _stores(f"emitted{number}", row)
+            stages[-1] += _stores(Argument(Kind.EMITTED, number), row)
     return stages
 
 
 def _keep(
     program: Program, adjoint: Adjoint, stages: list[list[Store]], consumable: tuple[bool, ...]
-) -> list[tuple[str, int]]:
+) -> list[tuple[Argument, int]]:
     """Add the stores of saved values to the forward stages; for each, the place that was found."""
     computed = [closure(store.expr for store in stage) for stage in stages]
     taken: set[Expr] = set()
-    places: list[tuple[str, int]] = []
+    places: list[tuple[Argument, int]] = []
     beside = 0
     for expr in adjoint.saved:
         level = program.level(expr)
@@ -117,9 +119,9 @@ def _keep(
         if free:
             taken.add(free[0])
             assert free[0].leaf is not None
-            place = f"kept{free[0].leaf.place}", free[0].leaf.offset
+            place = Argument(Kind.KEPT, free[0].leaf.place), free[0].leaf.offset
         else:
-            place = "saved", beside
+            place = SAVED, beside
             beside += expr.width
         places.append(place)
         stages[stage].append(Store(*place, expr))
@@ -128,7 +130,12 @@ def _keep(
 
 def _is_free(leaf: Expr, expr: Expr, computed: list[list[Expr]], stage: int, consumable: tuple[bool, ...]) -> bool:
     """Whether columns of a hoisted value have served once this stage has read them, each in its own place."""
-    if leaf.leaf is None or leaf.leaf.kind != "hoisted" or leaf.width != expr.width or not consumable[leaf.leaf.place]:
+    if (
+        leaf.leaf is None
+        or leaf.leaf.kind != Kind.HOISTED
+        or leaf.width != expr.width
+        or not consumable[leaf.leaf.place]
+    ):
         return False
     others = [
         part for part in {p for later in computed[stage:] for p in later} if part is not leaf and _overlap(part, leaf)
@@ -149,22 +156,22 @@ def _backward(
     stages: list[list[Store]] = [[] for _ in range(adjoint.last + 1)]
     stores: list[Store] = []
     for number, row in enumerate(adjoint.hoisted):
-        stores += _stores(f"grad_hoisted{number}", row)
+        stores += _stores(Argument(Kind.GRAD_HOISTED, number), row)
     for number, row in enumerate(adjoint.products):
         if number not in alias:
-            stores += _stores(f"grad_product{number}", row)
+            stores += _stores(Argument(Kind.GRAD_PRODUCT, number), row)
     for number, left in adjoint.left.items():
-        stores += _stores(f"lefts{number}", left)
+        stores += _stores(Argument(Kind.LEFTS, number), left)
     for number, expr in enumerate(vectors):
-        stores.append(Store(f"grad_vector{number}", 0, adjoint.vectors[expr]))
+        stores.append(Store(Argument(Kind.GRAD_VECTOR, number), 0, adjoint.vectors[expr]))
     for number, row in enumerate(adjoint.state):
-        stores += _stores(f"carry{number}", row)
+        stores += _stores(Argument(Kind.CARRY, number), row)
     for store in stores:
         stages[adjoint.level(store.expr)].append(store)
     return stages
 
 
-def _stores(buffer: str, row: Row) -> list[Store]:
+def _stores(buffer: Argument, row: Row) -> list[Store]:
     return [Store(buffer, at, expr) for at, expr in placed(row)]
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.adjoint import Adjoint, derive
+from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind, arguments
 from weft.nn.recurrent.engine.expr import width_of
 from weft.nn.recurrent.engine.layout import Layout, lay_out
 from weft.nn.recurrent.engine.program import Program, lower
@@ -37,17 +38,21 @@ class Steps(NamedTuple):
         return torch.arange(self.batch, device=device) * self.time
 
 
+Tensors = dict[Argument, Tensor]
+"""The tensors of one direction."""
+
+
 class Backend(Protocol):
-    """Runs the loop over time: fills the tensors it is given by name, those of each direction."""
+    """Runs the loop over time: fills the tensors of each direction."""
 
-    def forward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None: ...
+    def forward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None: ...
 
-    def backward(self, tensors: list[dict[str, Tensor]], steps: Steps, reverse: list[bool]) -> None: ...
+    def backward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """The body of the loop in a form that kernels can be made from, and the names of its tensors."""
+    """The body of the loop in a form that kernels can be made from, and the arguments of these."""
 
     number: int
     program: Program
@@ -74,72 +79,94 @@ class Kernels:
         return self.cpu if like.device.type == "cpu" else self.cuda
 
     @cached_property
-    def input_names(self) -> list[str]:
+    def inputs(self) -> list[Argument]:
         """What one direction is given."""
         program = self.program
         constants = {product.weight for product in program.products} | set(program.vectors)
         constants |= {product.bias for product in program.products if product.bias is not None}
         return [
-            *(f"hoisted{number}" for number in range(len(program.hoisted))),
-            *(f"start{number}" for number in range(len(program.state))),
-            *(f"constant{number}" for number in range(max(constants, default=-1) + 1)),
-            *(f"shift{number}" for number in self.biased),
+            *arguments(Kind.HOISTED, len(program.hoisted)),
+            *arguments(Kind.START, len(program.state)),
+            *arguments(Kind.CONSTANT, max(constants, default=-1) + 1),
+            *(Argument(Kind.SHIFT, number) for number in self.biased),
         ]
 
     @cached_property
-    def emitted_names(self) -> list[str]:
+    def emitted(self) -> list[Argument]:
         """The output that holds each emitted value."""
-        states = self.layout.history_of
-        return [f"history{states[k]}" if k in states else f"emitted{k}" for k in range(len(self.program.emitted))]
+        states, count = self.layout.history_of, len(self.program.emitted)
+        return [Argument(Kind.HISTORY, states[k]) if k in states else Argument(Kind.EMITTED, k) for k in range(count)]
 
     @cached_property
-    def gradient_sizes(self) -> dict[str, int]:
+    def finals(self) -> list[Argument]:
+        """The last states."""
+        return arguments(Kind.FINAL, len(self.program.state))
+
+    @cached_property
+    def gradient_sizes(self) -> dict[Argument, int]:
         """The outputs whose gradients count, with their columns: emitted values, then last states."""
-        rows = zip(self.emitted_names, self.program.emitted, strict=True)
-        finals = {f"final{number}": width for number, width in enumerate(self.program.state)}
-        return {name: width_of(row) for name, row in rows} | finals
+        rows = zip(self.emitted, self.program.emitted, strict=True)
+        finals = zip(self.finals, self.program.state, strict=True)
+        return {argument: width_of(row) for argument, row in rows} | dict(finals)
 
     @cached_property
-    def kept_names(self) -> list[str]:
+    def kept(self) -> list[Argument]:
         """What the backward pass of one direction reads."""
-        kept = [f"history{number}" for number in range(len(self.program.state))]
-        kept += ["saved"] if self.layout.saved else []
-        kept += [f"kept{number}" for number in self.layout.overwritten]
-        return kept + self.input_names[len(self.program.hoisted) :]
+        kept = arguments(Kind.HISTORY, len(self.program.state))
+        kept += [SAVED] if self.layout.saved else []
+        kept += [Argument(Kind.KEPT, number) for number in self.layout.overwritten]
+        return kept + self.inputs[len(self.program.hoisted) :]
 
-    def output_sizes(self, keep: str) -> dict[str, int]:
-        """What one direction gives, with its columns; all are (N, n) but the last states, which are (B, n)."""
+    def output_sizes(self, keep: str) -> dict[Argument, int]:
+        """What one direction returns, with its columns; all are (N, n) but the last states, which are (B, n)."""
         return self._output_sizes[keep]
 
     @cached_property
-    def _output_sizes(self) -> dict[str, dict[str, int]]:
+    def _output_sizes(self) -> dict[str, dict[Argument, int]]:
         program, layout = self.program, self.layout
-        sizes = {f"history{number}": width for number, width in enumerate(program.state)}
-        sizes |= {name: width for name, width in self.gradient_sizes.items() if name not in sizes}
-        kept = sizes | ({"saved": layout.saved} if layout.saved else {})
-        copied = {f"kept{number}": program.hoisted[number] for number in layout.overwritten}
+        sizes = {Argument(Kind.HISTORY, number): width for number, width in enumerate(program.state)}
+        sizes |= {argument: width for argument, width in self.gradient_sizes.items() if argument not in sizes}
+        kept = sizes | ({SAVED: layout.saved} if layout.saved else {})
+        copied = {Argument(Kind.KEPT, number): program.hoisted[number] for number in layout.overwritten}
         return {NOTHING: sizes, IN_PLACE: kept, COPY: kept | copied}
 
-    def inputs_by_name(self, inputs: list[Tensor]) -> list[dict[str, Tensor]]:
-        """For each direction; each product's weight and bias and each vector have a name of their own too."""
-        return [self._with_constants(named) for named in _by_name(self.input_names, inputs)]
+    @cached_property
+    def results(self) -> dict[str, tuple[list[int], list[int], int]]:
+        """By what is kept: where emitted values and last states stand among the outputs of a direction, and how many
+        outputs there are. Made with the plan, so that torch.compile meets nothing but numbers."""
+        orders = {keep: list(sizes) for keep, sizes in self._output_sizes.items()}
+        return {
+            keep: (list(map(order.index, self.emitted)), list(map(order.index, self.finals)), len(order))
+            for keep, order in orders.items()
+        }
 
-    def kept_by_name(self, kept: list[Tensor]) -> list[dict[str, Tensor]]:
-        """For each direction."""
-        return [self._with_constants(named) for named in _by_name(self.kept_names, kept)]
+    def take_inputs(self, tensors: list[Tensor]) -> list[Tensors]:
+        """The inputs of each direction; products and vectors find their constants under their own arguments too."""
+        return [self._with_constants(named) for named in _by_direction(self.inputs, tensors)]
 
-    def outputs_by_name(self, outputs: list[Any], keep: str) -> list[dict[str, Any]]:
-        """For each direction."""
-        return _by_name(list(self.output_sizes(keep)), outputs)
+    def take_kept(self, tensors: list[Tensor]) -> list[Tensors]:
+        """What was kept, of each direction, likewise."""
+        return [self._with_constants(named) for named in _by_direction(self.kept, tensors)]
 
-    def _with_constants(self, named: dict[str, Tensor]) -> dict[str, Tensor]:
+    def take_outputs(self, outputs: list[Any], keep: str) -> list[dict[Argument, Any]]:
+        """The outputs, or their gradients, of each direction."""
+        return _by_direction(list(self.output_sizes(keep)), outputs)
+
+    def _with_constants(self, tensors: Tensors) -> Tensors:
+        for argument, constant in self._constants:
+            tensors[argument] = tensors[constant]
+        return tensors
+
+    @cached_property
+    def _constants(self) -> list[tuple[Argument, Argument]]:
+        """Weights, biases and vectors, each with the constant that it is."""
+        found: list[tuple[Kind, int, int]] = []
         for number, product in enumerate(self.program.products):
-            named[f"weight{number}"] = named[f"constant{product.weight}"]
+            found.append((Kind.WEIGHT, number, product.weight))
             if product.bias is not None:
-                named[f"bias{number}"] = named[f"constant{product.bias}"]
-        for constant in self.program.vectors:
-            named[f"vector{constant}"] = named[f"constant{constant}"]
-        return named
+                found.append((Kind.BIAS, number, product.bias))
+        found += [(Kind.VECTOR, constant, constant) for constant in self.program.vectors]
+        return [(Argument(kind, number), Argument(Kind.CONSTANT, constant)) for kind, number, constant in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +225,14 @@ def _plan(traced: Trace, number: int) -> Plan:
     except Untraceable as error:
         return Plan(number, names, parts, None, str(error))
     kernels = Kernels(len(KERNELS), program, adjoint, lay_out(program, adjoint, parts.consumable), parts.biased)
+    _ = kernels.results
     KERNELS.append(kernels)
     return Plan(number, names, parts, kernels, "")
 
 
-def _by_name(names: list[str], values: list[Any]) -> list[dict[str, Any]]:
-    starts = range(0, len(values), len(names))
-    return [dict(zip(names, values[start : start + len(names)], strict=True)) for start in starts]
+def _by_direction(order: list[Argument], values: list[Any]) -> list[dict[Argument, Any]]:
+    starts = range(0, len(values), len(order))
+    return [dict(zip(order, values[start : start + len(order)], strict=True)) for start in starts]
 
 
 def _attribute(module: nn.Module, name: str) -> Tensor:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import fx
 
+from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.expr import Builder, Expr, Row, width_of
 from weft.nn.recurrent.engine.split import Split, is_product
 from weft.nn.recurrent.engine.torch_operations import BINARY, COMPOSED, UNARY
@@ -57,7 +58,7 @@ class Program:
         """The stage at which an expression can be computed."""
         if expr not in self.levels:
             if expr.leaf:
-                self.levels[expr] = self.products[expr.leaf.place].stage if expr.leaf.kind == "product" else 0
+                self.levels[expr] = self.products[expr.leaf.place].stage if expr.leaf.kind == Kind.PRODUCT else 0
             else:
                 self.levels[expr] = max((self.level(arg) for arg in expr.args), default=0)
         return self.levels[expr]
@@ -99,7 +100,9 @@ class _Lowering:
             if number >= rows:
                 self.constants[node] = number - rows
                 continue
-            kind, index = ("hoisted", number) if number < self.split.hoisted else ("state", number - self.split.hoisted)
+            kind, index = Kind.HOISTED, number
+            if number >= self.split.hoisted:
+                kind, index = Kind.STATE, number - self.split.hoisted
             tail = node.meta["shape"][1:]
             width = math.prod(tail)
             getattr(self.program, kind).append(width)
@@ -158,7 +161,7 @@ class _Lowering:
         number = len(self.program.products)
         constant = self.constants[bias[0]] if bias else None
         self.program.products.append(Product(row, self.constants[weight], constant, depth, width, stage))
-        return [self.build.leaf("product", number, width)]
+        return [self.build.leaf(Kind.PRODUCT, number, width)]
 
     def _columns(self, argument: Any, tail: tuple[int, ...]) -> Columns:
         """An argument as columns of this shape: numbers and constants are repeated for every row."""
@@ -181,7 +184,7 @@ class _Lowering:
         size = math.prod(shape)
         if size == 1 or tuple(shape[-len(tail) :]) == tail == tuple(shape) or shape == (1, *tail):
             self.program.vectors[index] = size
-            return self.build.leaf("vector", index, width, stride=0 if size == 1 else 1)
+            return self.build.leaf(Kind.VECTOR, index, width, stride=0 if size == 1 else 1)
         raise Untraceable(f"a constant of the shape {tuple(shape)} does not fit a row of the shape {tail}")
 
 

@@ -14,8 +14,12 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.nn.native import pages
+from weft.nn.recurrent.engine.argument import Argument, Kind, arguments
 from weft.nn.recurrent.engine.gradients import input_gradients
-from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, Steps
+from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, Steps, Tensors
+
+START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
+"""Every plan has a state; the tensors of the first have the numbers of rows and of steps."""
 
 
 def recur(
@@ -33,11 +37,11 @@ def recur(
         outputs = _Recurrence.apply(  # type: ignore[no-untyped-call]
             steps.lengths, steps.time, kernels.number, reverse, keep, *inputs
         )
-    results = []
-    for named in kernels.outputs_by_name(outputs, keep):
-        emitted = [named[name] for name in kernels.emitted_names]
-        results.append((emitted, [named[f"final{number}"] for number in range(len(kernels.program.state))]))
-    return results
+    emitted, finals, count = kernels.results[keep]
+    return [
+        ([outputs[first + place] for place in emitted], [outputs[first + place] for place in finals])
+        for first in range(0, len(outputs), count)
+    ]
 
 
 def _forward(
@@ -45,17 +49,19 @@ def _forward(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run the loop -> outputs of every direction, one after the other; and what its backward pass needs, likewise."""
     plan = KERNELS[kernels]
-    tensors = plan.inputs_by_name(inputs)
+    tensors = plan.take_inputs(inputs)
     outputs: list[Tensor] = []
     kept: list[Tensor] = []
     for mine in tensors:
-        made = _empty_outputs(plan, mine, keep, mine["start0"].shape[0] * time, pages.empty)
+        made = _empty_outputs(plan, mine, keep, mine[START].shape[0] * time, pages.empty)
         outputs += made.values()
         if keep == IN_PLACE:
-            mine |= {f"kept{number}": mine[f"hoisted{number}"] for number in plan.layout.overwritten}
+            mine |= {
+                Argument(Kind.KEPT, number): mine[Argument(Kind.HOISTED, number)] for number in plan.layout.overwritten
+            }
         mine |= made
-        kept += [mine[name] for name in plan.kept_names] if keep != NOTHING else []
-    steps = Steps(tensors[0]["start0"].shape[0], time, lengths)
+        kept += [mine[argument] for argument in plan.kept] if keep != NOTHING else []
+    steps = Steps(tensors[0][START].shape[0], time, lengths)
     plan.backend(inputs[0]).forward(tensors, steps, reverse)
     return outputs, kept
 
@@ -74,15 +80,15 @@ def _backward(
     rows is the number of steps that hoisted values have.
     """
     plan = KERNELS[kernels]
-    tensors = plan.kept_by_name(kept)
+    tensors = plan.take_kept(kept)
     share = len(gradients) // len(reverse)
     for direction, mine in enumerate(tensors):
-        names = [f"grad_emitted{number}" for number in range(len(plan.program.emitted))]
-        names += [f"grad_final{number}" for number in range(len(plan.program.state))]
+        order = arguments(Kind.GRAD_EMITTED, len(plan.program.emitted))
+        order += arguments(Kind.GRAD_FINAL, len(plan.program.state))
         given = gradients[direction * share : (direction + 1) * share]
-        mine |= {name: gradient.contiguous() for name, gradient in zip(names, given, strict=True)}
+        mine |= {argument: gradient.contiguous() for argument, gradient in zip(order, given, strict=True)}
         mine |= _empty_gradients(plan, mine, rows)
-    steps = Steps(tensors[0]["start0"].shape[0], time, lengths)
+    steps = Steps(tensors[0][START].shape[0], time, lengths)
     plan.backend(kept[0]).backward(tensors, steps, reverse)
     return [
         gradient
@@ -104,7 +110,7 @@ def _(
     inputs: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
 ) -> list[Tensor]:
     plan = KERNELS[kernels]
-    rows, tensors = inputs[0].shape[0], plan.inputs_by_name(inputs)
+    rows, tensors = inputs[0].shape[0], plan.take_inputs(inputs)
     return [made for mine in tensors for made in _empty_outputs(plan, mine, keep, rows, _empty).values()]
 
 
@@ -113,7 +119,7 @@ def recurrence_backward(
     gradients: list[Tensor], kept: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool]
 ) -> list[Tensor]:
     """The backward pass for torch.compile."""
-    rows = KERNELS[kernels].kept_by_name(kept)[0]["history0"].shape[0]
+    rows = KERNELS[kernels].take_kept(kept)[0][HISTORY].shape[0]
     return _backward(gradients, kept, lengths, time, kernels, reverse, rows)
 
 
@@ -123,18 +129,18 @@ def _(
 ) -> list[Tensor]:
     plan = KERNELS[kernels]
     results = []
-    for mine in plan.kept_by_name(kept):
-        rows = mine["history0"].shape[0]
-        results += [mine["history0"].new_empty(rows, width) for width in plan.program.hoisted]
-        results += [torch.empty_like(mine[name]) for name in plan.input_names[len(plan.program.hoisted) :]]
+    for mine in plan.take_kept(kept):
+        rows = mine[HISTORY].shape[0]
+        results += [mine[HISTORY].new_empty(rows, width) for width in plan.program.hoisted]
+        results += [torch.empty_like(mine[argument]) for argument in plan.inputs[len(plan.program.hoisted) :]]
     return results
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
     given, lengths, *settings = inputs
     plan, keep = KERNELS[settings[1]], settings[3]
-    named = zip(plan.inputs_by_name(given), plan.outputs_by_name(output, keep), strict=True)
-    _remember(ctx, [(mine | made)[name] for mine, made in named for name in plan.kept_names], lengths, *settings)
+    named = zip(plan.take_inputs(given), plan.take_outputs(output, keep), strict=True)
+    _remember(ctx, [(mine | made)[argument] for mine, made in named for argument in plan.kept], lengths, *settings)
 
 
 def _remember(
@@ -150,10 +156,10 @@ def _arguments(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
     saved = list(ctx.saved_tensors)
     lengths = saved.pop() if ctx.lengths else None
     given: list[Tensor] = []
-    for mine, grads in zip(plan.kept_by_name(saved), plan.outputs_by_name(list(gradients), ctx.keep), strict=True):
-        for name, width in plan.gradient_sizes.items():
-            like = mine[name.replace("final", "start") if name.startswith("final") else "history0"]
-            given.append(like.new_zeros(like.shape[0], width) if grads[name] is None else grads[name])
+    for mine, grads in zip(plan.take_kept(saved), plan.take_outputs(list(gradients), ctx.keep), strict=True):
+        for argument, width in plan.gradient_sizes.items():
+            like = mine[Argument(Kind.START, argument.number) if argument.kind is Kind.FINAL else HISTORY]
+            given.append(like.new_zeros(like.shape[0], width) if grads[argument] is None else grads[argument])
     return given, saved, lengths, ctx.time, ctx.kernels, ctx.reverse
 
 
@@ -208,16 +214,16 @@ class _RecurrenceBackward(torch.autograd.Function):
 
 
 def _empty_outputs(
-    plan: Kernels, mine: dict[str, Tensor], keep: str, rows: int, empty: Callable[[int, int, Tensor], Tensor]
-) -> dict[str, Tensor]:
+    plan: Kernels, mine: Tensors, keep: str, rows: int, empty: Callable[[int, int, Tensor], Tensor]
+) -> Tensors:
     """What the loop fills, for one direction, made by `empty`; histories and emitted values have `rows` steps."""
-    like = mine["hoisted0"]
+    like = mine[Argument(Kind.HOISTED, 0)]
     made = {}
-    for name, width in plan.output_sizes(keep).items():
-        if name.startswith("final"):
-            made[name] = torch.empty_like(mine[name.replace("final", "start")])
+    for argument, width in plan.output_sizes(keep).items():
+        if argument.kind is Kind.FINAL:
+            made[argument] = torch.empty_like(mine[Argument(Kind.START, argument.number)])
         else:
-            made[name] = empty(like.shape[0] if name.startswith(("kept", "saved")) else rows, width, like)
+            made[argument] = empty(like.shape[0] if argument.is_kept else rows, width, like)
     return made
 
 
@@ -225,18 +231,17 @@ def _empty(rows: int, width: int, like: Tensor) -> Tensor:
     return like.new_empty(rows, width)
 
 
-def _empty_gradients(plan: Kernels, mine: dict[str, Tensor], rows: int) -> dict[str, Tensor]:
+def _empty_gradients(plan: Kernels, mine: Tensors, rows: int) -> Tensors:
     """What the backward loop fills, for one direction."""
-    program, layout, like = plan.program, plan.layout, mine["history0"]
-    sizes = {f"grad_hoisted{number}": width for number, width in enumerate(program.hoisted)}
+    program, layout, like = plan.program, plan.layout, mine[HISTORY]
+    sizes = {Argument(Kind.GRAD_HOISTED, number): width for number, width in enumerate(program.hoisted)}
     for number, product in enumerate(program.products):
         if number not in layout.product_alias:
-            sizes[f"grad_product{number}"] = product.width
+            sizes[Argument(Kind.GRAD_PRODUCT, number)] = product.width
         if number in plan.adjoint.left:
-            sizes[f"lefts{number}"] = product.depth
+            sizes[Argument(Kind.LEFTS, number)] = product.depth
     if like.is_cuda:  # on a CPU the loop adds them up as it goes
-        sizes |= {f"grad_vector{number}": expr.width for number, expr in enumerate(layout.vectors)}
-    buffers = {name: pages.empty(rows, width, like) for name, width in sizes.items()}
-    return buffers | {
-        f"grad_start{number}": torch.empty_like(mine[f"start{number}"]) for number in range(len(program.state))
-    }
+        sizes |= {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(layout.vectors)}
+    buffers = {argument: pages.empty(rows, width, like) for argument, width in sizes.items()}
+    starts = arguments(Kind.START, len(program.state))
+    return buffers | {start.gradient: torch.empty_like(mine[start]) for start in starts}

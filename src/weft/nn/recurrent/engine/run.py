@@ -24,7 +24,7 @@ from weft.nn.state import State, leaves_of, with_leaves
 
 
 class Choice(NamedTuple):
-    """The backend that runs a cell (cpu, cuda, plain or reference), why it is no better one, the number of the plan."""
+    """A key of BACKENDS, why it is not a faster one, and the number of the plan (-1 without one)."""
 
     backend: str
     reason: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.expr import Expr
 from weft.nn.recurrent.engine.operations import OPERATIONS
 
@@ -14,41 +15,45 @@ if TYPE_CHECKING:
 HEADER: Final = 3
 """Entries at the head of the table: batch, time, first step of the chunk."""
 
-SINGLE: Final = ("vector", "bias", "shift")
-"""What is read by column alone is given in float32, whatever the rest is in."""
+
+class Place(NamedTuple):
+    """Numbers from `offset` on, a text, in the tensor of an argument."""
+
+    argument: Argument
+    offset: str
 
 
 class Kernel:
-    """`state` says where states before the step are read: as first states, from fixed buffers, or from the history."""
+    """The text of a kernel, which reads the states before the step from START, fixed STATE buffers or HISTORY."""
 
-    def __init__(self, source: TritonSource, name: str, *, state: str) -> None:
+    def __init__(self, source: TritonSource, name: str, *, state: Kind) -> None:
         self.source, self.name, self.state_from = source, name, state
         self.lines: list[str] = []
         self.stores: list[str] = []
         self.names: dict[object, str] = {}
-        self.fixed: dict[str, None] = {}
-        self.addresses: dict[str, str] = {}
+        self.fixed: dict[Argument, None] = {}
+        self.addresses: dict[Argument, str] = {}
         self.widths: list[int] = []
         self.ahead: list[str] = []
-        self.prefetched: dict[str, str] = {}
+        self.prefetched: dict[Argument, str] = {}
 
     def text(self) -> str:
         """The whole function."""
         self.source.arguments[self.name] = list(self.fixed)
         self.source.widest[self.name] = max(self.widths, default=1)
         options = ("LENGTHS", "KEEP", "PREFETCH", "DTYPE", "START", "BLOCK")
-        arguments = ["table", "lengths", *self.fixed, "j", *(f"{option}: tl.constexpr" for option in options)]
-        onward = "(reverse == 0)" if self.state_from == "state" else "(reverse > 0)"
+        arguments = ["table", "lengths", *map(str, self.fixed), "j", *(f"{option}: tl.constexpr" for option in options)]
+        onward = "(reverse == 0)" if self.state_from is Kind.STATE else "(reverse > 0)"
         head = [
             '@triton.jit(do_not_specialize=["j"])',
             f"def {self.name}({', '.join(arguments)}):",
             "    b, d, B = tl.program_id(0).to(tl.int64), tl.program_id(2), tl.num_programs(0)",
             "    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)",
             "    r = d * B + b",
-            f"    slots = table + {HEADER} + d * SLOTS",
-            "    batch, time, s, reverse = tl.load(table), tl.load(table + 1), tl.load(table + 2) + j, tl.load(slots)",
+            f"    own = table + {HEADER} + d * ENTRIES",
+            "    batch, time, s, reverse = tl.load(table), tl.load(table + 1), tl.load(table + 2) + j, tl.load(own)",
             *(f"    {line}" for line in self.addresses.values()),
-            # What stands at a fixed place is asked for before anything waits for the table.
+            # Fixed buffers are loaded before anything that needs the table.
             *(f"    {line}" for line in self.ahead),
             "    if LENGTHS:",
             "        length = tl.load(lengths + b)",
@@ -65,50 +70,51 @@ class Kernel:
             lines += [
                 "    onward = tl.where((onward >= b * time) & (onward < (b + 1) * time) & real, onward, b * time)"
             ]
-            for slot, place in self.prefetched.items():
-                lines.append(f"    fetch(p_{slot} + {place})")
+            lines += [f"    fetch(p_{argument} + {offset})" for argument, offset in self.prefetched.items()]
         body = [*lines, *self.stores] or ["pass"]
         return "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
 
-    def store(
-        self, expr: Expr, address: str, *, natural: bool, keep: bool = False, otherwise: str = "", zero: bool = False,
-        carry: tuple[int, int] | None = None,
-    ) -> None:  # fmt: skip
-        """natural: a buffer of the whole pass, zero past the end; otherwise: what a row past its end keeps."""
+    def store_step(self, expr: Expr, place: Place, *, keep: bool = False) -> None:
+        """Store into a buffer of the whole pass: zero past the end, where what is kept is not read again."""
         value = self.value(expr)
         self.widths.append(expr.width)
         columns = f"(c < {expr.width})"
-        if natural and keep:  # past the end nothing is read again
-            self._add_keep(f"tl.store({self._address(address)}, {value}, mask=alive & {columns})")
-        elif natural:
-            self.stores.append(
-                f"tl.store({self._address(address)}, tl.where(alive, {value}, 0.0), mask=real & {columns})"
-            )
+        if keep:
+            self._add_keep(f"tl.store({self._address(place)}, {value}, mask=alive & {columns})")
         else:
-            self._fix(address)
-            if otherwise:
-                value = f"tl.where(alive, {value}, {self._load_fixed(otherwise, expr.width)})"
-            elif carry is not None:
-                value = f"tl.where(alive, {value}, {self.carried(*carry, expr.width)})"
-            elif zero:
-                value = f"tl.where(alive, {value}, 0.0)"
-            self.stores.append(f"tl.store({address}, {value}, mask={columns})")
+            self.stores.append(
+                f"tl.store({self._address(place)}, tl.where(alive, {value}, 0.0), mask=real & {columns})"
+            )
 
-    def store_text(self, value: str, width: int, address: str) -> None:
+    def store_fixed(
+        self, expr: Expr, place: Place, *, otherwise: Place | None = None, zero: bool = False,
+        carry: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Store into a fixed buffer; a row past its end keeps what `otherwise` or `carry` names, or gets zero."""
+        value = self.value(expr)
+        self.widths.append(expr.width)
+        to = self._fix(place)
+        if otherwise is not None:
+            value = f"tl.where(alive, {value}, {self._load_fixed(otherwise, expr.width)})"
+        elif carry is not None:
+            value = f"tl.where(alive, {value}, {self.carried(*carry, expr.width)})"
+        elif zero:
+            value = f"tl.where(alive, {value}, 0.0)"
+        self.stores.append(f"tl.store({to}, {value}, mask=c < {expr.width})")
+
+    def store_text(self, value: str, width: int, place: Place) -> None:
         self.widths.append(width)
-        self.stores.append(f"tl.store({self._address(address)}, {value}, mask=real & (c < {width}))")
+        self.stores.append(f"tl.store({self._address(place)}, {value}, mask=real & (c < {width}))")
 
-    def store_value(self, value: str, width: int, address: str) -> None:
+    def store_value(self, value: str, width: int, place: Place) -> None:
         self.widths.append(width)
-        self._fix(address)
-        self.stores.append(f"tl.store({address}, {value}, mask=c < {width})")
+        self.stores.append(f"tl.store({self._fix(place)}, {value}, mask=c < {width})")
 
-    def store_next(self, expr: Expr, address: str) -> None:
-        """A left side of the next step: the states in it are those after this one."""
+    def store_next(self, expr: Expr, place: Place) -> None:
+        """Store a left side of the next step: its states are those after this one."""
         value = self.value(expr, after=True)
         self.widths.append(expr.width)
-        self._fix(address)
-        self.stores.append(f"tl.store({address}, {value}, mask=c < {expr.width})")
+        self.stores.append(f"tl.store({self._fix(place)}, {value}, mask=c < {expr.width})")
 
     def value(self, expr: Expr, *, after: bool = False) -> str:
         """The name of an expression's value; with `after`, states are those after this step."""
@@ -131,9 +137,8 @@ class Kernel:
         source = self.source
         key = ("carried", number, at, width)
         if key not in self.names:
-            place = f"behind{number} + r * {source.program.state[number]} + {at} + c"
-            self._fix(place)
-            text = self._load_fixed(place, width)
+            offset = f"r * {source.program.state[number]} + {at} + c"
+            text = self._load_fixed(Place(Argument(Kind.BEHIND, number), offset), width)
             if source.fused_carry:
                 row = source.program.build.columns(source.adjoint.state[number], at, width)
                 assert len(row) == 1
@@ -152,45 +157,49 @@ class Kernel:
         assert expr.leaf is not None
         kind, index, offset, stride = expr.leaf
         source, columns = self.source, f"c < {expr.width}"
-        if kind == "vector":
-            vector = self._address(f"{{vector{index}}} + {offset} + {'c' if stride else 'c * 0'}")
+        here = Argument(kind, index)
+        if kind is Kind.VECTOR:
+            vector = self._address(Place(here, f"{offset} + {'c' if stride else 'c * 0'}"))
             return f"tl.load({vector}, mask=real & ({columns}), other=0.0)"
-        if kind == "product":
+        if kind is Kind.PRODUCT:
             stage = source.program.products[index].stage
             group = source.stages[stage - 1]
-            return self._product(f"product{stage}", group.width, group.result_at(index) + offset, expr)
-        if kind == "grad_left":
+            return self._product(Argument(kind, stage), group.width, group.result_at(index) + offset, expr)
+        if kind is Kind.GRAD_LEFT:
             stage = source.adjoint.stages[index]
             group = source.back[stage - 1]
             if not group.speaks_for_left(index):
                 return "0.0"
             row = [f"((d * {group.parts} + {part}) * B + b) * {group.depth}" for part in range(group.parts)]
-            places = [f"grad_left{stage} + {start} + {group.left_at(index) + offset} + c" for start in row]
-            return f"({' + '.join(self._load_fixed(place, expr.width) for place in places)})"
-        if kind == "grad_after":
+            offsets = [f"{start} + {group.left_at(index) + offset} + c" for start in row]
+            parts = [self._load_fixed(Place(Argument(kind, stage), text), expr.width) for text in offsets]
+            return f"({' + '.join(parts)})"
+        if kind is Kind.GRAD_AFTER:
             return self.carried(index, offset, expr.width)
-        if kind == "state":
+        if kind is Kind.STATE:
             return self._state(expr, after=after)
-        if kind == "grad_final":
-            address = self._address(f"{{grad_final{index}}} + b * {source.program.state[index]} + {offset} + c")
+        if kind is Kind.GRAD_FINAL:
+            address = self._address(Place(here, f"b * {source.program.state[index]} + {offset} + c"))
             return f"tl.load({address}, mask=real & ({columns}), other=0.0).to(tl.float32)"
-        if kind == "saved":
-            buffer, start = source.layout.kept[index]
-        else:
-            buffer, start = (f"history{index}", 0) if kind == "after" else (f"{kind}{index}", 0)
-        address = self._address(f"{{{buffer}}} + at * {source.layout.columns[buffer]} + {start + offset} + c")
-        self.prefetched.setdefault(buffer, f"onward * {source.layout.columns[buffer]} + {start + offset} + c")
+        start = 0
+        if kind is Kind.SAVED:
+            here, start = source.layout.kept[index]
+        elif kind is Kind.AFTER:
+            here = Argument(Kind.HISTORY, index)
+        column = f"{source.layout.columns[here]} + {start + offset} + c"
+        address = self._address(Place(here, f"at * {column}"))
+        self.prefetched.setdefault(here, f"onward * {column}")
         text = f"tl.load({address}, mask=alive & ({columns}), other=0.0).to(tl.float32)"
-        if kind == "hoisted" and index in source.biased:
-            shift = self._address(f"{{shift{index}}} + {offset} + c")
+        if kind is Kind.HOISTED and index in source.biased:
+            shift = self._address(Place(Argument(Kind.SHIFT, index), f"{offset} + c"))
             text += f" + tl.load({shift}, mask=real & ({columns}), other=0.0)"
         return text
 
-    def _product(self, buffer: str, width: int, column: int, expr: Expr) -> str:
+    def _product(self, buffer: Argument, width: int, column: int, expr: Expr) -> str:
         assert expr.leaf is not None
-        text = self._load_fixed(f"{buffer} + r * {width} + {column} + c", expr.width)
+        text = self._load_fixed(Place(buffer, f"r * {width} + {column} + c"), expr.width)
         if self.source.program.products[expr.leaf.place].bias is not None:
-            bias = self._address(f"{{bias{expr.leaf.place}}} + {expr.leaf.offset} + c")
+            bias = self._address(Place(Argument(Kind.BIAS, expr.leaf.place), f"{expr.leaf.offset} + c"))
             text += f" + tl.load({bias}, mask=real & (c < {expr.width}), other=0.0)"
         return text
 
@@ -199,53 +208,49 @@ class Kernel:
         assert expr.leaf is not None
         _, index, offset, _ = expr.leaf
         width, columns = self.source.program.state[index], f"c < {expr.width}"
-        if self.state_from == "start":
-            start = self._address(f"{{start{index}}} + b * {width} + {offset} + c")
-            return f"tl.load({start}, mask=real & ({columns}), other=0.0).to(tl.float32)"
-        if self.state_from == "state":
-            old = self._load_fixed(f"state{index} + r * {width} + {offset} + c", expr.width)
+        start = Place(Argument(Kind.START, index), f"b * {width} + {offset} + c")
+        if self.state_from is Kind.START:
+            return f"tl.load({self._address(start)}, mask=real & ({columns}), other=0.0).to(tl.float32)"
+        if self.state_from is Kind.STATE:
+            old = self._load_fixed(Place(Argument(Kind.STATE, index), f"r * {width} + {offset} + c"), expr.width)
             if not after:
                 return old
             (new,) = self.source.program.build.columns(self.source.program.after[index], offset, expr.width)
             return f"tl.where(alive, {self.value(new)}, {old})"
-        history = f"{{history{index}}} + {{place}} * {width} + {offset} + c"
+        history = Argument(Kind.HISTORY, index)
         if after:
-            address = self._address(history.replace("{place}", "at"))
+            address = self._address(Place(history, f"at * {width} + {offset} + c"))
             return f"tl.load({address}, mask=alive & ({columns}), other=0.0).to(tl.float32)"
-        address = self._address(history.replace("{place}", "last"))
-        start = self._address(f"{{start{index}}} + b * {width} + {offset} + c")
+        address = self._address(Place(history, f"last * {width} + {offset} + c"))
         return (
             f"tl.load({address}, mask=alive & (s > 0) & ({columns}), other=0.0).to(tl.float32)"
-            f" + tl.load({start}, mask=alive & (s == 0) & ({columns}), other=0.0).to(tl.float32)"
+            f" + tl.load({self._address(start)}, mask=alive & (s == 0) & ({columns}), other=0.0).to(tl.float32)"
         )
 
-    def _load_fixed(self, place: str, width: int) -> str:
+    def _load_fixed(self, place: Place, width: int) -> str:
         """Columns of a fixed buffer, loaded once, ahead of everything else."""
         key = ("fixed", place, width)
         if key not in self.names:
-            self._fix(place)
             name = f"f{len(self.ahead)}"
-            self.ahead.append(f"{name} = tl.load({place}, mask=c < {width}, other=0.0).to(tl.float32)")
+            self.ahead.append(f"{name} = tl.load({self._fix(place)}, mask=c < {width}, other=0.0).to(tl.float32)")
             self.names[key] = name
         return self.names[key]
 
     def _add_keep(self, line: str) -> None:
         self.stores += ["if KEEP:", f"    {line}"]
 
-    def _fix(self, place: str) -> None:
-        """Take a fixed buffer as an argument."""
-        self.fixed.setdefault(place.split(" ", 1)[0])
+    def _fix(self, place: Place) -> str:
+        """The text of a place in a fixed buffer, which becomes an argument of the kernel."""
+        self.fixed.setdefault(place.argument)
+        return f"{place.argument} + {place.offset}"
 
-    def _address(self, text: str) -> str:
-        """An address with the slot in braces replaced by a variable that holds the slot's address."""
-        slot = text[text.index("{") + 1 : text.index("}")]
-        slots = self.source.slots
-        if slot not in slots:
-            slots.append(slot)
-        typed = "DTYPE"
-        if slot.startswith(SINGLE):
-            typed = "tl.float32"
-        elif slot.startswith(("start", "final", "grad_start", "grad_final")):
-            typed = "START"
-        self.addresses.setdefault(slot, f"p_{slot} = tl.load(slots + {slots.index(slot)}).to(tl.pointer_type({typed}))")
-        return text.replace(f"{{{slot}}}", f"p_{slot}")
+    def _address(self, place: Place) -> str:
+        """The text of a place in a tensor that the table names, whose address a variable holds."""
+        argument, table = place.argument, self.source.table
+        if argument not in table:
+            table.append(argument)
+        typed = "tl.float32" if argument.is_float32 else "START" if argument.is_like_start else "DTYPE"
+        # Entry 0 says whether the direction is reversed.
+        address = f"p_{argument} = tl.load(own + {1 + table.index(argument)}).to(tl.pointer_type({typed}))"
+        self.addresses.setdefault(argument, address)
+        return f"p_{argument} + {place.offset}"

@@ -1,4 +1,4 @@
-"""C for writing, compiled for the vectors of this machine and for narrower ones."""
+"""C code compiled for the vectors of this machine, and for narrower ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from weft.nn.native import compiler, decode
+from weft.nn.native import compiler, library, packed_linear
 
 NARROW = "-mno-avx"
 
@@ -27,6 +27,6 @@ def vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def forget() -> None:
     """What was compiled, and what was packed for it."""
-    for found in (compiler._surroundings, compiler.compile_library, decode.library, decode.panel):
+    for found in (compiler._surroundings, compiler.compile_library, library._load, packed_linear.panel):
         found.cache_clear()
-    decode._packed.clear()
+    packed_linear._packed.clear()

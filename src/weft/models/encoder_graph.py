@@ -1,12 +1,11 @@
-"""An encoder on a GPU, recorded as a CUDA graph for shapes that come again: launching it costs more than running it.
+"""An encoder on a GPU as a CUDA graph: for short sentences, launching its kernels takes longer than running them.
 
-Shapes are rounded up so that they are few. A shape is recorded when it comes for the second time.
+Shapes are rounded up so that few graphs serve all batches. A shape is recorded when it comes for the second time.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,17 +16,17 @@ from torch.nn.functional import pad
 
 from weft.models.memory import Memory
 from weft.nn import map_state
-from weft.nn.cuda_graph import addresses, record
+from weft.nn.cuda_graph import GraphCache, addresses, record
 from weft.nn.kernels import power_of_two
 from weft.text import PAD
 
-KEPT: Final = 16
-"""Recordings of an encoder; the one that was not used for longest goes first."""
+MAX_CACHED_GRAPHS: Final = 16
+"""Graphs kept with one encoder."""
 
 Encode = Callable[[Tensor, Tensor], Memory]
 
 
-class Recording(NamedTuple):
+class EncoderGraph(NamedTuple):
     """A graph that reads tokens (B, S) and lengths (B,), and writes the memory."""
 
     graph: Any
@@ -36,7 +35,7 @@ class Recording(NamedTuple):
     memory: Memory
 
     def replay(self, tokens: Tensor, lengths: Tensor) -> Memory:
-        """The memory of rows that may be fewer and shorter than those of the recording."""
+        """The memory of rows that may be fewer and shorter than the recorded ones."""
         rows, size = tokens.shape
         self.tokens.fill_(PAD)
         self.tokens[:rows, :size] = tokens
@@ -47,45 +46,38 @@ class Recording(NamedTuple):
         return Memory(states, lengths, map_state(lambda tensor: tensor[:rows].clone(), self.memory.final))
 
 
-class Recordings:
-    """Those of one encoder."""
+class EncoderGraphs:
+    """The graphs of one encoder. A shape that has come once is stored as None."""
 
     def __init__(self) -> None:
-        self.made: OrderedDict[Any, Recording | None] = OrderedDict()
-        self.pool = torch.cuda.graph_pool_handle()  # of all of them: they run one after the other
+        self.cache: GraphCache[EncoderGraph | None] = GraphCache(MAX_CACHED_GRAPHS)
+        self.pool = torch.cuda.graph_pool_handle()  # one for all graphs: they run one after the other
 
     def encode(self, encode: Encode, tokens: Tensor, lengths: Tensor, weights: int) -> Memory:
-        rows, size = _up(tokens.size(0)), -(-tokens.size(1) // 16) * 16
+        """encode(tokens, lengths), by a graph where there is one; `weights` are the addresses of the parameters."""
+        rows, size = _rounded(tokens.size(0)), -(-tokens.size(1) // 16) * 16
         key = (rows, size, weights)
-        if key not in self.made:
-            self._remember(key, None)
+        if key not in self.cache:
+            self.cache.put(key, None)
             return encode(tokens, lengths)
-        recording = self.made[key]
-        if recording is None:
-            recording = self._record(encode, tokens, lengths, rows, size)
-        self._remember(key, recording)
-        return recording.replay(tokens, lengths)
+        graph = self.cache.get(key) or self._record(encode, tokens, lengths, rows, size)
+        self.cache.put(key, graph)
+        return graph.replay(tokens, lengths)
 
-    def _remember(self, key: Any, recording: Recording | None) -> None:
-        self.made[key] = recording
-        self.made.move_to_end(key)
-        while len(self.made) > KEPT:
-            self.made.popitem(last=False)
-
-    def _record(self, encode: Encode, tokens: Tensor, lengths: Tensor, rows: int, size: int) -> Recording:
+    def _record(self, encode: Encode, tokens: Tensor, lengths: Tensor, rows: int, size: int) -> EncoderGraph:
         more = rows - tokens.size(0)
         tokens = pad(tokens, (0, size - tokens.size(1), 0, more), value=PAD)
         lengths = pad(lengths, (0, more), value=1)
         graph, memory = record(lambda: encode(tokens, lengths), pool=self.pool)
-        return Recording(graph, tokens, lengths, memory)
+        return EncoderGraph(graph, tokens, lengths, memory)
 
 
-_recordings: WeakKeyDictionary[nn.Module, Recordings] = WeakKeyDictionary()
+_graphs: WeakKeyDictionary[nn.Module, EncoderGraphs] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def can_record(encoder: nn.Module, tokens: Tensor) -> bool:
-    """Whether the encoder reads padded rows on a GPU, and learns nothing from it."""
+    """Whether these padded rows lie on a GPU and the encoder runs without gradients, outside of other recordings."""
     if not tokens.is_cuda:
         return False
     idle = not torch.is_grad_enabled() and not encoder.training and not torch.is_autocast_enabled("cuda")
@@ -94,11 +86,11 @@ def can_record(encoder: nn.Module, tokens: Tensor) -> bool:
 
 
 def encode_recorded(encoder: nn.Module, encode: Encode, tokens: Tensor, lengths: Tensor) -> Memory:
-    """What encode(tokens, lengths) gives, from a recording where there is one."""
+    """encode(tokens, lengths), from a recording where there is one."""
     with _lock:
-        return _recordings.setdefault(encoder, Recordings()).encode(encode, tokens, lengths, addresses(encoder))
+        return _graphs.setdefault(encoder, EncoderGraphs()).encode(encode, tokens, lengths, addresses(encoder))
 
 
-def _up(rows: int) -> int:
+def _rounded(rows: int) -> int:
     """The next power of two, or beyond 16 the next multiple of 16."""
     return power_of_two(rows) if rows <= 16 else -(-rows // 16) * 16

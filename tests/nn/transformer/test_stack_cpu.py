@@ -9,8 +9,9 @@ import torch
 from torch.testing import assert_close
 
 from weft.nn import DecoderStack, EncoderStack
-from weft.nn.native import decode, stack
+from weft.nn.native.packed_linear import PackedWeights, packed_weights
 from weft.nn.slots import keep, reorder
+from weft.nn.transformer import stack_cpu
 
 pytestmark = pytest.mark.usefixtures("vectors")
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
@@ -24,7 +25,7 @@ WIDTH, UNITS = 64, 96
 
 
 def build(kind: type[Any], options: dict[str, Any]) -> Any:
-    if decode.library() is None:
+    if stack_cpu.LIBRARY.load() is None:
         pytest.skip("no C compiler")
     torch.manual_seed(0)
     more = {"memory_size": 40} if kind is DecoderStack else {}
@@ -47,8 +48,8 @@ def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
     for number in range(room - 1):
         x = torch.randn(slots * each, WIDTH)
         plain, states[0], _ = decoder.step(x, states[0], attention=True)
-        with decode.PackedWeights():
-            assert stack.steps(decoder, x)
+        with PackedWeights():
+            assert stack_cpu.steps(decoder, x)
             found, states[1], _ = decoder.step(x, states[1], attention=False)
         assert_close(found, plain, **CLOSE)
         rows = torch.arange(slots * each).view(slots, each)[:, [1, 1, number % each]].flatten()
@@ -66,7 +67,7 @@ def test_an_encoder(options: dict[str, Any], positions: int) -> None:
     lengths = torch.tensor([positions, 1, (positions + 1) // 2, 0, positions])
     expected = [encoder(x, lengths).detach(), encoder(x).detach()]  # where something may be learned torch computes
     with torch.no_grad():
-        assert stack.serves(encoder, x)
+        assert stack_cpu.serves(encoder, x)
         found = [encoder(x, lengths), encoder(x)]
     real = torch.arange(positions) < lengths[:, None]
     close = {**CLOSE, "atol": max(1e-4, 1e-5 * float(expected[1].abs().max()))}  # sums of large numbers may be small
@@ -86,10 +87,10 @@ def test_an_encoder_reads_every_row_alone() -> None:
 
 
 @torch.no_grad()
-def test_a_steady_time_ends_with_the_encoder() -> None:
+def test_packed_weights_are_released_after_the_encoder() -> None:
     encoder = build(EncoderStack, {})
     encoder(torch.randn(2, 3, WIDTH))
-    assert decode.packed_weights() is None
+    assert packed_weights() is None
 
 
 def test_what_learns_is_left_to_torch() -> None:
@@ -107,9 +108,9 @@ def test_a_language_model(options: dict[str, Any]) -> None:
     model, x = build(EncoderStack, options), torch.randn(4, 6, WIDTH)
     state = model.reserve(4, x, each=1, room=6)
     whole = model(x, causal=True)
-    with decode.PackedWeights():
+    with PackedWeights():
         for t in range(6):
-            assert stack.steps(model, x[:, t])
+            assert stack_cpu.steps(model, x[:, t])
             out, state = model.step(x[:, t], state)
             assert_close(out, whole[:, t], **CLOSE)
 
@@ -126,14 +127,14 @@ def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], e
     memory, real = torch.randn(6, 5, 40), torch.tensor([5, 1, 4, 2, 3, 5])
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    with decode.PackedWeights():
+    with PackedWeights():
         states = [
             model.reserve(6 * each, memory, each=each, room=room)
             if kind is EncoderStack
             else model.reserve(memory, real, each=each, room=room)
             for _ in range(3)
         ]
-        assert stack.steps(model, x)
+        assert stack_cpu.steps(model, x)
         model.prefill(x, lengths, states[0], slots=slots, each=each)
         step = torch.zeros(6, 70, WIDTH)
         step[slots] = x
@@ -147,8 +148,10 @@ def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], e
         first, rows = slot * each, slice(slot * each, (slot + 1) * each)
         assert read.length[rows].tolist() == plain.length[rows].tolist() == [length] * each
         assert read.origin is None or (read.origin[rows, :length] == first).all()
-        for store, twin, other in zip(*((*past.keys, *past.values) for past in (read, stepped, plain)), strict=True):
-            assert torch.equal(store[first, :, :length], twin[first, :, :length])
+        for store, step_by_step, other in zip(
+            *((*past.keys, *past.values) for past in (read, stepped, plain)), strict=True
+        ):
+            assert torch.equal(store[first, :, :length], step_by_step[first, :, :length])
             assert_close(store[first, :, :length], other[first, :, :length], **CLOSE)
 
 
@@ -158,6 +161,6 @@ def asked(kind: type[Any]) -> dict[str, bool]:
 
 @pytest.mark.parametrize("options", [{"rotary": True}, {"activation": "swiglu"}], ids=str)
 def test_what_the_c_does_not_know_is_left_to_torch(options: dict[str, Any]) -> None:
-    assert stack.layout_of(build(EncoderStack, options)) is None
+    assert stack_cpu.layout_of(build(EncoderStack, options)) is None
     uneven = EncoderStack(20, layers=1, heads=2, feedforward=64)
-    assert stack.layout_of(uneven) is None, "no whole panels"
+    assert stack_cpu.layout_of(uneven) is None, "no whole panels"

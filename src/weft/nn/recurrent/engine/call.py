@@ -1,0 +1,75 @@
+"""The call of a generated recurrence in C: its structure, and the order of its tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import ClassVar
+
+from weft.nn.native.struct import ConstBytes, ConstLongs, FloatsTable, NativeStruct
+from weft.nn.recurrent.engine.adjoint import Adjoint, left_states
+from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind, arguments
+from weft.nn.recurrent.engine.layout import Layout
+from weft.nn.recurrent.engine.program import Program
+
+
+class RecurrenceCall(NativeStruct):
+    """One call, for all directions.
+
+    tensors: their addresses, per direction; sizes: the numbers that the text names n[0], n[1], …; strides of the
+    weights; reverse: whether a direction reads rows from their end. Of each row of the batch (B,): its length, the
+    order of rows by length, where its steps begin in buffers that only the engine reads, and how many fit there.
+    """
+
+    c_name: ClassVar[str] = "recurrence_t"
+    _fields_ = (
+        ("tensors", FloatsTable), ("sizes", ConstLongs), ("strides", ConstLongs), ("length", ConstLongs),
+        ("order", ConstLongs), ("base", ConstLongs), ("capacity", ConstLongs), ("reverse", ConstBytes),
+        ("directions", ctypes.c_long), ("batch", ctypes.c_long), ("time", ctypes.c_long), ("blocks", ctypes.c_long),
+    )  # fmt: skip
+
+
+def forward_arguments(program: Program, layout: Layout, biased: tuple[int, ...]) -> list[Argument]:
+    """The tensors of the forward pass in one direction."""
+    states = len(program.state)
+    emitted = arguments(Kind.EMITTED, len(program.emitted))
+    return [
+        *arguments(Kind.HOISTED, len(program.hoisted)),
+        *arguments(Kind.START, states),
+        *_constants(program),
+        *(Argument(Kind.SHIFT, number) for number in biased),
+        *(Argument(Kind.BIAS, number) for number, product in enumerate(program.products) if product.bias is not None),
+        *arguments(Kind.HISTORY, states),
+        *(argument for argument in emitted if argument.number not in layout.history_of),
+        *arguments(Kind.FINAL, states),
+        *_saved(layout),
+    ]
+
+
+def backward_arguments(program: Program, adjoint: Adjoint, layout: Layout, biased: tuple[int, ...]) -> list[Argument]:
+    """The tensors of the backward pass in one direction."""
+    states = len(program.state)
+    products = arguments(Kind.GRAD_PRODUCT, len(program.products))
+    return [
+        *arguments(Kind.START, states),
+        *arguments(Kind.HISTORY, states),
+        *_constants(program),
+        *_saved(layout),
+        *arguments(Kind.GRAD_EMITTED, len(program.emitted)),
+        *arguments(Kind.GRAD_FINAL, states),
+        *arguments(Kind.GRAD_HOISTED, len(program.hoisted)),
+        *(Argument(Kind.SUM_HOISTED, number) for number in biased),
+        *(Argument(Kind.BEFORE, state) for state in left_states(program)),
+        *(argument for argument in products if argument.number not in layout.product_alias),
+        *arguments(Kind.GRAD_VECTOR, len(layout.vectors)),
+        *(Argument(Kind.LEFTS, number) for number in adjoint.left),
+        *arguments(Kind.GRAD_START, states),
+    ]
+
+
+def _constants(program: Program) -> list[Argument]:
+    vectors = [Argument(Kind.VECTOR, constant) for constant in program.vectors]
+    return vectors + arguments(Kind.WEIGHT, len(program.products))
+
+
+def _saved(layout: Layout) -> list[Argument]:
+    return [Argument(Kind.KEPT, number) for number in layout.overwritten] + ([SAVED] if layout.saved else [])
