@@ -275,7 +275,7 @@ TOKENIZERS = [
     Case("no vocabulary", lambda tokenizer: tokenizer["model"].pop("vocab") and None, "has no table"),
     Case("no model", lambda tokenizer: tokenizer.pop("model") and None, "no tokenizer"),
     Case("no merges", lambda tokenizer: tokenizer["model"].update(merges=None), "has merges"),
-    Case("a merge of 3", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b", "c"]]), "not of two pieces"),
+    Case("a merge of 3", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b", "c"]]), "not pairs of pieces"),
     Case("a merge of none", lambda tokenizer: tokenizer["model"].update(merges=[["qq", "qq"]]), "is damaged"),
     Case("merges", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b"]] * 10_000), "has merges"),
     Case(
