@@ -58,11 +58,16 @@ demo: $(CORE)           ## train a translator here, score it, translate with it
 	@$(BIN)/weft train translate $(PAIRS) --out runs/demo $(NO_DROPOUT)
 	@$(BIN)/python examples/demo.py runs/demo
 
+# Each worker has one half of the tests, so that fixtures of a file are made once, and takes from the other when it is done.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# Tests start Python many times, which without bytecode compiles weft each time.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEV)            ## the fast suite
-	@$(BIN)/pytest -n 2 -m 'not slow'
+	@$(PYTEST) -m 'not slow'
 
 test-all: $(DEV)        ## every test, the slow ones too
-	@$(BIN)/pytest -n 2
+	@$(PYTEST)
 
 check: $(DEV)           ## format, lint, types, structure
 	@$(BIN)/ruff format --check .

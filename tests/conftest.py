@@ -21,6 +21,7 @@ settings.load_profile("weft")
 # Two workers on two cores: threads that wait for each other at every barrier would take a hundred times as long.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+EXTRAS = ("altair", "tensorboard")
 NUMBERS = {"one": "un", "two": "deux", "three": "trois", "four": "quatre", "five": "cinq", "six": "six"}
 
 
@@ -34,6 +35,26 @@ def _kernel_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
         if cache_folder("compiled") is None:  # the checkout lies below a folder that others can write
             patch.setenv("WEFT_CACHE", str(tmp_path_factory.mktemp("kernels")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_runs_are_quick() -> Iterator[None]:
+    """What takes longer than a small training is left out: pictures, TensorBoard logs, and waiting for the disk.
+
+    Tests of the first two use `extras`; those of a loss of power are in tests/faults, in processes of their own.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in EXTRAS:
+            patch.setitem(sys.modules, name, None)
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture
+def extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of what is drawn or logged with packages that weft does not need."""
+    for name in EXTRAS:
+        monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.fixture(params=[1, 2])

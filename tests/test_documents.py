@@ -54,7 +54,7 @@ def nested(depth: int) -> str:
         ("1e999", "too large"),
         ("NaN", "NaN is no number"),
         ("[-Infinity]", "-Infinity is no number"),
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "'c' stands twice"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "'c' occurs twice"),
         ('"\\ud800"', "surrogate"),
         (b'"\xff"', "not text in UTF-8"),
         ('{"a": [1', "Expecting"),

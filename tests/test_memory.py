@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from weft import memory
-from weft.memory import Memory, machine_memory, show_bytes
+from weft.memory import MachineMemory, machine_memory, show_bytes
 
 GIB = 1 << 30
 MEMINFO = """MemTotal:       16777216 kB
@@ -38,7 +38,7 @@ def write(folder, **values):
 
 
 def test_the_whole_machine():
-    assert machine_memory() == Memory(18 * GIB, 9 * GIB)
+    assert machine_memory() == MachineMemory(18 * GIB, 9 * GIB)
 
 
 def test_a_group_of_version_2_and_those_above_it(system):
@@ -46,20 +46,20 @@ def test_a_group_of_version_2_and_those_above_it(system):
     own = system / "groups" / "slice" / "own"
     write(own, memory__max="max", memory__current=5 * GIB)
     write(own.parent, memory__max=4 * GIB, memory__current=3 * GIB, memory__stat=f"anon 7\ninactive_file {GIB}")
-    assert machine_memory() == Memory(6 * GIB, 4 * GIB)  # 2 GiB of files can go, 2 GiB of swap can be had
+    assert machine_memory() == MachineMemory(6 * GIB, 4 * GIB)  # 2 GiB of files can go, 2 GiB of swap can be had
 
 
 def test_a_group_of_version_1_in_a_container_that_sees_only_the_top(system):
     (system / "cgroup").write_text("9:name=systemd:/\n4:cpu,memory:/docker/abc\n0::/\n", encoding="utf-8")
     top = system / "groups" / "memory"
     write(top, memory__limit_in_bytes=3 * GIB, memory__usage_in_bytes=GIB, memory__stat="total_inactive_file 0")
-    assert machine_memory() == Memory(5 * GIB, 4 * GIB)
+    assert machine_memory() == MachineMemory(5 * GIB, 4 * GIB)
 
 
 def test_what_cannot_be_read_limits_nothing(system, monkeypatch):
     (system / "cgroup").write_text("0::/own\nnonsense\n", encoding="utf-8")
     write(system / "groups" / "own", memory__max="many", memory__current="")
-    assert machine_memory() == Memory(18 * GIB, 9 * GIB)
+    assert machine_memory() == MachineMemory(18 * GIB, 9 * GIB)
     (system / "meminfo").write_text("MemTotal: unknown\n", encoding="ascii")
     monkeypatch.setattr(memory, "_from_system", lambda: None)
     assert machine_memory() is None
@@ -69,7 +69,7 @@ def test_a_system_without_proc(system, monkeypatch):
     (system / "meminfo").unlink()
     sizes = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(memory.os, "sysconf", sizes.__getitem__, raising=False)
-    assert machine_memory() == Memory(4_096_000, 4_096_000)
+    assert machine_memory() == MachineMemory(4_096_000, 4_096_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process so")

@@ -1,4 +1,4 @@
-"""weft: sequence models from a file of examples, trained, measured, understood and shipped.
+"""weft trains, measures and exports sequence models from a file of examples.
 
 import weft
 
@@ -19,7 +19,9 @@ from weft.version import __version__
 
 if TYPE_CHECKING:
     from weft import nn
-    from weft.run import Run, load, train
+    from weft.run.load import load
+    from weft.run.run import Run
+    from weft.run.train import train
 
 __all__ = ["Run", "WeftError", "__version__", "load", "nn", "train"]
 
@@ -30,7 +32,7 @@ _HOMES = {"Run": "weft.run", "load": "weft.run", "train": "weft.run"}
 
 
 def __getattr__(name: str) -> Any:
-    """Heavy parts are imported when they are first used, so that `import weft` and `weft --help` are quick."""
+    """Import heavy parts when they are first used, so that `import weft` and `weft --help` are quick."""
     if name == "nn":
         return import_module("weft.nn")
     if name in _HOMES:

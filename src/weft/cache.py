@@ -1,10 +1,10 @@
-"""Where weft keeps what it would otherwise have to make again: compiled kernels, the tokens of large files.
+"""The cache folder, for compiled kernels and the tokens of large files.
 
-$WEFT_CACHE names the folder; else it is `weft` in $XDG_CACHE_HOME or ~/.cache. WEFT_CACHE=off keeps nothing.
+$WEFT_CACHE names the folder; else it is `weft` in $XDG_CACHE_HOME or ~/.cache. WEFT_CACHE=off turns the cache off.
 
-Compiled code is executed, so nobody else may be able to put a file there. As sshd does for its keys, every folder of
-the path is checked: it belongs to us or to root, and no one else can write to it. (In a folder with the sticky bit,
-such as /tmp, others can add names and cannot replace ours.)
+Compiled code is executed, so no other user may be able to put a file there. As sshd does for its keys, every folder of
+the path is checked: its owner is this user or root, and no other user can write to it. (In a folder with the sticky
+bit, such as /tmp, other users can add names but not replace ours.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NO
 
 
 def cache_folder(name: str) -> Path | None:
-    """The folder `name` of the cache, made if need be; None without a place that we can write and nobody else can."""
+    """Return the folder `name` of the cache, made if needed; None if there is none that only this user can write to."""
     try:
         with open_cache(name):
             return cache_path(name)
@@ -31,22 +31,22 @@ def cache_folder(name: str) -> Path | None:
 
 
 def cache_path(name: str) -> Path | None:
-    """Where the folder `name` of the cache is or would be; None where the cache is off or the user has no home."""
-    asked = os.environ.get("WEFT_CACHE")
-    if asked == OFF:
+    """Return the path of the folder `name`, which may not exist; None if the cache is off or the user has no home."""
+    given = os.environ.get("WEFT_CACHE")
+    if given == OFF:
         return None
     try:
-        return Path(asked or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft")) / name
+        return Path(given or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft")) / name
     except RuntimeError:  # no home
         return None
 
 
 @contextmanager
 def open_cache(name: str) -> Iterator[int | None]:
-    """A descriptor of the folder, made if need be; None where there is no cache.
+    """Yield a descriptor of the folder, made if needed; None without a cache, and on Windows.
 
-    An OSError says why the folder cannot be used. The checks are made on descriptors, each opened from the one before,
-    so nobody can exchange a folder after its check. Windows has neither, and nothing is compiled there.
+    An OSError says why the folder cannot be used. The checks use descriptors, each opened from the one before, so a
+    folder cannot be replaced after its check.
     """
     folder = cache_path(name)
     if folder is None:
@@ -74,7 +74,7 @@ def open_cache(name: str) -> Iterator[int | None]:
 
 
 def _enter(name: str, folder: int) -> int:
-    """Open a folder inside another one; a new one is ours alone."""
+    """Open a folder inside another one; a new one is private to this user."""
     with suppress(FileNotFoundError):
         return os.open(name, _FOLDER, dir_fd=folder)
     with suppress(FileExistsError):  # another process was faster

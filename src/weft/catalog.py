@@ -1,4 +1,4 @@
-"""Every name a config file may use, collected from the plain dicts that stand beside the parts."""
+"""All names that a config file may use, from the dicts beside the parts."""
 
 from __future__ import annotations
 

@@ -1,33 +1,33 @@
-"""Files that are there as a whole or not at all, stay there when the machine goes down, and are what they seem."""
+"""Reading regular files only, writing whole files or none, and syncing both to the disk."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
-# A named pipe that nobody writes to does not block, and a link is not followed. Windows has neither flag.
-_PLAINLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# Opening a named pipe does not block, and a link is not followed. Windows has neither flag.
+_READ_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 _DESCRIPTORS: Final = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
-"""Names of what was opened for this process by another, such as a shell that writes a command's output into a pipe."""
+"""Paths of files that another process opened for this one, such as the pipe of a shell's <(command)."""
 
 
 @contextmanager
 def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -> Iterator[BufferedReader]:
-    """A file to read that is no link, pipe, device or folder and has at most so many bytes; else an OSError says why.
+    """Open a file of at most `most` bytes to read; raises an OSError if it is a link, pipe, device or folder.
 
-    The checks are made on the file that was opened: another one under the same name cannot take its place. With
-    `follow` the path may be a link, for a file that a person names, or a pipe that was opened for this process.
+    The checks use the descriptor, so that the file cannot be replaced after them. With `follow` the path may be a link,
+    for a file that the user names, or a pipe that was opened for this process.
     """
     try:
-        opened = os.open(path, _PLAINLY if follow else _PLAINLY | _NO_LINK)
+        opened = os.open(path, _READ_FLAGS if follow else _READ_FLAGS | _NO_LINK)
     except OSError as error:
         if path.is_symlink() and not follow:
             raise OSError(error.errno, "is a link, which is never followed", str(path)) from None
@@ -44,22 +44,38 @@ def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -
 
 
 def read_regular(path: Path, *, most: int, follow: bool = False) -> bytes:
-    """The content of such a file; of one that grows meanwhile, no more than the limit."""
+    """Return the content of such a file; of one that grows meanwhile, no more than the limit."""
     with open_regular(path, most=most, follow=follow) as file:
         return file.read(most)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name, bring it to the disk, and only then give it its name."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".write-", delete=False, encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+def atomic_write(
+    path: Path, content: bytes | Callable[[Path], object], *, before_rename: Callable[[], None] | None = None
+) -> None:
+    """Write a file so that `path` is the old file or the whole new one, also after a kill or a loss of power.
+
+    The content is bytes, or a function that writes the file at the path it is called with. It is written under a
+    temporary name in the same folder and synced; then the file is renamed and the folder synced. `before_rename` is
+    called when the new content is on the disk and the old file still has the name.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        if isinstance(content, bytes):
+            temporary.write_bytes(content)
+        else:
+            content(temporary)
+        sync(temporary)
+        if before_rename is not None:
+            before_rename()
+        temporary.replace(path)
+        sync(path.parent)
+    finally:
+        with suppress(OSError):  # it was renamed, or the folder is gone
+            temporary.unlink()
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk. Only POSIX can open a folder for it."""
+    """Sync a file, or the names in a folder, to the disk. Only POSIX can sync a folder."""
     if path.is_dir() and os.name != "posix":
         return
     opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)

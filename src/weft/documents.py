@@ -1,7 +1,7 @@
-"""JSON and TOML of others, read within limits; JSON of ours, without numbers that JSON cannot say.
+"""Reading untrusted JSON and TOML within limits, and writing valid JSON.
 
-A document is looked over before anything is built from it: how deep it is nested, how many values it has, how long its
-numbers are. What is wrong is a ValueError whose message says it.
+A document is checked before it is parsed: how deep it is nested, how many values it has, how long its numbers are. A
+ValueError says what is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft import limits
 from weft.errors import RunError
 
 FORMAT_VERSION: Final = 1
-"""Of run folders; rises when an older weft could not read what is written."""
+"""The version of the format of run folders; it rises when an older weft cannot read new ones."""
 
 _BRACKETS: Final = b"[]{}"
 _WORDS: Final = bytes(set(range(256)) - set(b'[]{}:,"_0123456789'))
@@ -38,13 +38,13 @@ _LONG_KEY: Final = re.compile(rb"(?:[\w-]*\.){%d}" % (limits.NESTING + 1))
 
 
 class NewerFormat(RunError):
-    """What this weft cannot read and must not write over: a newer one can read it."""
+    """A run folder of a newer weft, which this one can neither read nor overwrite."""
 
 
 def parse_json(content: bytes | str, *, constants: bool = False) -> Any:
-    """The value of a JSON text in UTF-8. No key stands twice in a table, and numbers are finite.
+    """Return the value of a JSON text in UTF-8. Raises on duplicate keys and on numbers that are not finite.
 
-    `constants` allows NaN and Infinity, which are no JSON but were written to reports and journals once.
+    `constants` allows NaN and Infinity, which are not JSON but are in reports and journals of older versions.
     """
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -52,21 +52,21 @@ def parse_json(content: bytes | str, *, constants: bool = False) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise ValueError("not text in UTF-8") from None
-    # Without escapes every quote begins or ends a string, and what stands between strings is left.
+    # Without escapes every quote begins or ends a string; what remains is the text between strings.
     plain = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
     if plain.count(b'"') > 2 * limits.VALUES:
         raise _too_many()
     _check_code(b"".join(plain.translate(None, _WORDS).split(b'"')[::2]))
     del plain
     with _no_collection():
-        value = (_WITH_CONSTANTS if constants else _STRICTLY).decode(text)
+        value = (_WITH_CONSTANTS if constants else _STRICT).decode(text)
     if _SURROGATE.search(data):
         _check_text(value)
     return value
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text."""
+    """Return the tables of a TOML text."""
     code = _NOT_CODE.sub(b"", text.encode("utf-8", "surrogatepass"))
     _check_code(code)
     if _LONG_KEY.search(code.translate(None, b" \t")):
@@ -75,7 +75,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """The value as JSON text. JSON has no word for a number that is not finite: it becomes null."""
+    """Return the value as JSON text. A number that is not finite becomes null, since JSON has none."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
@@ -92,7 +92,7 @@ def check_version(found: Any, where: str) -> None:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Nothing that a parser makes is garbage, and to look for some takes longer than all the rest."""
+    """Turn off garbage collection: a parser makes no garbage, and the search for it takes longer than parsing."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -103,19 +103,19 @@ def _no_collection() -> Iterator[None]:
 
 
 def _check_code(code: bytes) -> None:
-    """Raise where a document, given without its strings, is too large or too deep for a parser."""
+    """Raise if a document, given without its strings, is too large or nested too deep for a parser."""
     values = code.count(b",") + code.count(b"[") + code.count(b"{")
     if values > limits.VALUES or code.count(b":") > limits.VALUES // 4:
         raise _too_many()
     if _LONG_NUMBER.search(code):
         raise ValueError(f"a number of more than {limits.DIGITS} digits")
     brackets = code.translate(None, _OTHERS)
-    for _ in range(limits.NESTING):  # each round takes away the innermost level
+    for _ in range(limits.NESTING):  # each round removes the innermost level
         before = len(brackets)
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(brackets) == before:
             break
-    # Brackets that have no partner are left to the parser, which says where they are.
+    # Unmatched brackets are left to the parser, whose error gives their position.
     if b"[]" in brackets or b"{}" in brackets or len(brackets) > limits.NESTING:
         raise _too_deep()
 
@@ -132,7 +132,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice!a:.60} stands twice")
+        raise ValueError(f"the key {twice!a:.60} occurs twice")
     return table
 
 
@@ -147,9 +147,9 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number in JSON")
 
 
-_STRICTLY: Final = json.JSONDecoder(object_pairs_hook=_table, parse_float=_finite_number, parse_constant=_no_number)
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_table, parse_float=_finite_number, parse_constant=_no_number)
 _WITH_CONSTANTS: Final = json.JSONDecoder(object_pairs_hook=_table)
-"""Made once: a journal has a document on every line."""
+"""Built once, since a journal has a document on every line."""
 
 
 def _check_text(value: Any) -> None:

@@ -1,7 +1,7 @@
-"""What happened, where, and what to do about it.
+"""Errors with three parts: what is wrong, where, and the cure.
 
-Everything a person can get wrong raises a `WeftError`; the command line prints it in one or two lines and
-leaves with its exit code. Anything else that escapes is a fault of ours.
+Every mistake of a user raises a `WeftError`; the command line prints it in one or two lines and exits with its exit
+code. Any other exception is a bug of weft.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-SHOWN_NAME: Final = 300
+MAX_NAME_CHARACTERS: Final = 300
 """Characters of a name in a message; file systems have names of up to 255."""
 
 
 class WeftError(Exception):
-    """A mistake that a person can mend: what is wrong, where it stands, and the cure."""
+    """An error that the user can fix: what is wrong, where, and the cure."""
 
     exit_code = 2
 
@@ -33,7 +33,7 @@ class DataError(WeftError):
 class ConfigError(WeftError, ValueError):
     """A setting that is unknown, of the wrong type or impossible; `where` is its path, such as `train.rate`.
 
-    It is a ValueError, so that a part may raise it while a configuration is read; there its path becomes the whole one.
+    It is a ValueError, so that validators may raise it; the reader of the configuration then completes its path.
     """
 
 
@@ -42,21 +42,21 @@ class RunError(WeftError):
 
 
 class Fault(WeftError):
-    """Something outside a person's input failed, such as a full disk."""
+    """A failure that is not a mistake in the input, such as a full disk."""
 
     exit_code = 1
 
 
 def shorten(name: str) -> str:
-    """A name for a message: of a very long one the beginning and the end, where a file has its suffix or line."""
-    return name if len(name) <= SHOWN_NAME else f"{name[: SHOWN_NAME - 20]}…{name[-20:]}"
+    """Shorten a very long name for a message to its beginning and its end, where a file has its suffix or line."""
+    return name if len(name) <= MAX_NAME_CHARACTERS else f"{name[: MAX_NAME_CHARACTERS - 20]}…{name[-20:]}"
 
 
 def show_path(path: str) -> str:
-    """A path for a message: seen from the folder where the command was given, if it is below it."""
+    """A path for a message: relative to the current folder if it is inside it."""
     try:
         here = Path.cwd()
-    except OSError:  # somebody removed the folder
+    except OSError:  # the folder was removed
         return path
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 

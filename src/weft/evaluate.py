@@ -1,24 +1,25 @@
-"""The only evaluation there is: sums over batches first, one division at the end."""
+"""The only evaluation there is: sums over batches first, one division at the end. And the only way to predict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from weft.data import Batches, Examples
+from weft.data import Batches, Examples, Ragged
 from weft.decoding import DecodeConfig
 from weft.errors import DataError
 from weft.metrics import fit_temperature
-from weft.tasks import Batch, Prediction, Task, Tree
-from weft.tasks.generation import Comparing, Generating, Scored, Scoring, generate
-from weft.tasks.labels import Calibrating
-from weft.tasks.lm import LanguageScores
+from weft.tasks import Batch, Loss, Prediction, Scores, Task, Tree
+from weft.tasks.generation import Scored, generate
+from weft.tasks.results import Numbers
 from weft.tasks.streaming import stream_text
 from weft.tasks.task import UNSEEN
 from weft.tasks.wording import Wording
@@ -27,76 +28,124 @@ from weft.training import Carry, Streams
 BATCH_TOKENS: Final = 4096
 """Tokens in a batch where nothing is learned."""
 
-MANY_TOKENS: Final = 32768
-"""The same where a GPU writes texts: what it reads needs little room, and every sentence that ends should have a
-successor."""
+GPU_BATCH_TOKENS: Final = 32768
+"""Tokens in a batch whose texts are written on a GPU: reading them takes little memory, and with many sentences in the
+queue no slot of the search stays empty."""
 
-DRAWN: Final = 1 << 24
-"""Random numbers of all texts that are drawn together."""
+MAX_RANDOM_NUMBERS: Final = 1 << 24
+"""Random numbers of all texts that are sampled together."""
 
-STREAMS, SHORTEST = 8, 4096
-"""Parts in which a running text is read side by side, and the fewest tokens of a part: each begins from nothing."""
+MAX_PARTS, MIN_PART_TOKENS = 8, 4096
+"""Parts in which a running text is read side by side, and the fewest tokens of a part: each begins with no state."""
 
-NAMED = 40
-"""Characters by which a text is told that comes from no file."""
+SHOWN_CHARACTERS = 40
+"""Characters of a text that stand for it in an error where it comes from no file."""
 
 
 class Evaluation(NamedTuple):
-    """The numbers, and what explains them."""
+    """The metrics, and the details that explain them."""
 
     metrics: dict[str, float]
     details: Tree
 
 
+class Samples(NamedTuple):
+    """Parts of some examples from which the time of their evaluation is estimated: one with the longest rows, a typical
+    one, and how many times as much the whole takes as the typical one."""
+
+    largest: Examples
+    typical: Examples
+    times: float
+
+
+class EachEvaluation(NamedTuple):
+    """The scores of all examples, and the sums (N, K) of each of them."""
+
+    scores: Scores
+    sums: Numbers
+
+
 def evaluate(task: Task, model: nn.Module, examples: Examples, *, decode: DecodeConfig) -> Evaluation:
     """Score the model on examples with known answers."""
-    scores = task.scores()
+    scores, state = task.scores(), {}
     with torch.inference_mode():
         if examples.running:
-            assert isinstance(scores, LanguageScores)
-            return _read_on(task, model, examples, scores)
-        for rows, batch, records in _batches(task, model, examples):
-            with _placed(examples, rows):
-                task.measure(model, batch, scores, records=records)
-        if isinstance(task, Comparing):
-            for rows, batch, records in _batches(
-                task, model, examples, tokens=_tokens(task, model), most=_texts(decode)
-            ):
+            task.measure_running(scores, _running_losses(task, model, examples), examples)
+            state = {"state": "carried through the text"}
+        else:
+            for rows, batch, records in _batches(task, model, examples):
                 with _placed(examples, rows):
-                    task.compare(scores, records, task.predict(model, batch, records=records, decode=decode))
-    return Evaluation(scores.metrics(), scores.details())
+                    task.measure(model, batch, scores, records=records)
+        if task.measures_answers:
+            for rows, answers in _answers(task, model, examples, decode=decode):
+                task.add_answers(scores, examples.pick(rows), answers)
+    return Evaluation(scores.metrics(), scores.details() | state)
+
+
+def evaluate_each(task: Task, model: nn.Module, examples: Examples, *, decode: DecodeConfig) -> EachEvaluation:
+    """Score the model on each example by itself: one that is read alone does not depend on the others of its batch."""
+    answers = predict(task, model, examples, decode=decode) if task.measures_answers else None
+    device = next(model.parameters()).device
+    model.eval()
+    scores, sums = task.scores(), []
+    with torch.inference_mode():
+        for row in range(len(examples)):
+            one, records = task.scores(), examples.pick([row])
+            with _placed(examples, [row]):
+                task.measure(model, task.collate(examples, [row]).to(device), one, records=records)
+            if answers is not None:
+                task.add_answers(one, records, [answers[row]])
+            scores.merge(one)
+            sums.append(np.asarray(one.sums(), dtype=np.float64))
+    return EachEvaluation(scores, np.stack(sums))
+
+
+def samples(examples: Examples) -> Samples:
+    """Parts that are evaluated as all examples are: two batches, or of running text the beginning."""
+    if examples.running:
+        tokens = np.cumsum(examples.lengths)
+        rows = np.arange(min(len(tokens), 1 + int(np.searchsorted(tokens, MAX_PARTS * MIN_PART_TOKENS))))
+        beginning = _choose(examples, rows)
+        return Samples(beginning, beginning, float(tokens[-1] / tokens[rows[-1]]))
+    batches = Batches(examples.lengths, batch_tokens=BATCH_TOKENS).in_order()
+    return Samples(_choose(examples, batches[0]), _choose(examples, batches[len(batches) // 2]), len(batches))
+
+
+def _choose(examples: Examples, rows: NDArray[np.int64]) -> Examples:
+    """These rows as examples of their own."""
+    columns = {name: Ragged.from_lists(column[int(row)] for row in rows) for name, column in examples.columns.items()}
+    records = None if examples.records is None else examples.pick(rows)
+    return replace(examples, columns=columns, lengths=examples.lengths[rows], records=records)
 
 
 def calibrate(task: Task, model: nn.Module, examples: Examples) -> Tree:
-    """Make the probabilities of a model mean what they say on these examples; the temperature, and how many they were.
+    """Fit the temperature of the model's probabilities on these examples and apply it; return it with their number.
 
-    Nothing is done for a task that has no such number.
+    Returns nothing for a task that is not calibrated.
     """
-    if not isinstance(task, Calibrating):
+    if not task.calibrates:
         return {}
     with torch.inference_mode():
         found = [task.labelled_logits(model, batch) for _, batch, _ in _batches(task, model, examples)]
         logits, labels = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
-        seen = labels != UNSEEN
-        temperature = fit_temperature(logits[seen], labels[seen])
+        known = labels != UNSEEN
+        temperature = fit_temperature(logits[known], labels[known])
     if temperature != 1.0:
         task.set_temperature(model, temperature)
-    return {"temperature": temperature, "examples": int(seen.sum())}
+    return {"temperature": temperature, "examples": int(known.sum())}
 
 
-def _read_on(task: Task, model: nn.Module, examples: Examples, scores: LanguageScores) -> Evaluation:
-    """Running text with the state carried, as truncated backpropagation reads it."""
+def _running_losses(task: Task, model: nn.Module, examples: Examples) -> Iterator[tuple[Loss, Batch]]:
+    """The loss of each batch of a running text, with the state carried as truncated backpropagation carries it."""
     device = next(model.parameters()).device
     model.eval()
-    count = min(STREAMS, max(1, int(examples.lengths.sum()) // SHORTEST))
-    steps = BATCH_TOKENS // STREAMS
+    count = min(MAX_PARTS, max(1, int(examples.lengths.sum()) // MIN_PART_TOKENS))
+    steps = BATCH_TOKENS // MAX_PARTS
     streams = Streams(examples, batch_tokens=count * steps, truncate=steps, whole=True)
     carry = Carry(task, model, truncate=steps)
     for number in streams.epoch(0):
         batch = streams.collate(number).to(device)
-        scores.add(carry.loss(model, batch), batch, 0)
-    scores.characters += int(examples.columns["characters"].flat(0, len(examples)).sum())
-    return Evaluation(scores.metrics(), scores.details() | {"state": "carried through the text"})
+        yield carry.loss(model, batch), batch
 
 
 def predict(
@@ -108,29 +157,45 @@ def predict(
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
 ) -> list[Prediction]:
-    """An answer for each example, in the order of the examples; written ones in the wording that each asks for."""
-    answers: dict[int, Prediction] = {}
+    """An answer for each example, in the order of the examples; written texts obey the wording of each."""
+    found: dict[int, Prediction] = {}
     with torch.inference_mode():
-        for rows, batch, records in _batches(task, model, examples, tokens=_tokens(task, model), most=_texts(decode)):
-            with _placed(examples, rows):
-                found: Sequence[Prediction]
-                if wordings is None and not attention:
-                    found = task.predict(model, batch, records=records, decode=decode)
-                else:
-                    assert isinstance(task, Generating)
-                    own = wordings and [wordings[row] for row in rows]
-                    found = generate(
-                        task, model, batch, records=records, decode=decode, wordings=own, attention=attention
-                    )
-            answers.update(zip(rows, found, strict=True))
-    return [answers[row] for row in range(len(examples))]
+        for rows, answers in _answers(task, model, examples, decode=decode, wordings=wordings, attention=attention):
+            found.update(zip(rows, answers, strict=True))
+    return [found[row] for row in range(len(examples))]
+
+
+def _answers(
+    task: Task,
+    model: nn.Module,
+    examples: Examples,
+    *,
+    decode: DecodeConfig,
+    wordings: Sequence[Wording] | None = None,
+    attention: bool = False,
+) -> Iterator[tuple[Sequence[int], Sequence[Prediction]]]:
+    """The rows of each batch with their answers."""
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    tokens = GPU_BATCH_TOKENS if on_gpu and task.writes else BATCH_TOKENS
+    # The random numbers of a sampled text are drawn before its first step.
+    most = max(1, MAX_RANDOM_NUMBERS // (decode.n_best * decode.max_length)) if decode.sample else None
+    for rows, batch, records in _batches(task, model, examples, tokens=tokens, most=most):
+        answers: Sequence[Prediction]
+        with _placed(examples, rows):
+            if wordings is None and not attention:
+                answers = task.predict(model, batch, records=records, decode=decode)
+            else:
+                own = wordings and [wordings[row] for row in rows]
+                answers = generate(
+                    task, model, batch, records=records, decode=decode, wordings=own, attention=attention
+                )
+        yield rows, answers
 
 
 def stream(
     task: Task, model: nn.Module, examples: Examples, *, decode: DecodeConfig, wordings: Sequence[Wording] | None
 ) -> Iterator[str]:
-    """The answer for the only example, in pieces as they come."""
-    assert isinstance(task, Generating)
+    """The text for the only example, in pieces as soon as they are certain."""
     for rows, batch, records in _batches(task, model, examples):
         wording = wordings[0] if wordings else None
         with _placed(examples, rows):
@@ -138,8 +203,7 @@ def stream(
 
 
 def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
-    """What the model says of the text of each example, in the order of the examples."""
-    assert isinstance(task, Scoring)
+    """The probabilities that the model gives to the text of each example, in the order of the examples."""
     answers: dict[int, Scored] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples):
@@ -148,21 +212,10 @@ def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
     return [answers[row] for row in range(len(examples))]
 
 
-def _tokens(task: Task, model: nn.Module) -> int:
-    """Tokens in a batch of those that are to be answered."""
-    on_gpu = next(model.parameters()).device.type == "cuda"
-    return MANY_TOKENS if on_gpu and isinstance(task, Generating) else BATCH_TOKENS
-
-
-def _texts(decode: DecodeConfig) -> int | None:
-    """Texts that are answered together at most; each that is drawn has its random numbers before the first step."""
-    return max(1, DRAWN // (decode.n_best * decode.max_length)) if decode.sample else None
-
-
 def _batches(
     task: Task, model: nn.Module, examples: Examples, *, tokens: int = BATCH_TOKENS, most: int | None = None
 ) -> Iterator[tuple[Sequence[int], Batch, Sequence[Any]]]:
-    """Batches of so many tokens, and of `most` rows where that is less."""
+    """Batches of so many tokens, and of `most` rows where that is less: rows, batch, records."""
     device = next(model.parameters()).device
     model.eval()
     for every in Batches(examples.lengths, batch_tokens=tokens).in_order():
@@ -181,5 +234,5 @@ def _placed(examples: Examples, rows: Sequence[int]) -> Iterator[None]:
         records = examples.pick([longest])
         if error.where or not records:
             raise
-        where = records[0].place or f'"{shorten(records[0].key, NAMED, placeholder="…")}"'
+        where = records[0].place or f'"{shorten(records[0].key, SHOWN_CHARACTERS, placeholder="…")}"'
         raise DataError(error.what, where=where, cure=error.cure) from None

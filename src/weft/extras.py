@@ -1,4 +1,4 @@
-"""Packages that a part beyond the core needs, and the line that installs them wherever weft came from."""
+"""Optional packages, the features that need them, and the command that installs them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Final, NamedTuple
 
 
 class Extra(NamedTuple):
-    """What it is for, and its packages as pip takes them; the list is that of pyproject.toml."""
+    """A feature and its packages as pip takes them; pyproject.toml has the same list."""
 
     use: str
     packages: tuple[str, ...]
 
     @property
     def install(self) -> str:
-        """A command that works from a clone too, where no package of weft's name can be found."""
+        """The install command. It names the packages, since `weft[…]` cannot be installed from a clone by name."""
         return "pip install " + " ".join(f"'{package}'" for package in self.packages)
 
     def found(self) -> dict[str, str | None]:
-        """The version of each package; None where it is missing."""
+        """The version of each package; None if it is missing."""
         return {name: version_of(name) for name in (package.partition(">=")[0] for package in self.packages)}
 
 

@@ -1,6 +1,7 @@
-"""The most that weft accepts of a file or a setting. What is larger is refused before anything is built from it.
+"""The largest files and settings that weft accepts. Larger ones are refused before anything is built from them.
 
-The limits are far above what anybody trains, and low enough that a refused run folder costs little memory and time.
+The limits are far above any real training, and low enough that a refused run folder costs little memory and time.
+Files and heads are in bytes; the other limits are counts of what their docstring names.
 """
 
 from __future__ import annotations
@@ -19,52 +20,52 @@ TOKENIZER_FILE: Final = 64 * MEGABYTE
 """Bytes of a tokenizer's file; most vocabularies of a million pieces take less."""
 
 KEPT_FILE: Final = 1 << 30
-"""Bytes of a JSON file in the cache of tokens, which may hold all the texts that were set aside for validation."""
+"""Bytes of a JSON file in the cache of tokens, which may hold all texts held out for validation."""
 
 JOURNAL_FILE: Final = 256 * MEGABYTE
 """Bytes of the metrics.jsonl of a run, and of the trials.log of a sweep."""
 
 JOURNAL_LINE: Final = 1 << 16
-"""Bytes of a line of it; weft writes a few hundred."""
+"""Bytes of a line of a journal; weft writes a few hundred."""
 
 JOURNAL_VALUES: Final = 1 << 22
-"""Values of all its lines, where no line counts for less than eight: half a million lines, or five million updates."""
+"""Values in a whole journal, at least eight per line: half a million lines, or five million updates."""
 
 STEP: Final = 1 << 53
-"""The number of an update in it; charts count with real numbers, and these hold no larger ones exactly."""
+"""The number of an update in a journal; charts use floats, which represent no larger integers exactly."""
 
 TENSORS_FILE: Final = 1 << 40
-"""Bytes of a file of a checkpoint's tensors; the weights of a run may have no more bytes than its settings ask for."""
+"""Bytes of a checkpoint's tensors; the weights of a run must have the size that its settings imply."""
 
 TENSORS_HEAD: Final = 64 * MEGABYTE
-"""Bytes of the names, types and shapes before the tensors of a checkpoint; a run has those of its settings."""
+"""Bytes of the header of a checkpoint's tensors: names, types and shapes."""
 
 DIMENSIONS: Final = 16
 """Dimensions of a stored tensor."""
 
 VALUES: Final = 1 << 22
-"""Strings, and lists, tables and their items, of a JSON or TOML document; a quarter of them may have a key."""
+"""Values of a JSON or TOML document: strings, lists, tables and items; a quarter of them may have a key."""
 
 LIBRARY_FILE: Final = 64 * MEGABYTE
 """Bytes of a compiled library in the cache."""
 
 NESTING: Final = 64
-"""Tables and lists inside each other in JSON and TOML."""
+"""Depth of tables and lists in JSON and TOML."""
 
 DIGITS: Final = 40
 """Digits of a number in JSON and TOML."""
 
 VOCABULARY: Final = 1_000_000
-"""Entries of a tokenizer; its highest id is below it as well."""
+"""Entries of a tokenizer; its ids are smaller than this."""
 
 PIECES: Final = 1_500_000
-"""Different beginnings of the pieces of a unigram vocabulary; the library keeps a table of 500 bytes for each."""
+"""Different prefixes of the pieces of a unigram vocabulary; the library uses 500 bytes for each."""
 
 LAYERS: Final = 512
-"""Layers of a model, heads of an attention, and whatever else is built that often."""
+"""Layers of a model, heads of an attention, and other repeated parts."""
 
 SIZE: Final = 1 << 17
-"""Numbers in a layer: hidden units, embedding, width."""
+"""Size of a layer: hidden units, embedding, width."""
 
 LENGTH: Final = 1 << 20
 """Tokens of an input or an answer, and positions of a model."""
@@ -73,10 +74,10 @@ BEAM: Final = 4096
 """Hypotheses of a search, candidates of an answer."""
 
 COUNT: Final = 10**12
-"""Whatever is only counted: epochs, updates, examples, times that a word is seen."""
+"""Any other count: epochs, updates, examples, occurrences of a word."""
 
 COPIES: Final = 1024
-"""Models that are kept beside each other for their mean."""
+"""Models whose mean is taken."""
 
 BATCH_TOKENS: Final = 1 << 26
 """Tokens of a batch."""
@@ -94,10 +95,10 @@ SEED: Final = (1 << 64) - 1
 """The largest seed that torch takes."""
 
 NUMBER: Final = 1e9
-"""A real number that stands for no count: a rate, a norm, a bias, a temperature."""
+"""A real number: a rate, a norm, a bias, a temperature."""
 
 TEMPERATURE: Final = 1e-9
-"""What a temperature must be above: divided by less, log-probabilities are no numbers any more."""
+"""The smallest temperature: divided by less, log-probabilities overflow."""
 
 LENGTH_PENALTY: Final = 50.0
-"""The exponent of a length. The longest text to a higher power is no number that a computer has."""
+"""The exponent of a length: the longest text to a higher power overflows."""

@@ -1,4 +1,4 @@
-"""The base of every typed setting: frozen, strict, and nothing in it that nothing reads."""
+"""The base class of all settings: frozen, strictly typed, and without settings that nothing reads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from weft import limits
 from weft.errors import ConfigError, did_you_mean
 
 KEEP_UNREAD: Final = {"keep_unread": True}
-"""A context of reading in which settings may stand that nothing reads: those of a saved run, whose values are as they
-are, and those that are still to be filled."""
+"""The context for validation that accepts settings that nothing reads: those of a saved run, and those that still lack
+their defaults."""
 
 Layers = Annotated[int, Field(ge=1, le=limits.LAYERS)]
 Heads = Annotated[int, Field(ge=1, le=limits.LAYERS)]
@@ -37,11 +37,11 @@ Seed = Annotated[int, Field(ge=0, le=limits.SEED)]
 Number = Annotated[float, Field(ge=0.0, le=limits.NUMBER)]
 Positive = Annotated[float, Field(gt=0.0, le=limits.NUMBER)]
 Signed = Annotated[float, Field(ge=-limits.NUMBER, le=limits.NUMBER)]
-"""The types of numbers: no setting is a plain int or float, each has a limit (a test looks for it)."""
+"""The types of numbers: no setting is a plain int or float, each has a limit (checked by a test)."""
 
 
-SHOWN: Final = 80
-"""Characters of a value that a message has."""
+SHOWN_CHARACTERS: Final = 80
+"""Characters of a value in a message."""
 
 
 class Unread(NamedTuple):
@@ -52,7 +52,7 @@ class Unread(NamedTuple):
     why: str
     cure: str
     harmless: tuple[Any, ...] = ()
-    """Values besides the default that say the same as leaving it out."""
+    """Values besides the default that mean the same as leaving it out."""
 
 
 class TableError(ConfigError):
@@ -83,7 +83,7 @@ class Settings(BaseModel):
                 yield TableError(why, where=f"{name} = {show(value)}", cure=cure)
 
     def all_idle(self, usual: Mapping[str, Any] = MappingProxyType({})) -> Iterator[TableError]:
-        """The same of this table and of those below it."""
+        """The errors of `idle` for this table and for those below it."""
         yield from self.idle(usual)
         for name, value in self:
             for error in value.all_idle(usual.get(name, {})) if isinstance(value, Settings) else ():
@@ -105,8 +105,8 @@ class Settings(BaseModel):
 class OneOf:
     """Marks a setting that is a table of one of several kinds: `Annotated[Contract, OneOf(ARMS)]`.
 
-    The arms stand in a dict beside the parts, each a `Settings` with its name as `kind`; a table that names no kind is
-    of the first. All arms keep the contract, which is what the type checker knows of the setting.
+    The arms stand in a dict beside the parts, each a `Settings` with its name as `kind`; a table without a kind is
+    of the first. All arms have the type of the contract, which the type checker uses.
     """
 
     arms: Mapping[str, type[Settings]]
@@ -138,7 +138,7 @@ def known(name: str, names: Mapping[str, Any]) -> str:
 
 
 def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = ()) -> ConfigError:
-    """The first of pydantic's findings in the words of this project: it stands at `path`, where `names` are valid."""
+    """The first of pydantic's errors as a ConfigError: it stands at `path`, where `names` are valid."""
     first, *others = error.errors()
     if isinstance(first["input"], list):  # where a number or a list may stand, what is wrong inside of the list
         first = next((one for one in others if len(one["loc"]) > len(first["loc"])), first)
@@ -167,7 +167,7 @@ def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = 
 
 
 def _place(error: ValueError, path: Sequence[str]) -> ConfigError:
-    """What a validator raised. A part knows its own setting and what is below it; the path above it is added here."""
+    """The error of a validator with its whole path: a validator knows only its own setting and those below it."""
     if not isinstance(error, ConfigError):
         return ConfigError(str(error), where=".".join(path))
     above = path if isinstance(error, TableError) else path[:-1]
@@ -177,9 +177,9 @@ def _place(error: ValueError, path: Sequence[str]) -> ConfigError:
 
 
 def show(value: Any) -> str:
-    """A value as a config file would have it; of a long one the beginning, and what is no character as an escape."""
+    """A value as in a config file; only the beginning of a long one, and surrogates as escapes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else repr(value)
-    text = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
     return f'"{text}"' if isinstance(value, str) else text

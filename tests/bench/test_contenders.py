@@ -6,7 +6,7 @@ import pytest
 from torch.testing import assert_close
 
 from weft.bench import Case, Size
-from weft.bench.contenders import Workload
+from weft.bench.recurrence.contenders import Workload
 from weft.errors import ConfigError
 from weft.nn import CELLS
 from weft.nn.recurrent.engine.backends import BACKENDS

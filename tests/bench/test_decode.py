@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from weft.bench import decode_case
-from weft.bench.decode import DecodeFigures, equal_share, measure_decode, tabulate_decode
-from weft.bench.decode_case import plan_decode
-from weft.bench.decode_contenders import Models
+from weft.bench.decode import case as decode_case
+from weft.bench.decode.case import plan_decode
+from weft.bench.decode.contenders import Models
+from weft.bench.decode.measure import DecodeFigures, equal_share, measure_decode, tabulate_decode
 from weft.errors import ConfigError
 from weft.text import SPECIALS
 

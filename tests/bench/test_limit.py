@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from weft.bench.limit import Limit, Product, products_of
+from weft.bench.recurrence.limit import MatrixProducts, ProductShape, products_of
 from weft.nn import CELLS, RNN, Cell
 from weft.nn.state import map_state
 
@@ -22,7 +22,7 @@ def operations(run):
 
 def limit(cell, lengths, directions=1):
     products = products_of(cell, torch.float32)
-    return Limit(products, lengths, directions=directions, dtype=torch.float32, device=torch.device("cpu"))
+    return MatrixProducts(products, lengths, directions=directions, dtype=torch.float32, device=torch.device("cpu"))
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -47,11 +47,11 @@ def test_only_real_steps_count_and_both_directions():
 
 
 def test_products_of_the_input_and_of_the_state_are_told_apart():
-    assert products_of(CELLS["lstm"](2, 3), torch.float32) == [Product(2, 12, False), Product(3, 12, True)]
+    assert products_of(CELLS["lstm"](2, 3), torch.float32) == [ProductShape(2, 12, False), ProductShape(3, 12, True)]
     assert products_of(CELLS["gru"](2, 3), torch.float32) == [
-        Product(2, 9, False),
-        Product(3, 6, True),
-        Product(3, 3, True),
+        ProductShape(2, 9, False),
+        ProductShape(3, 6, True),
+        ProductShape(3, 3, True),
     ]
 
 
@@ -71,7 +71,7 @@ class Readout(Cell):
 
 def test_what_only_the_output_needs_is_done_once():
     assert products_of(Readout(2, 3), torch.float32) == [
-        Product(2, 3, False),
-        Product(3, 3, True),
-        Product(3, 3, False),
+        ProductShape(2, 3, False),
+        ProductShape(3, 3, True),
+        ProductShape(3, 3, False),
     ]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from weft.bench import Case, Size, cold_cache, load_warning, timing
-from weft.bench.memory import peak_in_process
+from weft.bench.recurrence.memory import peak_in_process
 from weft.bench.timing import Contender, time_in_turn
 
 CPU = torch.device("cpu")

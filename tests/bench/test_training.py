@@ -11,11 +11,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from weft.bench import trainers, training
-from weft.bench.sentences import Padding, Sentences, build_sentences
-from weft.bench.trainers import IGNORED, HuggingFaceTrainer, WeftTrainer, build_marian, build_translator
-from weft.bench.training import TrainingFigures, measure_training, tabulate_training
-from weft.bench.training_case import SIZES, plan_training
+from weft.bench.training import TrainingFigures, measure, measure_training, tabulate_training, trainers
+from weft.bench.training.case import SIZES, plan_training
+from weft.bench.training.sentences import Padding, Sentences, build_sentences
+from weft.bench.training.trainers import IGNORED, HuggingFaceTrainer, WeftTrainer, build_marian, build_translator
 from weft.data import Batches, PackedBatches
 from weft.errors import ConfigError
 from weft.run.report import count_parameters
@@ -74,7 +73,7 @@ def test_a_text_with_few_words_is_told(mixed):
     assert "of 5,000 words" in note
 
 
-def test_padding_is_the_share_of_places_without_a_token():
+def test_padding_is_the_share_of_positions_without_a_token():
     padding = Padding()
     assert padding.share == 0
     padding.add(torch.zeros(2, 4), 5)
@@ -97,7 +96,9 @@ def test_packed_batches_have_no_padding_but_what_is_left_of_their_room(mixed):
     sentences.task.collate(sentences.examples, rows, packed=True)
     assert sentences.task.padding.share == 0
     batches = PackedBatches(sentences.examples.lengths[rows], batch_tokens=1000)
-    sentences.task.collate(sentences.examples, batches.epoch(0)[0], packed=True, room=batches.room(batches.epoch(0)[0]))
+    sentences.task.collate(
+        sentences.examples, batches.epoch(0)[0], packed=True, capacity=batches.capacity(batches.epoch(0)[0])
+    )
     assert 0 < sentences.task.padding.share < 0.1
     sentences.task.collate(sentences.examples, rows)
     assert sentences.task.padding.share > 0.1
@@ -150,7 +151,7 @@ def test_both_do_the_same_arithmetic():
 
 
 NOTHING = Sentences(None, None, batch_tokens=1, rows=1)
-"""For trainers that do not look at it."""
+"""For trainers that do not read it."""
 
 
 class Fake:
@@ -158,7 +159,7 @@ class Fake:
 
     def __init__(self, clock, seconds, parameters=100):
         self.clock, self.left, self.parameters = clock, iter(seconds), parameters
-        self.padding, self.notes, self.closed = Padding(real=3, places=4), (), False
+        self.padding, self.notes, self.closed = Padding(real=3, positions=4), (), False
 
     def ready(self, updates):
         pass
@@ -184,10 +185,10 @@ def clock(monkeypatch):
             self.now, self.ran = 0.0, []
 
         def enter(self, **trainers):
-            monkeypatch.setattr(training, "build_trainer", lambda who, *_: trainers[who.replace("-", "_")])
+            monkeypatch.setattr(measure, "build_trainer", lambda who, *_: trainers[who.replace("-", "_")])
 
     clock = Clock()
-    monkeypatch.setattr(training.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock.now)
     return clock
 
 

@@ -1,4 +1,4 @@
-"""The command line as a person uses it."""
+"""The commands of weft from end to end: train, predict, evaluate, config, data, doctor."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_command_explains_itself_with_an_example(weft, command):
     assert f"weft {command}" in outcome.out
 
 
-def test_usage_errors_leave_with_2(weft):
+def test_usage_errors_have_exit_code_2(weft):
     assert weft("train").code == 2
     assert weft("trian").code == 2
     assert weft("train", "lm", "--no-such-option").code == 2
@@ -120,7 +120,7 @@ def test_a_tagger_splits_punctuation_off(weft, tagged, feed):
     assert words == ["the", "cat", "runs", "."]
 
 
-def test_a_prompt_goes_on(weft, texts, feed):
+def test_a_language_model_continues_a_prompt(weft, texts, feed):
     assert weft("train", "lm", texts, *SMALL, "--out", "run", "-q").code == 0
     feed("the cat\n")
     first = weft("predict", "run", "--seed", "1", "--max-length", "20").out
@@ -141,7 +141,7 @@ def test_new_check_fill_diff(weft, pairs):
     assert "model.encoder.hidden" in weft("config", "diff", "my.toml", "other.toml").out
 
 
-def test_data_show_says_how_a_file_is_read(weft, labelled):
+def test_data_show_prints_how_a_file_is_read(weft, labelled):
     outcome = weft("data", "show", "classify", labelled, "--most", "2")
     assert outcome.code == 0, outcome.err
     assert "200 examples" in outcome.out
@@ -167,7 +167,7 @@ def test_a_header_with_other_names_is_one_line_and_the_command_that_trains_it(we
     assert "200 examples" in weft("data", "show", "classify", "kaggle.csv", *words).out
 
 
-def test_doctor_tells_what_is_here(weft):
+def test_doctor_lists_the_packages_and_devices(weft):
     found = json.loads(weft("doctor", "--json").out)
     assert found["weft"] == __version__
     assert "GFLOP/s" in found["processor"]

@@ -12,13 +12,13 @@ SMALL = ["model.hidden=8", "model.embedding=8", "-q"]
 
 @pytest.fixture
 def two(weft, labelled):
-    """A run that learned and one that could not."""
+    """The folders of a trained run and of one with hardly any updates."""
     assert weft("train", "classify", labelled, "train.steps=40", "train.rate=0.02", *SMALL, "--out", "good").code == 0
     assert weft("train", "classify", labelled, "train.steps=1", "train.rate=1e-6", *SMALL, "--out", "poor").code == 0
     return labelled
 
 
-def test_reports_stand_side_by_side(weft, two):
+def test_reports_are_compared_in_one_table(weft, two):
     shown = weft("compare", "good", "poor")
     assert shown.code == 0, shown.err
     for word in ("scores on valid", "good", "poor", "accuracy", "parameters", "tokens/s", "train.rate", "1e-06"):
@@ -33,6 +33,7 @@ def test_reports_stand_side_by_side(weft, two):
     assert found["runs"][0]["differences"] == found["runs"][1]["differences"] == {}
 
 
+@pytest.mark.covers("I9")
 def test_a_file_of_examples_gives_intervals(weft, two):
     found = json.loads(weft("compare", "good", "poor", "--data", two, "--json", "--metric", "accuracy").out)
     assert found["measured_on"] == two
@@ -46,6 +47,7 @@ def test_a_file_of_examples_gives_intervals(weft, two):
     assert "] *" in shown.out
 
 
+@pytest.mark.usefixtures("extras")
 def test_curves_are_overlaid(weft, two):
     shown = weft("compare", "good", "poor", "--plot", "curves.svg")
     assert shown.code == 0, shown.err
@@ -55,7 +57,7 @@ def test_curves_are_overlaid(weft, two):
     assert weft("compare", "good", "poor", "--plot", "curves.txt").code == 2
 
 
-def test_what_does_not_compare_is_said(weft, two, texts):
+def test_runs_that_cannot_be_compared_are_an_error(weft, two, texts):
     assert weft("train", "lm", texts, "train.steps=1", *SMALL, "--out", "lm").code == 0
     assert "different tasks" in weft("compare", "good", "lm").err
     assert "named twice" in weft("compare", "good", "good").err

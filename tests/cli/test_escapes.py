@@ -1,4 +1,4 @@
-"""What data holds is shown and never acts: escape codes, reading directions, markup, emoji names."""
+"""A terminal never acts on data: escape codes, reading directions, markup and emoji names are shown as text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_styles_stay_and_everything_printed_is_visible():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A classifier of labels that are everything but harmless."""
+    """A classifier whose labels contain escape codes and markup."""
     folder = tmp_path_factory.mktemp("hostile")
     rows = [f"the \x07\x1b[2J w{number % 7} and {number}\t{LABELS[number % 7]}\n" for number in range(140)]
     (folder / "lab.tsv").write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
@@ -65,7 +65,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch, run: Path) -> Callable[..., str]:
-    """Run the command line on a terminal, and return what would be on its screen."""
+    """Run a command on a terminal, and return its output."""
 
     def call(*words: str, typed: str = "") -> str:
         leader, follower = pty.openpty()
@@ -77,7 +77,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, run: Path) -> Callable[..., str]:
             open(os.dup(follower), encoding="utf-8") as keys,  # noqa: PTH123
             (run / "screen").open("w+", encoding="utf-8") as kept,
         ):
-            # A file that says it is a terminal: a real one blocks when nobody reads what is written.
+            # A file that claims to be a terminal: writing to a real one blocks without a reader.
             kept.isatty = lambda: True  # type: ignore[method-assign]
             for name, stream in {"stdin": keys, "stdout": kept, "stderr": kept}.items():
                 monkeypatch.setattr(sys, name, stream)
@@ -104,7 +104,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_on_a_terminal_nothing_of_the_data_acts(command, terminal):
+def test_control_characters_in_data_are_visible_on_a_terminal(command, terminal):
     shown = terminal(*COMMANDS[command])
     assert "mistake in weft" not in shown
     assert not any(code in shown for code in ACTS)
@@ -117,13 +117,13 @@ def test_json_on_a_terminal_means_the_same(terminal):
     assert set(json.loads(lines[0])["probabilities"]) == set(LABELS)
 
 
-def test_talking(terminal):
+def test_a_prompt_shows_control_characters(terminal):
     shown = terminal("predict", "[/run]", typed="the \x1b[2J w1\n\x04")
     assert "ready" in shown
     assert not any(code in shown for code in ACTS)
 
 
-def test_into_a_file_data_stays_as_it_is(run, monkeypatch, capsys):
+def test_data_in_a_file_is_unchanged(run, monkeypatch, capsys):
     monkeypatch.chdir(run)
     monkeypatch.setattr(sys, "argv", ["weft", "predict", "[/run]", "lab.tsv"])
     monkeypatch.setattr(output.errors, "_file", None)

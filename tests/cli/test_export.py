@@ -1,9 +1,10 @@
-"""weft export as a person uses it; what is in the folders is tested in tests/export."""
+"""The command weft export; the content of its folders is tested in tests/export."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,11 @@ def test_the_command_explains_itself_with_an_example(weft):
     for verb in ("export", "score"):
         outcome = weft(verb, "--help")
         assert outcome.code == 0
-        assert f"Examples: weft {verb} runs/" in outcome.out
+        assert re.search(rf"Examples:\s+weft {verb} runs/", outcome.out)
 
 
 @needs_ctranslate2
-def test_a_folder_is_written_and_told(weft, run):
+def test_a_folder_is_written_and_the_comparison_printed(weft, run):
     outcome = weft("export", run, "--to", "ctranslate2", "--out", "fast", "--quantization", "int8")
     assert outcome.code == 0, outcome.err
     assert outcome.out == ""
@@ -47,7 +48,7 @@ def test_a_folder_is_written_and_told(weft, run):
 
 
 @needs_ctranslate2
-def test_what_was_compared_as_json(weft, run):
+def test_the_comparison_as_json(weft, run):
     outcome = weft("export", run, "--to", "ctranslate2", "--out", "fast", "--json")
     assert outcome.code == 0, outcome.err
     found = json.loads(outcome.out)
@@ -56,7 +57,7 @@ def test_what_was_compared_as_json(weft, run):
     assert (found["exact"]["greedy"], found["exact"]["beam"]) == (1.0, 1.0)
 
 
-def test_a_mistake_is_one_line_and_2(weft, run):
+def test_a_mistake_is_one_line_and_exit_code_2(weft, run):
     outcome = weft("export", run, "--to", "onnyx", "--out", "fast")
     assert outcome.code == 2
     assert outcome.err.startswith('error --to: "onnyx" is not a format')

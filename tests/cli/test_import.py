@@ -1,4 +1,4 @@
-"""--import: a cell from a file of one's own on the command line, from training to prediction."""
+"""--import: a cell from the user's own file on the command line, from training to prediction."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_name_of_its_own(weft, texts, file, monkeypatch):
     assert weft("predict", "run", *options, "--max-length", "5").out.startswith("the cat")
 
 
-def test_without_it_one_line_tells_the_cure(weft, texts, file):
+def test_without_it_one_line_has_the_cure(weft, texts, file):
     words = ["train", "lm", texts, *SMALL, "model.cell=Leaky", "--out", "run", "-q"]
     refused = weft(*words)
     assert refused.code == 2

@@ -1,4 +1,4 @@
-"""weft predict and Run.predict of models that write: words, streams, attention, chance."""
+"""weft predict and Run.predict of models that generate text: constraints, streams, attention, sampling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCES = {"lm": ["the cat", "the dog runs"], "translate": ["one two", "six four
 
 @pytest.fixture(scope="module", params=MODELS, ids="-".join)
 def run(request, tmp_path_factory):
-    """A model of each kind that has hardly learned anything, and so says all sorts of things."""
+    """A model of each kind after a few updates, whose texts are almost random."""
     task, _, text = request.param
     folder = tmp_path_factory.mktemp("run")
     lines = {
@@ -62,7 +62,7 @@ def test_a_stream_is_the_text_of_predict(run, options):
             assert len(pieces) > 1 or len(whole.candidates[0].tokens) < 3
 
 
-def test_options_take_the_place_of_what_the_run_has(run):
+def test_options_replace_the_settings_of_the_run(run):
     diverse = run.decode({"beam": 4, "groups": 2, "diversity": 2.0})
     assert (diverse.sample, diverse.width, diverse.diversity) == (False, 2, 2.0)
     kept = run.config.model_copy(update={"decode": diverse})
@@ -72,7 +72,7 @@ def test_options_take_the_place_of_what_the_run_has(run):
     assert other.decode({"n_best": 3}).groups == 2
 
 
-def test_the_same_seed_gives_the_same_text_in_any_company(run):
+def test_the_same_seed_gives_the_same_text_in_any_batch(run):
     sources = SOURCES[run.config.task]
     options = {"temperature": 1.5, "n_best": 3, "seed": 2}
     together = run.predict(sources, **options)
@@ -100,10 +100,10 @@ def test_forbidden_and_required_words(run):
 
 
 @pytest.mark.parametrize("options", SEARCHES, ids=str)
-def test_a_translation_begins_as_it_is_asked_to(run, options):
+def test_a_translation_begins_with_its_prefix(run, options):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":
-        with pytest.raises(ConfigError, match="prefix: what a language model writes begins with its input"):
+        with pytest.raises(ConfigError, match="prefix: a language model goes on from its input"):
             run.predict(sources, prefix="the")
         return
     begun = run.predict(sources, prefix=["un deux", ""], **options)
@@ -115,7 +115,7 @@ def test_a_translation_begins_as_it_is_asked_to(run, options):
     assert "".join(run.stream(sources[0], prefix="un deux", **options)) == begun[0].text
 
 
-def test_what_a_translation_begins_with_counts_as_said(run):
+def test_a_required_phrase_may_be_in_the_prefix(run):
     if run.config.task == "lm":
         pytest.skip("its input is what it begins with")
     (answer,) = run.predict(["one two"], beam=4, prefix="un deux", require=["deux"], max_length=1)
@@ -127,15 +127,15 @@ def test_what_a_translation_begins_with_counts_as_said(run):
             run.predict(["one two"], prefix="un zebra")
 
 
-def test_who_must_write_much_may(run):
-    """A translation is cut after 20 tokens and two for each of its source, but not where more are asked for."""
+def test_min_length_may_exceed_the_default_limit(run):
+    """A translation is cut after 20 tokens and two for each of its source, unless min_length is larger."""
     asked = {"beam": 2, "min_length": 60, "max_length": 80}
     (answer,) = run.predict(["two"], **asked)
     assert len(answer.candidates[0].tokens) >= 60
     assert "".join(run.stream("two", **asked)) == answer.text
 
 
-def test_whatever_it_says_it_can_be_kept_from(run):
+def test_every_word_that_it_writes_can_be_forbidden(run):
     if run.config.text.kind != "word":
         pytest.skip("an untrained model writes bytes that no word is made of")
     source = SOURCES[run.config.task][0]
@@ -148,7 +148,7 @@ def test_whatever_it_says_it_can_be_kept_from(run):
     assert len(said) > 1
 
 
-def test_too_little_room_is_told(run):
+def test_missing_required_words_are_reported_if_max_length_is_too_small(run):
     words = ["runs", "dog"] if run.config.task == "lm" else ["trois", "deux"]
     (answer,) = run.predict(["the"], beam=4, require=words, max_length=1)
     best = answer.candidates[0]
@@ -157,10 +157,11 @@ def test_too_little_room_is_told(run):
     assert best.record()["missing"] == list(best.missing)
 
 
+@pytest.mark.covers("I3")
 def test_attention_is_that_of_the_source_tokens(run):
     sources = SOURCES[run.config.task]
     if run.config.task == "lm":
-        with pytest.raises(ConfigError, match="attention: the model reads no source"):
+        with pytest.raises(ConfigError, match="attention: the model has no source"):
             run.predict(sources, attention=True)
         return
     plain = run.predict(sources, beam=3, n_best=2)
@@ -214,17 +215,17 @@ def test_on_the_command_line(weft, run):
         (["--stop", "never"], "not one of bound, finished"),
         (["--groups", "3", "--beam", "4"], "groups = 3 does not divide beam = 4"),
         (["--sample", "--require", "WORD"], "needs beam search, not sample = true"),
-        (["--sample", "--stream", "--n-best", "2"], "n_best = 2 texts cannot be streamed together"),
+        (["--sample", "--stream", "--n-best", "2"], "--stream: prints one text, not n_best = 2"),
     ],
     ids=str,
 )
-def test_what_cannot_be_is_told_in_a_line(weft, run, options, message):
+def test_an_impossible_option_is_an_error_of_one_line(weft, run, options, message):
     Path("in.txt").write_text("one\n", encoding="utf-8")
     word = "cat" if run.config.task == "lm" else "deux"
     outcome = weft("predict", str(run.folder), "in.txt", *(word if given == "WORD" else given for given in options))
     assert outcome.code == 2
     assert message in " ".join(outcome.err.split())
-    assert outcome.out == "", "nothing is begun that cannot be"
+    assert outcome.out == "", "nothing is printed before the error"
 
 
 def test_a_classifier_writes_nothing(labelled, tmp_path):

@@ -1,4 +1,4 @@
-"""weft predict on tables and sentences, and with a person who types."""
+"""weft predict on tables, on tagged sentences, and at a prompt."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_tagger_and_a_translator(weft, tagged, pairs, tmp_path):
     }
 
 
-def test_a_person_types(weft, classifier, monkeypatch):
+def test_lines_typed_at_a_prompt(weft, classifier, monkeypatch):
     typed = iter(["the red", "", "the cow"])
 
     def ask(prompt):

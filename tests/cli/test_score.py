@@ -1,4 +1,4 @@
-"""weft score and Run.score: what a model says of a given text, token by token."""
+"""weft score and Run.score: log-probability and rank of each token of a given text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def files(texts, pairs):
 
 
 def found_by_search(run, source, limit):
-    """The best hypotheses of one source with all that search knows of them."""
+    """The best hypotheses of one source."""
     config = DecodeConfig(beam=12, n_best=12, max_length=limit)
     if run.config.task == "lm":
         return search(run.model, None, 1, config)[0]
@@ -45,6 +45,7 @@ def found_by_search(run, source, limit):
     return search(run.model, run.model.encode(ids, torch.tensor([ids.size(1)])), 1, config)[0]
 
 
+@pytest.mark.covers("D6")
 @pytest.mark.parametrize(("task", "kind"), MODELS)
 def test_the_full_pass_gives_the_numbers_of_the_search(task, kind, files, tmp_path):
     run = train(task, kind, files[task], tmp_path / "run")
@@ -62,7 +63,8 @@ def test_the_full_pass_gives_the_numbers_of_the_search(task, kind, files, tmp_pa
     assert checked
 
 
-def test_ranks_count_what_is_likelier(texts, tmp_path):
+@pytest.mark.covers("I5")
+def test_ranks_count_likelier_tokens(texts, tmp_path):
     run = train("lm", "rnn", texts, tmp_path / "run")
     (greedy,) = run.predict([""], beam=1, max_length=5)
     best = greedy.candidates[0]
@@ -73,7 +75,7 @@ def test_ranks_count_what_is_likelier(texts, tmp_path):
     assert scored.ranks[0] == 1, "greedy search takes the likeliest token"
 
 
-def test_a_text_is_scored_alike_alone_and_among_others(texts, tmp_path):
+def test_a_text_has_the_same_score_alone_and_in_a_batch(texts, tmp_path):
     run = train("lm", "transformer", texts, tmp_path / "run")
     lines = ["the cat sleeps 3 times", "the dog", "the dog runs 140 times and runs"]
     together = run.score(lines)
@@ -82,6 +84,7 @@ def test_a_text_is_scored_alike_alone_and_among_others(texts, tmp_path):
         assert_close(run.score([line])[0].log_probabilities, scored.log_probabilities, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.covers("D6")
 def test_the_sum_is_that_of_evaluation(weft, pairs, tmp_path):
     run = train("translate", "transformer", pairs, tmp_path / "run")
     outcome = weft("score", "run", pairs, "--json")
@@ -93,6 +96,7 @@ def test_the_sum_is_that_of_evaluation(weft, pairs, tmp_path):
     assert set(lines[0]) == {"source", "text", "log_probability", "tokens", "pieces", "log_probabilities", "ranks"}
 
 
+@pytest.mark.covers("I5")
 def test_a_table_for_each_line_and_a_summary(weft, texts, tmp_path):
     train("lm", "rnn", texts, tmp_path / "run")
     Path("two.txt").write_text("the cat\n\nthe dog sleeps\n", encoding="utf-8")
@@ -105,7 +109,7 @@ def test_a_table_for_each_line_and_a_summary(weft, texts, tmp_path):
     assert outcome.out.splitlines()[-1].startswith("texts 2, tokens 7, log probability -")
 
 
-def test_a_text_stands_as_it_is(weft, texts, tmp_path):
+def test_a_text_is_printed_unchanged(weft, texts, tmp_path):
     config = {"task": "lm", "data": {"train": texts}, "model": SMALL, "text": {"kind": "char"}, "train": {"steps": 3}}
     package.train(config, out=tmp_path / "run", quiet=True)
     text = "[bold]a\\" + " and a line that is longer than its table is wide" * 3
@@ -115,7 +119,7 @@ def test_a_text_stands_as_it_is(weft, texts, tmp_path):
     assert [line.split()[0] for line in lines if "%" in line][5:8] == ["]", "a", "\\"]
 
 
-def test_what_cannot_be_scored_is_one_line(weft, texts, labelled, tmp_path):
+def test_a_text_that_cannot_be_scored_is_one_line(weft, texts, labelled, tmp_path):
     run = train("lm", "rnn", texts, tmp_path / "run")
     with pytest.raises(DataError, match="give the text alone"):
         run.score([("one", "two")])

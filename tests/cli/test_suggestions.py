@@ -1,4 +1,4 @@
-"""A setting written as an option or in the wrong place gets its right spelling; a device is named as it was given."""
+"""The error for a setting that is written as an option or in the wrong place suggests the right spelling."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_right_spelling_is_suggested(weft, words, line):
     assert outcome.err == f"error {line}\n"
 
 
-def test_an_option_that_is_nothing_at_all_is_reported_as_before(weft):
+def test_an_option_that_names_no_setting_is_reported_by_typer(weft):
     outcome = weft("train", "classify", "x.tsv", "--zzz", "3")
     assert outcome.code == 2
     assert "No such option: --zzz" in outcome.err

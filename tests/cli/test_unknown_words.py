@@ -1,4 +1,4 @@
-"""Vocabulary and unknown words stand beside every perplexity, and a word may be said to mean unknown."""
+"""Every perplexity comes with vocabulary size and unknown share; text.unknown names the word for unknown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ NUMBERS = "vocabulary 8 words, 25.00% of tokens unknown"
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Three words are known. Of each line for validation one word of three is not, and the end is a token too."""
+    """Three words are known. One word of three in each validation line is unknown; the end is a token too."""
     monkeypatch.chdir(tmp_path)
     Path("train.txt").write_text("the cat sat\n" * 30, encoding="utf-8")
     Path("valid.txt").write_text("the dog sat\n" * 4, encoding="utf-8")
     Path("means.txt").write_text("the <unk> sat\n" * 30, encoding="utf-8")
 
 
-def test_every_perplexity_says_what_it_was_measured_with(weft, files):
+@pytest.mark.covers("E5")
+def test_every_perplexity_comes_with_vocabulary_and_unknown_share(weft, files):
     trained = weft("train", "lm", "train.txt", "valid.txt", *SMALL, "--out", "run")
     assert trained.code == 0, trained.err
     assert NUMBERS in trained.err
@@ -47,7 +48,7 @@ def test_every_perplexity_says_what_it_was_measured_with(weft, files):
     assert "25.00%" in shown
 
 
-def test_a_word_that_means_unknown_is_suggested_and_obeyed(weft, files):
+def test_a_word_that_means_unknown_is_suggested_and_used(weft, files):
     trained = weft("train", "lm", "means.txt", "means.txt", *SMALL, "--out", "text")
     assert 'set text.unknown="<unk>"' in trained.err
     assert "0.00% of tokens unknown" in trained.err

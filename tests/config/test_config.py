@@ -91,7 +91,7 @@ def test_words_on_one_side_have_the_vocabulary_of_words():
         ({**SMALLEST, "train": {"rate": -1.0}}, r"train\.rate = -1\.0: should be greater than 0"),
         ({**SMALLEST, "train": 3}, r"train = 3: should be a"),
         ({**SMALLEST, "model": {"encoder": {"hidden": [3, 4]}}}, r"model\.encoder: .*names 2 sizes for layers = 1"),
-        ({**SMALLEST, "text": {"shared": True, "source": {"size": 9}}}, r"text: shared = true leaves no room"),
+        ({**SMALLEST, "text": {"shared": True, "source": {"size": 9}}}, r"text: shared = true excludes"),
         ({**SMALLEST, "data": {"train": "x", "overlong": "split"}}, r"data\.overlong"),
     ],
 )

@@ -1,5 +1,4 @@
-"""Cells as a person would write theirs, one network run twice (by the engine and step by step), and the plain twin of a
-fast search."""
+"""Cells as a user would write them, one network run twice (by the engine and step by step), models for plain search."""
 
 from __future__ import annotations
 
@@ -242,7 +241,7 @@ def gradient(tensor: Tensor) -> Tensor:
     return torch.zeros_like(tensor) if tensor.grad is None else tensor.grad.clone()
 
 
-class Twins:
+class Paired:
     """One network twice, with the same weights: run by the engine, and by the reference."""
 
     def __init__(self, cell: CellChoice, input_size: int = 5, hidden_size: Any = 6, **settings: Any) -> None:
@@ -259,7 +258,7 @@ class Twins:
     measure = staticmethod(measure)
     backend_of = staticmethod(backend_of)
 
-    def double(self) -> Twins:
+    def double(self) -> Paired:
         self.engine.double()
         self.reference.double()
         return self
@@ -295,8 +294,8 @@ def own() -> dict[str, type[Cell]]:
 
 
 @pytest.fixture
-def twins() -> type[Twins]:
-    return Twins
+def paired() -> type[Paired]:
+    return Paired
 
 
 class Plain:

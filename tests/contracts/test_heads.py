@@ -31,6 +31,7 @@ def tagger(kind, characters=5):
     return Tagger(TAGGERS[kind](characters=characters, dropout=0.0, **SIZES[kind]), VOCABULARY, VOCABULARY, 4)
 
 
+@pytest.mark.covers("T4", "M2")
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_padding_changes_no_class(kind, pooling):
@@ -63,6 +64,7 @@ def test_a_packed_classifier_equals_a_padded_one(pooling):
     assert_close(model(packing.unpad(tokens), packing), padded, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.covers("T4")
 @pytest.mark.parametrize("kind", TAGGERS)
 @pytest.mark.parametrize("characters", [0, 5])
 def test_padding_changes_no_tag(kind, characters):

@@ -39,12 +39,14 @@ def configs():
     yield pytest.param(TransformerDecoderConfig(**TRANSFORMER, norm="rezero", tie=False), id="transformer-rezero")
 
 
+@pytest.mark.covers("M1")
 def test_every_kind_is_here():
     kinds = {case.values[0].kind for case in configs()}
     assert kinds == set(LANGUAGE_MODELS)
     assert {kind: arm().kind for kind, arm in LANGUAGE_MODELS.items()} == {kind: kind for kind in LANGUAGE_MODELS}
 
 
+@pytest.mark.covers("X6")
 @pytest.mark.parametrize("config", list(configs()))
 def test_step_by_step_equals_the_full_pass(config):
     model = build_language_model(config, VOCABULARY).eval()
@@ -94,6 +96,7 @@ def test_packed_equals_padded(config):
     assert_close(packed, packing.unpad(model(tokens)), atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.covers("R13")
 @pytest.mark.parametrize(("layers", "kernel"), [(1, 2), (2, 3), (3, 2)])
 def test_a_convolution_sees_its_context_and_nothing_before(layers, kernel):
     config = ConvolutionalConfig(embedding=6, width=8, layers=layers, kernel=kernel, dropout=0.0)
@@ -109,6 +112,7 @@ def test_a_convolution_sees_its_context_and_nothing_before(layers, kernel):
         assert same == (back > context), f"{back} steps back"
 
 
+@pytest.mark.covers("R13")
 def test_a_gated_convolution_by_hand():
     """x = 1, 2, 3; a_t = x_{t-1} + 2 x_t, b_t = 0, so y_t = x_t + a_t / 2."""
     from weft.nn.conv import GatedConvolution
@@ -121,6 +125,7 @@ def test_a_gated_convolution_by_hand():
     assert_close(found.flatten(), torch.tensor([2.0, 4.5, 7.0]))
 
 
+@pytest.mark.covers("T5")
 def test_the_toy_look_ahead_model_has_748_parameters():
     config = RecurrentLanguageConfig(cell="elman", embedding="onehot", hidden=20, tie=False)
     assert sum(weight.numel() for weight in build_language_model(config, 8).parameters()) == 748

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
+from tests.sampling import sample
 from torch.testing import assert_close
 
 from weft.catalog import CELLS, CONTEXTS, NORMS, POSITIONS, SCORES
@@ -66,13 +69,15 @@ def mixed():
 
 def recurrent():
     small = {"embedding": 6, "hidden": 8, "dropout": 0.0}
-    for context in CONTEXTS:
-        for cell in (*CELLS, *UNEVEN):
-            yield pytest.param(
-                SourceConfig(cell=cell, **small),
-                DecoderConfig(cell=cell, context=context, **small),
-                id=f"{context}-{cell if isinstance(cell, str) else cell['kind'] + '-uneven'}",
-            )
+    cells = (*CELLS, *UNEVEN)
+    quick = set(sample((len(CONTEXTS), len(cells)), 1))
+    for (row, context), (column, cell) in itertools.product(enumerate(CONTEXTS), enumerate(cells)):
+        yield pytest.param(
+            SourceConfig(cell=cell, **small),
+            DecoderConfig(cell=cell, context=context, **small),
+            id=f"{context}-{cell if isinstance(cell, str) else cell['kind'] + '-uneven'}",
+            marks=() if (row, column) in quick else pytest.mark.slow,
+        )
     for cell in UNEVEN:
         sides = SourceConfig(cell=cell, bidirectional=False, **small), DecoderConfig(cell=cell, bridge="copy", **small)
         yield pytest.param(*sides, id=f"copied-{cell['kind']}")
@@ -98,6 +103,7 @@ def build_translator(encoder, decoder):
     return TranslatorConfig(encoder=encoder, decoder=decoder).build(VOCABULARY, VOCABULARY, shared=False).eval()
 
 
+@pytest.mark.covers("X6", "M4")
 @pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_a_translator_step_by_step_equals_the_full_pass(encoder, decoder):
     model = build_translator(encoder, decoder)
@@ -116,6 +122,7 @@ def test_a_translator_step_by_step_equals_the_full_pass(encoder, decoder):
             assert not found.attention[1, 2:].any(), "no weight on padding"
 
 
+@pytest.mark.covers("T4")
 @pytest.mark.parametrize(("encoder", "decoder"), translators())
 def test_a_translation_does_not_depend_on_its_neighbours_or_on_padding(encoder, decoder):
     model = build_translator(encoder, decoder)
@@ -228,6 +235,7 @@ class Order(Cell):
         return torch.cat((h[:, :1], x), dim=-1), h
 
 
+@pytest.mark.covers("M4")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_states_stand_in_the_order_of_the_tokens_whatever_the_order_of_reading(reverse):
     cell = choose_cell("order", {"order": Order})

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contracts.conftest import CASES
+from tests.sampling import sampled
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -17,47 +19,53 @@ LENGTHS = torch.tensor([5, 2, 0, 3])
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
 
 
+SAMPLED = sampled(1, case=CASES, lengths={"full": None, "lengths": LENGTHS}, indirect=["case"])
+"""Each cell with all steps of all rows, or with rows of different lengths."""
+
+
 @pytest.fixture
 def x() -> Tensor:
     return torch.randn(4, 5, 5, generator=torch.Generator().manual_seed(1))
 
 
-def test_every_cell_runs_where_it_should(case: Any, twins: Any) -> None:
+@pytest.mark.covers("R7")
+def test_every_cell_runs_where_it_should(case: Any, paired: Any) -> None:
     rnn = RNN(case.choice, 5, 6)
-    assert twins.backend_of(rnn) == case.backend, rnn.explain()
+    assert paired.backend_of(rnn) == case.backend, rnn.explain()
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_the_engine_gives_what_the_reference_gives(case: Any, twins: Any, x: Tensor, lengths: Tensor | None) -> None:
-    pair = twins(case.choice)
+@pytest.mark.covers("R7")
+@SAMPLED
+def test_the_engine_gives_what_the_reference_gives(case: Any, paired: Any, x: Tensor, lengths: Tensor | None) -> None:
+    pair = paired(case.choice)
     pair.assert_same(x, lengths, pair.random_state(x))
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_both_directions_give_what_the_reference_gives(case: Any, twins: Any, x: Tensor, lengths: Any) -> None:
-    pair = twins(case.choice, bidirectional=True)
+@SAMPLED
+def test_both_directions_give_what_the_reference_gives(case: Any, paired: Any, x: Tensor, lengths: Any) -> None:
+    pair = paired(case.choice, bidirectional=True)
     pair.assert_same(x, lengths, pair.random_state(x))
 
 
-def test_gradients_are_those_of_the_numbers(case: Any, twins: Any) -> None:
+def test_gradients_are_those_of_the_numbers(case: Any, paired: Any) -> None:
     """In double precision, where numerical derivatives mean something; the plan then runs in plain torch."""
-    rnn = twins(case.choice, 2, 3, bidirectional=True, initial="learned").double().engine
+    rnn = paired(case.choice, 2, 3, bidirectional=True, initial="learned").double().engine
     x = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
     inputs = [x, *rnn.parameters()]
-    assert twins.backend_of(rnn) == "plain"
+    assert paired.backend_of(rnn) == "plain"
     assert torch.autograd.gradcheck(
         lambda *_: leaves_of(rnn(x, torch.tensor([3, 2]))), inputs, fast_mode=True, atol=1e-6
     )
 
 
-def test_the_plan_in_plain_torch_gives_what_the_reference_gives(case: Any, twins: Any, x: Tensor) -> None:
-    pair = twins(case.choice, bidirectional=True).double()
+def test_the_plan_in_plain_torch_gives_what_the_reference_gives(case: Any, paired: Any, x: Tensor) -> None:
+    pair = paired(case.choice, bidirectional=True).double()
     x = x.double()
     pair.assert_same(x, LENGTHS, pair.random_state(x), within=1e-12)
 
 
-def test_all_steps_at_once_equal_single_steps(case: Any, twins: Any, x: Tensor) -> None:
-    rnn = twins(case.choice, hidden_size=[6, 5, 5], skip="residual").engine
+def test_all_steps_at_once_equal_single_steps(case: Any, paired: Any, x: Tensor) -> None:
+    rnn = paired(case.choice, hidden_size=[6, 5, 5], skip="residual").engine
     output, final = rnn(x)
     state = rnn.initial_state(4, x)
     for t in range(x.size(1)):
@@ -66,9 +74,9 @@ def test_all_steps_at_once_equal_single_steps(case: Any, twins: Any, x: Tensor) 
     assert_close(leaves_of(state), leaves_of(final), **CLOSE)
 
 
-def test_padding_changes_no_row(case: Any, twins: Any, x: Tensor) -> None:
+def test_padding_changes_no_row(case: Any, paired: Any, x: Tensor) -> None:
     """Each row alone has the outputs and gradients it has among others, whatever stands in the padding."""
-    pair = twins(case.choice, layers=2, bidirectional=True)
+    pair = paired(case.choice, layers=2, bidirectional=True)
     rnn = pair.engine
     garbage = x.clone()
     garbage[1, 2:], garbage[2], garbage[3, 3:] = torch.nan, torch.inf, 1e30
@@ -90,23 +98,23 @@ def test_padding_changes_no_row(case: Any, twins: Any, x: Tensor) -> None:
     assert_close({name: parameter.grad for name, parameter in rnn.named_parameters()}, summed, **CLOSE)
 
 
-def test_rows_permute(case: Any, twins: Any, x: Tensor) -> None:
-    rnn, rows = twins(case.choice, bidirectional=True).engine, torch.tensor([2, 0, 3, 1])
+def test_rows_permute(case: Any, paired: Any, x: Tensor) -> None:
+    rnn, rows = paired(case.choice, bidirectional=True).engine, torch.tensor([2, 0, 3, 1])
     output, final = rnn(x, LENGTHS)
     moved, moved_final = rnn(x[rows], LENGTHS[rows])
     assert_close(moved, output[rows], **CLOSE)
     assert_close(leaves_of(moved_final), leaves_of(select_rows(final, rows)), **CLOSE)
 
 
-def test_every_parameter_gets_a_gradient(case: Any, twins: Any, x: Tensor) -> None:
-    rnn = twins(case.choice, layers=2, bidirectional=True, initial="learned").engine
+def test_every_parameter_gets_a_gradient(case: Any, paired: Any, x: Tensor) -> None:
+    rnn = paired(case.choice, layers=2, bidirectional=True, initial="learned").engine
     rnn(x, LENGTHS)[0].square().sum().backward()
     silent = [name for name, weight in rnn.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert silent == []
 
 
-def test_a_state_carried_over_two_halves_equals_one_run(case: Any, twins: Any, x: Tensor) -> None:
-    pair = twins(case.choice, layers=2)
+def test_a_state_carried_over_two_halves_equals_one_run(case: Any, paired: Any, x: Tensor) -> None:
+    pair = paired(case.choice, layers=2)
     whole = pair.measure(pair.engine, x)
     inputs = x.clone().requires_grad_()
     pair.engine.zero_grad()
@@ -120,8 +128,8 @@ def test_a_state_carried_over_two_halves_equals_one_run(case: Any, twins: Any, x
     assert_close(halves, whole, **CLOSE)
 
 
-def test_a_detached_state_truncates_the_gradient(case: Any, twins: Any, x: Tensor) -> None:
-    pair = twins(case.choice)
+def test_a_detached_state_truncates_the_gradient(case: Any, paired: Any, x: Tensor) -> None:
+    pair = paired(case.choice)
     found = []
     for rnn in (pair.engine, pair.reference):
         rnn.zero_grad()
@@ -139,10 +147,10 @@ def gradient(parameter: Tensor) -> Tensor:
 
 
 def test_a_cell_that_no_plan_fits_runs_step_by_step(
-    step_by_step: tuple[type[Cell], str], twins: Any, x: Tensor
+    step_by_step: tuple[type[Cell], str], paired: Any, x: Tensor
 ) -> None:
     cell, reason = step_by_step
-    pair = twins(cell, bidirectional=True)
+    pair = paired(cell, bidirectional=True)
     pair.assert_same(x, LENGTHS, pair.random_state(x))
     explained = pair.engine.explain()
     assert "runs step by step, the cell as it is written" in explained
@@ -152,13 +160,13 @@ def test_a_cell_that_no_plan_fits_runs_step_by_step(
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_layer_as_wide_as_its_input(name: str, twins: Any) -> None:
+def test_a_layer_as_wide_as_its_input(name: str, paired: Any) -> None:
     """Some cells then take the input as it is, and sizes that were told apart are equal."""
-    pair, x = twins(name, 4, 4, bidirectional=True), torch.randn(3, 4, 4)
+    pair, x = paired(name, 4, 4, bidirectional=True), torch.randn(3, 4, 4)
     pair.assert_same(x, torch.tensor([4, 1, 3]), pair.random_state(x))
 
 
-def test_hooks_see_every_step(twins: Any, x: Tensor) -> None:
+def test_hooks_see_every_step(paired: Any, x: Tensor) -> None:
     rnn, seen = RNN("gru", 5, 6), []
     rnn(x)
     cell = rnn.layers[0].cells[0]
@@ -167,12 +175,12 @@ def test_hooks_see_every_step(twins: Any, x: Tensor) -> None:
     hooked, _ = rnn(x)
     handle.remove()
     assert seen == [torch.Size([4, 5])] * 5
-    assert twins.backend_of(rnn) == "cpu"
+    assert paired.backend_of(rnn) == "cpu"
     assert_close(hooked, rnn(x)[0], **CLOSE)
 
 
-def test_a_state_is_carried_from_one_backend_to_another(twins: Any, x: Tensor) -> None:
-    pair = twins("lstm")
+def test_a_state_is_carried_from_one_backend_to_another(paired: Any, x: Tensor) -> None:
+    pair = paired("lstm")
     whole, _ = pair.reference(x)
     _, state = pair.engine(x[:, :3])
     rest, _ = pair.reference(x[:, 3:], state=map_state(torch.clone, state))

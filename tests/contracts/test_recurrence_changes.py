@@ -70,26 +70,26 @@ SILENT = {"a weight made of others", "a frozen weight"}
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_seen(change: str, twins: Any) -> None:
+def test_a_change_is_seen(change: str, paired: Any) -> None:
     torch.manual_seed(0)
     cell = Adjustable(5, 6)
     fast, plain = RNN(cell, 5, 6), RNN(cell, 5, 6, backend="reference")
     before = fast(X, LENGTHS)[0].detach()
     CHANGES[change](cell)
-    found, expected = (twins.measure(rnn, X, LENGTHS) for rnn in (fast, plain))
+    found, expected = (paired.measure(rnn, X, LENGTHS) for rnn in (fast, plain))
     assert_close(found, expected, rtol=1e-5, atol=1e-5)
     assert change in SILENT or not torch.allclose(before, expected["output"])
 
 
-def test_an_option_of_the_catalog_changed_later(twins: Any) -> None:
-    pair = twins("elman")
+def test_an_option_of_the_catalog_changed_later(paired: Any) -> None:
+    pair = paired("elman")
     pair.assert_same(X)
     for rnn in (pair.engine, pair.reference):
         rnn.layers[0].cells[0].activation = "relu"
     pair.assert_same(X)
 
 
-def test_training_and_evaluation_have_plans_of_their_own(twins: Any) -> None:
+def test_training_and_evaluation_have_plans_of_their_own(paired: Any) -> None:
     cell = Adjustable(5, 6)
     cell.dropped = 0.5
     rnn = RNN(cell, 5, 6)
@@ -97,15 +97,15 @@ def test_training_and_evaluation_have_plans_of_their_own(twins: Any) -> None:
     torch.manual_seed(1)
     noisy, _ = rnn(X)
     rnn.eval()
-    assert twins.backend_of(rnn) == "cpu"
+    assert paired.backend_of(rnn) == "cpu"
     assert_close(rnn(X)[0], RNN(cell, 5, 6, backend="reference")(X)[0], rtol=1e-5, atol=1e-5)
     rnn.train()
     torch.manual_seed(1)
     assert torch.equal(rnn(X)[0], noisy)
 
 
-def test_an_optimizer_moves_the_weights_the_same_way(twins: Any) -> None:
-    pair = twins("gru", bidirectional=True)
+def test_an_optimizer_moves_the_weights_the_same_way(paired: Any) -> None:
+    pair = paired("gru", bidirectional=True)
     for rnn in (pair.engine, pair.reference):
         optimizer = torch.optim.SGD(rnn.parameters(), lr=0.1, momentum=0.9)
         for _ in range(5):
@@ -115,8 +115,8 @@ def test_an_optimizer_moves_the_weights_the_same_way(twins: Any) -> None:
     assert_close(pair.engine.state_dict(), pair.reference.state_dict(), rtol=1e-4, atol=1e-5)
 
 
-def test_moved_to_double_precision_and_back(twins: Any) -> None:
-    pair = twins("lstm")
+def test_moved_to_double_precision_and_back(paired: Any) -> None:
+    pair = paired("lstm")
     first = pair.measure(pair.engine, X, LENGTHS)
     pair.double()
     pair.assert_same(X.double(), LENGTHS, within=1e-12)
@@ -125,8 +125,8 @@ def test_moved_to_double_precision_and_back(twins: Any) -> None:
     assert_close(pair.measure(pair.engine, X, LENGTHS), first)
 
 
-def test_loaded_weights_are_used(twins: Any) -> None:
-    pair = twins("mut3")
+def test_loaded_weights_are_used(paired: Any) -> None:
+    pair = paired("mut3")
     pair.assert_same(X)
     weights = {name: -weight for name, weight in pair.engine.state_dict().items()}
     for assign in (False, True):
@@ -135,20 +135,20 @@ def test_loaded_weights_are_used(twins: Any) -> None:
         pair.assert_same(X)
 
 
-def test_a_copy_is_a_network_of_its_own(twins: Any) -> None:
-    pair = twins("lstm")
+def test_a_copy_is_a_network_of_its_own(paired: Any) -> None:
+    pair = paired("lstm")
     before, _ = pair.engine(X)
-    twin = copy.deepcopy(pair.engine)
-    assert torch.equal(twin(X)[0], before)
+    other = copy.deepcopy(pair.engine)
+    assert torch.equal(other(X)[0], before)
     with torch.no_grad():
-        for parameter in twin.parameters():
+        for parameter in other.parameters():
             parameter.mul_(2)
     assert torch.equal(pair.engine(X)[0], before)
-    assert not torch.allclose(twin(X)[0], before)
+    assert not torch.allclose(other(X)[0], before)
 
 
-def test_one_cell_in_two_networks_shares_its_weights(twins: Any) -> None:
-    pair = twins("gru")
+def test_one_cell_in_two_networks_shares_its_weights(paired: Any) -> None:
+    pair = paired("gru")
     cell = pair.engine.layers[0].cells[0]
     twice = RNN(cell, 5, 6, backend="engine")
     pair.engine.zero_grad()

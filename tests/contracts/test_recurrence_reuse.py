@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contracts.conftest import CASES
+from tests.sampling import sampled
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -20,6 +22,7 @@ from weft.nn.state import leaves_of
 
 LENGTHS = torch.tensor([5, 2, 0, 4])
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
+SAMPLED = sampled(1, case=CASES, lengths={"full": None, "lengths": LENGTHS}, indirect=["case"])
 
 
 def gradients(*modules: nn.Module) -> list[Tensor]:
@@ -30,9 +33,9 @@ def assert_bitwise(found: list[Tensor], expected: list[Tensor]) -> None:
     assert_close(found, expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_called_twice_before_one_backward(case: Any, lengths: Tensor | None, twins: Any) -> None:
-    pair = twins(case.choice, bidirectional=True)
+@SAMPLED
+def test_called_twice_before_one_backward(case: Any, lengths: Tensor | None, paired: Any) -> None:
+    pair = paired(case.choice, bidirectional=True)
     one, other = torch.randn(4, 5, 5), torch.randn(4, 5, 5)
     found = []
     for rnn in (pair.engine, pair.reference):
@@ -44,9 +47,9 @@ def test_called_twice_before_one_backward(case: Any, lengths: Tensor | None, twi
     assert_close(*found, **CLOSE)
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_backward_twice_over_one_graph(case: Any, lengths: Tensor | None, twins: Any) -> None:
-    pair = twins(case.choice, bidirectional=True)
+@SAMPLED
+def test_backward_twice_over_one_graph(case: Any, lengths: Tensor | None, paired: Any) -> None:
+    pair = paired(case.choice, bidirectional=True)
     for rnn in (pair.engine, pair.reference):
         output, final = rnn(torch.ones(4, 5, 5), lengths)
         loss = pair.loss_of(output, final)
@@ -60,9 +63,9 @@ def test_backward_twice_over_one_graph(case: Any, lengths: Tensor | None, twins:
     assert_close(gradients(pair.engine), gradients(pair.reference), **CLOSE)
 
 
-def test_a_part_of_the_outputs_is_used(case: Any, twins: Any) -> None:
+def test_a_part_of_the_outputs_is_used(case: Any, paired: Any) -> None:
     """Some gradients are then missing or zero, each in its own place."""
-    pair, x = twins(case.choice, layers=2), torch.randn(4, 5, 5)
+    pair, x = paired(case.choice, layers=2), torch.randn(4, 5, 5)
     uses: list[Callable[..., Tensor]] = [
         lambda output, final: output[:, 2].sum(),
         lambda output, final: leaves_of(final)[0].sum(),
@@ -81,10 +84,10 @@ def test_a_part_of_the_outputs_is_used(case: Any, twins: Any) -> None:
         assert_close([a for a, _ in shaped], [b for _, b in shaped], **CLOSE)
 
 
-def test_two_networks_in_turn(twins: Any) -> None:
+def test_two_networks_in_turn(paired: Any) -> None:
     """Of one kind and size, so that they share kernels: the second must not disturb what the first has kept."""
     x = torch.randn(4, 5, 5)
-    pairs = [twins("lstm"), twins("lstm", bidirectional=True), twins("gru"), twins("lstm")]
+    pairs = [paired("lstm"), paired("lstm", bidirectional=True), paired("gru"), paired("lstm")]
     with torch.no_grad():
         for parameter, same in zip(pairs[-1].engine.parameters(), pairs[-1].reference.parameters(), strict=True):
             same.copy_(parameter.mul_(-0.5))
@@ -102,24 +105,24 @@ def test_two_networks_in_turn(twins: Any) -> None:
 
 
 @pytest.mark.parametrize("shapes", [[(4, 5), (2, 9), (7, 1), (4, 5)]], ids=["shapes"])
-def test_batches_of_changing_shape(shapes: list[tuple[int, int]], twins: Any) -> None:
-    pair = twins("gru", bidirectional=True)
+def test_batches_of_changing_shape(shapes: list[tuple[int, int]], paired: Any) -> None:
+    pair = paired("gru", bidirectional=True)
     for batch, time in shapes:
         x = torch.randn(batch, time, 5)
         pair.assert_same(x, torch.arange(batch) % (time + 1), pair.random_state(x))
         pair.assert_same(x)
 
 
-def test_the_same_call_gives_the_same_bits(case: Any, twins: Any) -> None:
-    pair, x = twins(case.choice, bidirectional=True), torch.randn(4, 5, 5)
+def test_the_same_call_gives_the_same_bits(case: Any, paired: Any) -> None:
+    pair, x = paired(case.choice, bidirectional=True), torch.randn(4, 5, 5)
     state = pair.random_state(x)
     first, *others = [list(pair.measure(pair.engine, x, LENGTHS, state).values()) for _ in range(3)]
     for other in others:
         assert_bitwise(other, first)
 
 
-def test_inputs_and_weights_are_left_alone(case: Any, twins: Any) -> None:
-    pair, x = twins(case.choice, bidirectional=True), torch.randn(4, 5, 5)
+def test_inputs_and_weights_are_left_alone(case: Any, paired: Any) -> None:
+    pair, x = paired(case.choice, bidirectional=True), torch.randn(4, 5, 5)
     state = pair.random_state(x)
     given = [x, *leaves_of(state), *pair.engine.parameters()]
     before = [tensor.detach().clone() for tensor in given]
@@ -134,8 +137,8 @@ def second_derivative(rnn: RNN, x: Tensor) -> Tensor:
     return second
 
 
-def test_double_backward_is_right_or_refused(case: Any, twins: Any) -> None:
-    pair, x = twins(case.choice), torch.randn(4, 5, 5)
+def test_double_backward_is_right_or_refused(case: Any, paired: Any) -> None:
+    pair, x = paired(case.choice), torch.randn(4, 5, 5)
     if case.backend == "plain":
         assert_close(second_derivative(pair.engine, x), second_derivative(pair.reference, x), rtol=1e-4, atol=1e-4)
         return
@@ -143,8 +146,8 @@ def test_double_backward_is_right_or_refused(case: Any, twins: Any) -> None:
         second_derivative(pair.engine, x)
 
 
-def test_double_backward_in_plain_torch(case: Any, twins: Any) -> None:
-    pair, x = twins(case.choice).double(), torch.randn(4, 5, 5, dtype=torch.float64)
+def test_double_backward_in_plain_torch(case: Any, paired: Any) -> None:
+    pair, x = paired(case.choice).double(), torch.randn(4, 5, 5, dtype=torch.float64)
     assert_close(second_derivative(pair.engine, x), second_derivative(pair.reference, x))
 
 
@@ -158,8 +161,8 @@ def thread_count() -> Iterator[None]:
 @pytest.mark.usefixtures("thread_count")
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("name", ["lstm", "gru", "Traces"])
-def test_the_number_of_threads_changes_nothing(name: str, bidirectional: bool, own: Any, twins: Any) -> None:
-    pair, x = twins(own.get(name, name), bidirectional=bidirectional), torch.randn(70, 5, 5)
+def test_the_number_of_threads_changes_nothing(name: str, bidirectional: bool, own: Any, paired: Any) -> None:
+    pair, x = paired(own.get(name, name), bidirectional=bidirectional), torch.randn(70, 5, 5)
     lengths, state = torch.arange(70) % 6, pair.random_state(x)
     found = []
     for count in (1, 2, 3):
@@ -206,9 +209,9 @@ def test_plans_made_at_the_same_time_stay_apart() -> None:
         assert cell.hidden_size in plan.kernels.program.state
 
 
-def test_calls_from_several_threads_give_the_right_answer(twins: Any) -> None:
+def test_calls_from_several_threads_give_the_right_answer(paired: Any) -> None:
     x = torch.randn(4, 5, 5)
-    pairs = [twins(name) for name in ("lstm", "gru", "lstm", "elman")]
+    pairs = [paired(name) for name in ("lstm", "gru", "lstm", "elman")]
     expected = [pair.measure(pair.reference, x, LENGTHS) for pair in pairs]
     for pair in pairs:
         pair.engine(x)  # plans made at once have a test of their own

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contracts.conftest import CASES
+from tests.sampling import sampled
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -34,11 +36,15 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("lengths", [None, [5, 2, 0, 4]], ids=["full", "lengths"])
-@pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("name", ["lstm", "gru", "projected_lstm", "Readout"])
-def test_every_build(name: str, build: str, lengths: list[int] | None, own: Any, twins: Any) -> None:
-    pair, x = twins(own.get(name, name), **BUILDS[build]), torch.randn(4, 5, 5)
+@pytest.mark.covers("R8", "R11")
+@sampled(
+    2,
+    name=["lstm", "gru", "projected_lstm", "Readout"],
+    build=list(BUILDS),
+    lengths={"full": None, "lengths": [5, 2, 0, 4]},
+)
+def test_every_build(name: str, build: str, lengths: list[int] | None, own: Any, paired: Any) -> None:
+    pair, x = paired(own.get(name, name), **BUILDS[build]), torch.randn(4, 5, 5)
     given = None if lengths is None else torch.tensor(lengths)
     pair.assert_same(x, given)
     pair.assert_same(x, given, pair.random_state(x))
@@ -46,24 +52,24 @@ def test_every_build(name: str, build: str, lengths: list[int] | None, own: Any,
 
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 @pytest.mark.parametrize("name", ["peephole_lstm", "gru", "Chained", "NormalisedState"])
-def test_every_kind_of_lengths(name: str, lengths: list[int], own: Any, twins: Any) -> None:
-    pair, x = twins(own.get(name, name), bidirectional=True), torch.randn(4, 5, 5)
+def test_every_kind_of_lengths(name: str, lengths: list[int], own: Any, paired: Any) -> None:
+    pair, x = paired(own.get(name, name), bidirectional=True), torch.randn(4, 5, 5)
     pair.assert_same(x, torch.tensor(lengths), pair.random_state(x))
 
 
 @pytest.mark.parametrize("ending", [0, 1, 3])
 @pytest.mark.parametrize("row", [0, 7, 24])
-def test_hardly_any_padding(row: int, ending: int, twins: Any) -> None:
+def test_hardly_any_padding(row: int, ending: int, paired: Any) -> None:
     """So little that leaving it out would not pay: every row has room for all steps then, also one that has none."""
     lengths = torch.full((25,), 4)
     lengths[row] = ending
-    pair, x = twins("gru", bidirectional=True), torch.randn(25, 4, 5)
+    pair, x = paired("gru", bidirectional=True), torch.randn(25, 4, 5)
     pair.assert_same(x, lengths, pair.random_state(x))
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8], ids=str)
-def test_lengths_of_any_integer_type(dtype: torch.dtype, twins: Any) -> None:
-    pair, x, lengths = twins("lstm"), torch.randn(4, 5, 5), torch.tensor([5, 2, 0, 4])
+def test_lengths_of_any_integer_type(dtype: torch.dtype, paired: Any) -> None:
+    pair, x, lengths = paired("lstm"), torch.randn(4, 5, 5), torch.tensor([5, 2, 0, 4])
     checked = check_lengths(x, lengths.to(dtype))
     assert checked is not None
     assert checked.dtype == torch.int64, "kernels read 64 bits for each length"
@@ -85,35 +91,35 @@ def test_a_state_that_does_not_fit_is_refused(backend: str, shape: tuple[int, in
 
 
 @pytest.mark.parametrize("batch", [1, 2, 9, 64, 65, 130])
-def test_batches_of_every_size(batch: int, twins: Any) -> None:
-    pair, x = twins("gru", 2, 3), torch.randn(batch, 4, 2)
+def test_batches_of_every_size(batch: int, paired: Any) -> None:
+    pair, x = paired("gru", 2, 3), torch.randn(batch, 4, 2)
     lengths = torch.arange(batch) % 5
     pair.assert_same(x, lengths, pair.random_state(x), within=3e-5)
 
 
 @pytest.mark.parametrize("hidden", [1, 2, 3, 16, 17, 31, 32, 33, 65])
-def test_states_of_every_size(hidden: int, twins: Any) -> None:
-    pair, x = twins("lstm", 7, hidden, bidirectional=True), torch.randn(3, 4, 7)
+def test_states_of_every_size(hidden: int, paired: Any) -> None:
+    pair, x = paired("lstm", 7, hidden, bidirectional=True), torch.randn(3, 4, 7)
     pair.assert_same(x, torch.tensor([4, 1, 3]), pair.random_state(x), within=2e-5)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (5, 1)], ids=str)
 @pytest.mark.parametrize("name", ["gru", "Traces"])
-def test_sizes_of_one(name: str, sizes: tuple[int, int], own: Any, twins: Any) -> None:
-    pair, x = twins(own.get(name, name), *sizes), torch.randn(3, 4, sizes[0])
+def test_sizes_of_one(name: str, sizes: tuple[int, int], own: Any, paired: Any) -> None:
+    pair, x = paired(own.get(name, name), *sizes), torch.randn(3, 4, sizes[0])
     pair.assert_same(x, torch.tensor([4, 1, 3]), pair.random_state(x))
 
 
 @pytest.mark.parametrize("time", [1, 2, 40])
-def test_rows_of_every_length(time: int, twins: Any) -> None:
-    pair, x = twins("coupled_lstm", bidirectional=True), torch.randn(2, time, 5)
+def test_rows_of_every_length(time: int, paired: Any) -> None:
+    pair, x = paired("coupled_lstm", bidirectional=True), torch.randn(2, time, 5)
     pair.assert_same(x, torch.tensor([time, time // 2]), pair.random_state(x), within=1e-4 if time > 2 else 1e-5)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)], ids=str)
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_nothing_to_do(shape: tuple[int, int], bidirectional: bool, twins: Any) -> None:
-    rnn = twins("lstm", layers=2, bidirectional=bidirectional, initial="learned").engine
+def test_nothing_to_do(shape: tuple[int, int], bidirectional: bool, paired: Any) -> None:
+    rnn = paired("lstm", layers=2, bidirectional=bidirectional, initial="learned").engine
     x = torch.randn(*shape, 5, requires_grad=True)
     output, final = rnn(x, torch.zeros(shape[0], dtype=torch.int64))
     assert output.shape == (*shape, rnn.output_size)
@@ -132,17 +138,17 @@ VIEWS = {
 
 @pytest.mark.parametrize("lengths", [None, [5, 2, 0]], ids=["full", "lengths"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_input_in_any_layout(view: str, lengths: list[int] | None, twins: Any) -> None:
-    rnn, x = twins("mut1", bidirectional=True).engine, torch.randn(3, 5, 5)
+def test_input_in_any_layout(view: str, lengths: list[int] | None, paired: Any) -> None:
+    rnn, x = paired("mut1", bidirectional=True).engine, torch.randn(3, 5, 5)
     given = None if lengths is None else torch.tensor(lengths)
     strange = VIEWS[view](x)
     assert torch.equal(strange, x)
     assert torch.equal(rnn(strange, given)[0], rnn(x, given)[0])
 
 
-def test_a_repeated_row_and_a_repeated_state(twins: Any) -> None:
+def test_a_repeated_row_and_a_repeated_state(paired: Any) -> None:
     """Expanded tensors have one row in memory; nothing may be written there, and their gradients add up."""
-    pair = twins("lstm")
+    pair = paired("lstm")
     found = []
     for rnn in (pair.engine, pair.reference):
         x, h = torch.ones(1, 5, 5, requires_grad=True), torch.ones(1, 6, requires_grad=True)
@@ -154,9 +160,9 @@ def test_a_repeated_row_and_a_repeated_state(twins: Any) -> None:
     assert_close(*found, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("lengths", [None, [5, 2, 0]], ids=["full", "lengths"])
-def test_without_gradients(case: Any, lengths: list[int] | None, twins: Any) -> None:
-    rnn, x = twins(case.choice, layers=2, bidirectional=True).engine, torch.randn(3, 5, 5)
+@sampled(1, case=CASES, lengths={"full": None, "lengths": [5, 2, 0]}, indirect=["case"])
+def test_without_gradients(case: Any, lengths: list[int] | None, paired: Any) -> None:
+    rnn, x = paired(case.choice, layers=2, bidirectional=True).engine, torch.randn(3, 5, 5)
     given = None if lengths is None else torch.tensor(lengths)
     expected, final = rnn(x, given)
     assert expected.requires_grad
@@ -168,9 +174,9 @@ def test_without_gradients(case: Any, lengths: list[int] | None, twins: Any) -> 
         assert all(torch.equal(a, b) for a, b in zip(leaves_of(last), leaves_of(final), strict=True))
 
 
-def test_frozen_parameters_and_inputs(case: Any, twins: Any) -> None:
+def test_frozen_parameters_and_inputs(case: Any, paired: Any) -> None:
     """Whatever wants a gradient, alone or with others, gets the one it gets with all."""
-    pair, x, lengths = twins(case.choice), torch.randn(3, 5, 5), torch.tensor([5, 2, 4])
+    pair, x, lengths = paired(case.choice), torch.randn(3, 5, 5), torch.tensor([5, 2, 4])
     rnn = pair.engine
     expected = pair.measure(rnn, x, lengths)
     names = [name for name, _ in rnn.named_parameters()]
@@ -206,8 +212,8 @@ class Measured(Cell):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("cell", [Fading, Measured])
-def test_cells_without_parameters(cell: type[Cell], dtype: torch.dtype, twins: Any) -> None:
-    pair, x = twins(cell, 6, 6), torch.randn(3, 5, 6, dtype=dtype)
+def test_cells_without_parameters(cell: type[Cell], dtype: torch.dtype, paired: Any) -> None:
+    pair, x = paired(cell, 6, 6), torch.randn(3, 5, 6, dtype=dtype)
     pair.engine.to(dtype)
     pair.reference.to(dtype)
     pair.assert_same(x, torch.tensor([5, 2, 4]), pair.random_state(x))

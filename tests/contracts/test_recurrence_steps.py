@@ -108,7 +108,7 @@ def written(step: Step) -> type[Cell]:
     return Written
 
 
-def assert_reference(cell: type[Cell], twins: Any) -> None:
+def assert_reference(cell: type[Cell], paired: Any) -> None:
     """In double precision, where no kernel has to be compiled: what was split, hoisted and merged is the same."""
     torch.manual_seed(6)
     made = cell(5, SIZE).double()
@@ -116,13 +116,13 @@ def assert_reference(cell: type[Cell], twins: Any) -> None:
     fast, plain = RNN(made, 5, SIZE), RNN(made, 5, SIZE, backend="reference")
     state = (torch.randn(4, SIZE, dtype=torch.float64),)
     for lengths in (None, LENGTHS):
-        found, expected = (twins.measure(rnn, x, lengths, state) for rnn in (fast, plain))
+        found, expected = (paired.measure(rnn, x, lengths, state) for rnn in (fast, plain))
         assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", [*USUAL, *UNUSUAL, *BY_VALUE])
-def test_every_way_to_write_a_step(name: str, twins: Any) -> None:
-    assert_reference(written((USUAL | UNUSUAL | BY_VALUE)[name]), twins)
+def test_every_way_to_write_a_step(name: str, paired: Any) -> None:
+    assert_reference(written((USUAL | UNUSUAL | BY_VALUE)[name]), paired)
 
 
 @pytest.mark.parametrize("name", USUAL)
@@ -172,9 +172,9 @@ class Lagging(Pair):
 
 
 @pytest.mark.parametrize("cell", [Swapped, Doubled, Lagging])
-def test_states_that_move_about(cell: type[Cell], twins: Any) -> None:
-    pair, x = twins(cell, 5, 6, bidirectional=True), torch.randn(4, 5, 5)
-    assert twins.backend_of(pair.engine) == "cpu"
+def test_states_that_move_about(cell: type[Cell], paired: Any) -> None:
+    pair, x = paired(cell, 5, 6, bidirectional=True), torch.randn(4, 5, 5)
+    assert paired.backend_of(pair.engine) == "cpu"
     pair.assert_same(x, LENGTHS, pair.random_state(x))
 
 
@@ -195,9 +195,9 @@ class Overlapping(Cell):
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_columns_that_overlap(lengths: Tensor | None, twins: Any) -> None:
-    pair, x = twins(Overlapping, 5, 21), torch.randn(4, 5, 5)
-    assert twins.backend_of(pair.engine) == "cpu"
+def test_columns_that_overlap(lengths: Tensor | None, paired: Any) -> None:
+    pair, x = paired(Overlapping, 5, 21), torch.randn(4, 5, 5)
+    assert paired.backend_of(pair.engine) == "cpu"
     pair.assert_same(x, lengths, pair.random_state(x))
 
 
@@ -216,15 +216,15 @@ class Pool(Free):
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_every_operation_in_one_kernel(lengths: Tensor | None, twins: Any) -> None:
-    pair, x = twins(Pool, 5, 6), 2 * torch.randn(4, 5, 5)
-    assert twins.backend_of(pair.engine) == "cpu"
+def test_every_operation_in_one_kernel(lengths: Tensor | None, paired: Any) -> None:
+    pair, x = paired(Pool, 5, 6), 2 * torch.randn(4, 5, 5)
+    assert paired.backend_of(pair.engine) == "cpu"
     pair.assert_same(x, lengths, pair.random_state(x), within=2e-5)
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-6, 0.3, 9.5, 30.0, 88.0, 95.0, 1e4, torch.inf, torch.nan], ids=str)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_functions_over_their_whole_range(value: float, sign: int, twins: Any) -> None:
+def test_functions_over_their_whole_range(value: float, sign: int, paired: Any) -> None:
     """Saturated gates, overflow and NaN come out of a kernel as they come out of torch."""
 
     class Functions(Cell):
@@ -233,7 +233,7 @@ def test_functions_over_their_whole_range(value: float, sign: int, twins: Any) -
             h = 0.5 * h
             return torch.cat((torch.sigmoid(a), torch.tanh(b), torch.exp(c)), dim=-1) + h, h
 
-    pair = twins(Functions, 6, 6)
+    pair = paired(Functions, 6, 6)
     x = torch.full((2, 3, 6), sign * value)
     found, expected = (rnn(x)[0] for rnn in (pair.engine, pair.reference))
     assert_close(found, expected, rtol=2e-6, atol=1e-37, equal_nan=True)

@@ -106,9 +106,9 @@ def test_compiled_where_only_the_reference_can_run(own: Any) -> None:
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-def test_mixed_precision_keeps_the_recurrence_in_single(case: Any, lengths: Tensor | None, twins: Any) -> None:
+def test_mixed_precision_keeps_the_recurrence_in_single(case: Any, lengths: Tensor | None, paired: Any) -> None:
     """Under autocast the plan computes in float32 from end to end: a state must not lose bits at every step."""
-    pair, x = twins(case.choice, bidirectional=True), torch.randn(4, 5, 5)
+    pair, x = paired(case.choice, bidirectional=True), torch.randn(4, 5, 5)
     rnn, start = pair.engine, pair.random_state(x)
     expected = pair.measure(rnn, x, lengths, start)
     rnn.zero_grad()
@@ -122,9 +122,9 @@ def test_mixed_precision_keeps_the_recurrence_in_single(case: Any, lengths: Tens
     assert_close(found, {name: expected[name] for name in found}, rtol=0, atol=0)
 
 
-def test_mixed_precision_takes_inputs_and_states_of_either_type(twins: Any) -> None:
+def test_mixed_precision_takes_inputs_and_states_of_either_type(paired: Any) -> None:
     """An autocast layer below gives bfloat16."""
-    pair, x = twins("lstm"), torch.randn(4, 5, 5)
+    pair, x = paired("lstm"), torch.randn(4, 5, 5)
     half = x.bfloat16().requires_grad_()
     start = pair.random_state(half)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -136,9 +136,9 @@ def test_mixed_precision_takes_inputs_and_states_of_either_type(twins: Any) -> N
     assert_close(output, pair.reference(half.detach().float(), LENGTHS, whole)[0], **CLOSE)
 
 
-def test_a_network_of_small_floats(twins: Any) -> None:
+def test_a_network_of_small_floats(paired: Any) -> None:
     """No kernel has them on a CPU; what runs instead has their precision."""
-    pair, x = twins("peephole_lstm"), torch.randn(4, 5, 5)
+    pair, x = paired("peephole_lstm"), torch.randn(4, 5, 5)
     expected, _ = pair.reference(x, LENGTHS)
     small = pair.engine.bfloat16()
     output, final = small(x.bfloat16(), LENGTHS)
@@ -147,8 +147,8 @@ def test_a_network_of_small_floats(twins: Any) -> None:
     assert "not bfloat16" in small.explain()
 
 
-def test_checkpointed(twins: Any) -> None:
-    pair, x = twins("gru", layers=2), torch.randn(4, 5, 5, requires_grad=True)
+def test_checkpointed(paired: Any) -> None:
+    pair, x = paired("gru", layers=2), torch.randn(4, 5, 5, requires_grad=True)
     expected = pair.measure(pair.reference, x, LENGTHS)
     pair.engine.zero_grad()
     output, final = checkpoint(pair.engine, x, LENGTHS, use_reentrant=False)
@@ -158,8 +158,8 @@ def test_checkpointed(twins: Any) -> None:
     assert_close(x.grad, expected["x"], **CLOSE)
 
 
-def test_called_with_other_weights(twins: Any) -> None:
-    pair, x = twins("lstm"), torch.randn(4, 5, 5)
+def test_called_with_other_weights(paired: Any) -> None:
+    pair, x = paired("lstm"), torch.randn(4, 5, 5)
     pair.engine(x)
     weights = {name: -parameter.detach() for name, parameter in pair.engine.named_parameters()}
     found, expected = (
@@ -169,8 +169,8 @@ def test_called_with_other_weights(twins: Any) -> None:
     assert not torch.allclose(found, pair.engine(x, LENGTHS)[0])
 
 
-def test_a_hook_of_a_parameter_sees_its_whole_gradient_once(twins: Any) -> None:
-    pair, x, seen = twins("gru"), torch.randn(4, 5, 5), []
+def test_a_hook_of_a_parameter_sees_its_whole_gradient_once(paired: Any) -> None:
+    pair, x, seen = paired("gru"), torch.randn(4, 5, 5), []
     weight = pair.engine.layers[0].cells[0].from_input.weight
     weight.register_hook(seen.append)
     pair.engine(x)[0].sum().backward()

@@ -18,7 +18,7 @@ import torch
 
 from weft.catalog import CELLS, TASKS
 from weft.config import fill, merge
-from weft.config.schema import TYPICAL, fields_of, schema, table_in
+from weft.config.schema import TYPICAL_DATA, fields_of, schema, table_in
 from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
@@ -27,18 +27,17 @@ from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
 from weft.nn.transformer import EncoderStack
-from weft.run.card import card
-from weft.run.checkpoint import Checkpoints
-from weft.run.files import read_json
-from weft.run.preparation import prepare
-from weft.run.save import REPORT
-from weft.run.saver import Saver
-from weft.run.setup import set_up
-from weft.run.training import train_events
+from weft.run.card import model_card
+from weft.run.folder.checkpoint import Checkpoints
+from weft.run.folder.files import REPORT, read_json
+from weft.run.folder.save import Saver
+from weft.run.job import set_up
+from weft.run.prepare import prepare
+from weft.run.train import train_events
 from weft.settings import OneOf, Settings
 from weft.tasks import encode
 from weft.text import EOS
-from weft.training import Step, compilation
+from weft.training import Update, compilation
 from weft.training.finite import Finite
 from weft.training.forcing import FORCINGS
 
@@ -172,8 +171,8 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(compilation, "_obstacle", lambda device: "")
     monkeypatch.setattr(EncoderStack, "compile_blocks", lambda self: None)
     monkeypatch.setattr(Checkpoints, "save", lambda self, step, fill: None)
-    monkeypatch.setattr("weft.run.training.save_run", lambda *parts: None)
-    monkeypatch.setattr("weft.training.loop.Finite", lambda **told: SKIPPED.append(told["skip_bad"]) or Finite(**told))
+    monkeypatch.setattr("weft.run.job.save_run", lambda *parts: None)
+    monkeypatch.setattr("weft.training.update.Finite", lambda **by: SKIPPED.append(by["skip_bad"]) or Finite(**by))
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
@@ -264,7 +263,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 
 def build(tree: dict[str, Any]) -> Any:
     """The model of a configuration, always from one seed, and a batch that does not depend on it."""
-    config, kind = fill(tree, TYPICAL), TASKS[tree["task"]]
+    config, kind = fill(tree, TYPICAL_DATA), TASKS[tree["task"]]
     key = f"{tree['task']} {tree['text']}"
     if key not in MADE:
         records = list(kind.read(config.data.train, config.data, BadLines()))
@@ -281,13 +280,13 @@ def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     prepared = prepare(tree)
     setup = set_up(prepared)
     yield setup.device, torch.get_num_threads(), setup.compilation, setup.total, setup.metric
-    setup.learning.observe(progress=True)
-    setup.learning.observe(progress=False)
-    yield [setup.learning.schedule(step) for step in range(1, 9)]
+    setup.learner.observe(progress=True)
+    setup.learner.observe(progress=False)
+    yield [setup.learner.schedule(step) for step in range(1, 9)]
     out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
     out.mkdir(exist_ok=True)
     for event in train_events(prepared, Saver(out)):
-        yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Step) else event
+        yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Update) else event
     yield SKIPPED[-1], read_json(out / REPORT).get("average")
 
 
@@ -297,7 +296,7 @@ def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 
 def see_name(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     report = {"versions": {"weft": ""}, "seconds": 0, "parameters": 0, "steps": 0, "best_step": 0, "seed": 0}
-    yield card(fill(tree, TYPICAL), report)
+    yield model_card(fill(tree, TYPICAL_DATA), report)
 
 
 SECTIONS = {

@@ -37,6 +37,7 @@ def test_padding_is_what_batches_say_it_is() -> None:
     assert Batches([], batch_tokens=6).padding([]) == 0.0
 
 
+@pytest.mark.covers("T4")
 @given(lengths=some_lengths, budget=budgets, seed=st.integers(0, 9), number=st.integers(0, 9))
 def test_every_row_is_in_one_batch_within_the_budget(lengths: list[Any], budget: int, seed: int, number: int) -> None:
     batches = Batches(lengths, batch_tokens=budget, seed=seed)
@@ -88,6 +89,7 @@ def captions(count: int) -> np.ndarray:
     return np.stack([source, np.clip(source * draw.lognormal(0.0, 0.13, count), 4, 45)], axis=1).astype(np.int64)
 
 
+@pytest.mark.covers("T4")
 @pytest.mark.parametrize("lengths", [pairs(100_000), captions(29_000)], ids=len)
 def test_neither_side_of_pairs_is_padded_much(lengths: np.ndarray) -> None:
     batches = Batches(lengths, batch_tokens=4096)
@@ -128,7 +130,7 @@ def test_seeds_differ() -> None:
 
 
 def test_a_budget_without_room_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 leaves no room"):
+    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 is too small"):
         Batches([1], batch_tokens=0)
 
 
@@ -154,7 +156,7 @@ def test_an_epoch_of_millions_of_rows_is_drawn_in_seconds() -> None:
 
 @pytest.mark.parametrize("count", [16, 17, 1000])
 def test_of_very_many_rows_runs_are_shuffled_and_every_row_is_there_once(monkeypatch, count):
-    monkeypatch.setattr(batches, "MANY", 1)
+    monkeypatch.setattr(batches, "MIN_ROWS_FOR_POOLS", 1)
     plan = Batches(np.arange(count) % 9 + 1, batch_tokens=20)
     first, second = (np.concatenate(plan.epoch(number)).tolist() for number in (0, 1))
     assert sorted(first) == sorted(second) == list(range(count))

@@ -12,7 +12,7 @@ import pytest
 from weft.config import parse_overrides, validate
 from weft.data import BadLines, Layout, read_labelled, read_pairs, read_table
 from weft.errors import ConfigError, DataError
-from weft.run.kept import Kept
+from weft.run.data_cache import DataCache
 from weft.tasks.classify import LabelledData
 
 REVIEWS = [
@@ -252,10 +252,11 @@ def test_impossible_columns_name_the_setting(word: str, what: str) -> None:
 def test_what_is_kept_depends_on_how_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
     words = ["data.text=0", "data.text=text", "data.label=1", "data.delimiter=;", "data.header=true"]
-    opened = [Kept.open("classify", settings(word), skip_bad_lines=False) for word in words]
+    opened = [DataCache.open("classify", settings(word), skip_bad_lines=False) for word in words]
     assert len({json.dumps(kept.reading) for kept in opened if kept}) == len(words)
 
 
+@pytest.mark.covers("T3")
 def test_a_folder_of_folders_is_a_set_of_classes(tmp_path: Path) -> None:
     train = tmp_path / "train"
     for label in ("neg", "pos"):

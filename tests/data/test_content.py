@@ -76,7 +76,7 @@ def test_folders_in_a_folder_are_labels_too(tmp_path: Path, memory: Path) -> Non
 
 
 def test_many_small_files_leave_no_notes(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content, "REMEMBERED", 1)
+    monkeypatch.setattr(content, "MAX_CACHED_HASHES", 1)
     folder = tmp_path / "x"
     folder.mkdir()
     for label in ("good", "bad"):

@@ -8,6 +8,7 @@ from weft.data import Limit, Overlong
 from weft.errors import DataError
 
 
+@pytest.mark.covers("T4")
 @pytest.mark.parametrize(
     ("overlong", "pieces", "done"),
     [

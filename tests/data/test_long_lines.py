@@ -15,7 +15,7 @@ from weft.catalog import TASKS
 from weft.config import read_config
 from weft.data import Batches, PackedBatches
 from weft.errors import DataError
-from weft.run.preparation import Prepared, prepare
+from weft.run.prepare import Prepared, prepare
 
 WORDS = 50_000
 LONGEST = 40

@@ -1,4 +1,4 @@
-"""Packed batches: every row once, never more than the room, which is of a few shapes and nearly full."""
+"""Packed batches: every row once, never more than the capacity, which is of a few shapes and nearly full."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.data import PackedBatches
-from weft.data.packed import UNIT
+from weft.data.packed import TOKENS_MULTIPLE
 from weft.errors import ConfigError
 
 some_length = st.integers(0, 40) | st.integers(0, 3000)
@@ -23,14 +23,14 @@ def test_every_row_is_in_one_batch_within_its_room(lengths: list[Any], budget: i
     rows = np.concatenate(epoch) if epoch else np.zeros(0, dtype=np.int64)
     assert sorted(rows.tolist()) == list(range(len(lengths)))
     for batch in epoch:
-        room, sides = batches.room(batch), batches.sides[batch]
-        assert 1 <= len(batch) <= room.rows
-        assert (sides.sum(0) <= room.tokens).all()
-        assert sides.max() <= room.longest
-    for room in batches.rooms.values():
-        # One row of the class always has room, and products want round numbers.
-        assert max(room.tokens) < max(budget, room.longest) + UNIT
-        assert all(tokens % UNIT == 0 for tokens in room.tokens)
+        capacity, sides = batches.capacity(batch), batches.sides[batch]
+        assert 1 <= len(batch) <= capacity.rows
+        assert (sides.sum(0) <= capacity.tokens).all()
+        assert sides.max() <= capacity.longest
+    for capacity in batches.capacities.values():
+        # One row of the class always fits, and products want round numbers.
+        assert max(capacity.tokens) < max(budget, capacity.longest) + TOKENS_MULTIPLE
+        assert all(tokens % TOKENS_MULTIPLE == 0 for tokens in capacity.tokens)
 
 
 @given(lengths=some_lengths, budget=budgets, seed=st.integers(0, 9), number=st.integers(0, 9))
@@ -71,7 +71,7 @@ def test_padding_is_counted_over_all_sides() -> None:
     batches = PackedBatches([[10, 3], [4, 9]], batch_tokens=1000)
     (batch,) = batches.epoch(0)
     assert sorted(batch.tolist()) == [0, 1]
-    assert batches.room(batch) == (3, (64, 64), 16)
+    assert batches.capacity(batch) == (3, (64, 64), 16)
     assert batches.padding([batch]) == pytest.approx(1 - 26 / 128)
     assert batches.padding([]) == 0.0
 
@@ -79,9 +79,9 @@ def test_padding_is_counted_over_all_sides() -> None:
 def test_rows_of_one_class_go_together() -> None:
     batches = PackedBatches([1, 16, 17, 32, 33], batch_tokens=1000)
     assert sorted(sorted(batch.tolist()) for batch in batches.epoch(0)) == [[0, 1], [2, 3], [4]]
-    assert {size: room.longest for size, room in batches.rooms.items()} == {16: 16, 32: 32, 64: 64}
+    assert {size: capacity.longest for size, capacity in batches.capacities.items()} == {16: 16, 32: 32, 64: 64}
 
 
 def test_no_room_at_all_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 leaves no room for a token"):
+    with pytest.raises(ConfigError, match=r"train\.batch_tokens: 0 is too small for a single token"):
         PackedBatches([1], batch_tokens=0)

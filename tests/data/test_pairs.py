@@ -13,6 +13,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "a.de", tmp_path / "a.en"
 
 
+@pytest.mark.covers("T3")
 def test_a_table_of_pairs(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("ja\tyes\n\tno source\nno target\t\nnein\tno\n")
@@ -21,6 +22,7 @@ def test_a_table_of_pairs(tmp_path: Path) -> None:
     assert (bad.empty, bad.count) == (2, 0)
 
 
+@pytest.mark.covers("T3")
 def test_parallel_files_correspond_line_by_line(files: tuple[Path, Path]) -> None:
     left, right = files
     left.write_bytes("ja\r\n\r\nein\u2028Satz\r\nnein\r\n".encode())

@@ -69,4 +69,4 @@ def test_the_file_of_tokens_stays_open_as_long_as_a_view_needs_it():
 def test_packed_batches_of_equal_rows_are_full():
     plan = PackedBatches(np.full(1000, 256), batch_tokens=64 * 256)
     assert [len(rows) for rows in sorted(plan.epoch(0), key=len, reverse=True)] == [63] * 15 + [55]
-    assert plan.room(plan.epoch(0)[0]).tokens == (63 * 256,)
+    assert plan.capacity(plan.epoch(0)[0]).tokens == (63 * 256,)

@@ -23,7 +23,7 @@ many_rows = st.lists(ids, max_size=12)
 
 @given(rows=many_rows, memory=st.integers(0, 20), chunk=st.integers(1, 10))
 def test_rows_come_back_from_memory_and_from_the_file(rows: list[list[int]], memory: int, chunk: int) -> None:
-    with mock.patch.object(module, "_CHUNK", chunk):
+    with mock.patch.object(module, "_CHUNK_TOKENS", chunk):
         column = Ragged.from_lists(rows, memory=memory)
     assert [row.tolist() for row in column] == rows
     assert len(column) == len(rows)
@@ -94,7 +94,7 @@ def test_a_refused_row_leaves_the_others_whole(wrong: list[int]) -> None:
 
 def test_large_columns_hold_few_tokens_in_memory() -> None:
     builder = RaggedBuilder(memory=100)
-    with mock.patch.object(module, "_CHUNK", 50):
+    with mock.patch.object(module, "_CHUNK_TOKENS", 50):
         for start in range(1000):
             builder.append([start] * 10)
             assert len(builder._values) <= 100

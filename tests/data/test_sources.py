@@ -70,13 +70,14 @@ def test_lines_are_what_stands_between_line_feeds(lines: list[str]) -> None:
         assert list(read_inputs(path)) == expected
 
 
+@pytest.mark.covers("T3")
 @given(text=st.text(alphabet="a é漢😀\r\n", min_size=1), piece=st.integers(1, 9), block=st.integers(1, 9))
 def test_a_stream_is_its_text_to_the_letter(text: str, piece: int, block: int) -> None:
     with (
         TemporaryDirectory() as folder,
-        mock.patch("weft.data.sources.PIECE", piece),
-        mock.patch("weft.data.texts.BLOCK", block),
-        mock.patch("weft.data.texts.SMALLEST_BLOCK", 1),
+        mock.patch("weft.data.sources.PIECE_BYTES", piece),
+        mock.patch("weft.data.texts.BLOCK_CHARACTERS", block),
+        mock.patch("weft.data.texts.MIN_BLOCK_CHARACTERS", 1),
     ):
         path = Path(folder, "stream")
         path.write_bytes(text.encode())
@@ -101,8 +102,8 @@ def test_a_small_file_comes_in_eight_blocks_and_the_last_is_no_remnant(tmp_path,
 
 
 def test_pieces_of_a_long_line_bear_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "PIECE", 8)
-    monkeypatch.setattr("weft.data.texts.BLOCK", 1)
+    monkeypatch.setattr(sources, "PIECE_BYTES", 8)
+    monkeypatch.setattr("weft.data.texts.BLOCK_CHARACTERS", 1)
     path = tmp_path / "long.txt"
     path.write_text("one two three\nfour\n")
     blocks = [(block.text, block.place) for block in read_stream(path, bad=BadLines())]
@@ -249,7 +250,7 @@ def test_lines_before_the_damage_are_read_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_file_without_line_ends_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LONGEST", 100)
+    monkeypatch.setattr(sources, "MAX_LINE_BYTES", 100)
     path = tmp_path / "long.txt"
     path.write_text("short\n" + "word " * 21)
     caught = error(path)

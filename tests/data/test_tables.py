@@ -21,6 +21,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.covers("T3")
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -25,6 +25,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.covers("T3")
 @pytest.mark.parametrize("name", ["a.conllu", "a.conllu.gz", "a.txt", "a"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path: Path, name: str, end: str) -> None:
@@ -79,6 +80,7 @@ def test_faulty_conllu_names_the_line(tmp_path: Path, text: str, line: int, what
     assert what in caught.value.what
 
 
+@pytest.mark.covers("T3")
 @pytest.mark.parametrize(
     ("text", "setting"),
     [

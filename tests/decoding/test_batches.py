@@ -89,6 +89,7 @@ def asked(kind: str, rows: list[int]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.covers("D5")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("writer", WRITERS)
@@ -97,6 +98,7 @@ def test_a_language_model_says_the_same_alone_and_in_any_batch(writer: str, kind
     check(lambda rows: search(model, None, len(rows), SEARCHES[kind], **asked(kind, rows)))
 
 
+@pytest.mark.covers("D5")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("sides", TRANSLATORS)

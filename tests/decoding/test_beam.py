@@ -27,6 +27,7 @@ AGAIN = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCh
 PENALTIES = st.sampled_from([0.0, 0.5, 1.0, 2.0])
 
 
+@pytest.mark.covers("D4")
 def test_greedy_misses_what_beam_and_exhaustive_search_find(table_model: Any) -> None:
     model = table_model(YES_OK, vocabulary=7)
     greedy = DecodeConfig(beam=1, length_penalty=0.0, max_length=3)
@@ -40,6 +41,7 @@ def test_greedy_misses_what_beam_and_exhaustive_search_find(table_model: Any) ->
     assert second.finished
 
 
+@pytest.mark.covers("D3")
 def test_the_whole_list_of_the_worked_example(table_model: Any) -> None:
     """All seven texts with their probabilities, best first."""
     model = table_model(YES_OK, vocabulary=7)
@@ -55,6 +57,7 @@ def test_the_whole_list_of_the_worked_example(table_model: Any) -> None:
     ]
 
 
+@pytest.mark.covers("D1")
 @given(seed=st.integers(0, 10_000), penalty=PENALTIES, data=st.data())
 @AGAIN
 def test_greedy_is_a_beam_of_one(random_model: Any, seed: int, penalty: float, data: st.DataObject) -> None:
@@ -74,6 +77,7 @@ def test_greedy_is_a_beam_of_one(random_model: Any, seed: int, penalty: float, d
         assert (*found.tokens, *[EOS] * found.finished) == tuple(said)
 
 
+@pytest.mark.covers("D4")
 @given(seed=st.integers(0, 10_000), penalty=PENALTIES, n_best=st.integers(1, 6), data=st.data())
 @AGAIN
 def test_a_beam_that_keeps_everything_is_exhaustive(
@@ -95,6 +99,7 @@ def test_a_beam_that_keeps_everything_is_exhaustive(
         assert [one.score for one in ours] == pytest.approx([one.score for one in oracle])
 
 
+@pytest.mark.covers("D3")
 @given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), penalty=PENALTIES)
 @AGAIN
 def test_the_list_is_ordered_and_has_no_text_twice(random_model: Any, seed: int, beam: int, penalty: float) -> None:
@@ -116,6 +121,7 @@ def test_a_sentence_stops_when_nothing_can_pass_what_it_has(table_model: Any) ->
     assert len(model.rows_seen) == 1
 
 
+@pytest.mark.covers("D3")
 def test_a_sentence_stops_after_as_many_ends_as_the_beam_is_wide_if_it_is_told_to(table_model: Any) -> None:
     model = table_model({(YES,) * said: {YES: 0.6, EOS: 0.4} for said in range(50)}, vocabulary=7)
     config = DecodeConfig(beam=3, n_best=3, max_length=50, stop="finished")

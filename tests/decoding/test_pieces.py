@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import ConfigError
-from weft.tasks.streaming import Pieces
+from weft.tasks.streaming import TextPieces
 from weft.tasks.wording import Wording, read_wordings
 from weft.text import MASK, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 
@@ -30,7 +30,7 @@ def test_pieces_of_any_tokens_make_their_text(kind: str, data: st.DataObject) ->
     """Any tokens at all, bytes that are no characters among them, and in any portions."""
     own = tokenizer(kind)
     portions = data.draw(st.lists(st.lists(st.integers(0, len(own) - 1), max_size=3), max_size=12))
-    pieces = Pieces(own)
+    pieces = TextPieces(own)
     found = [pieces.add(portion) for portion in portions] + [pieces.finish()]
     assert "".join(found) == own.decode([token for portion in portions for token in portion])
 
@@ -40,7 +40,7 @@ def test_pieces_of_any_tokens_make_their_text(kind: str, data: st.DataObject) ->
 @settings(deadline=None, max_examples=60)
 def test_a_character_comes_whole(kind: str, text: str) -> None:
     own = tokenizer(kind)
-    pieces = Pieces(own)
+    pieces = TextPieces(own)
     ids = own.encode(text)
     found = [pieces.add([token]) for token in ids] + [pieces.finish()]
     assert "".join(found) == own.decode(ids) == text
@@ -50,7 +50,7 @@ def test_a_character_comes_whole(kind: str, text: str) -> None:
 
 def test_letters_come_as_soon_as_they_are_there() -> None:
     own = tokenizer("char")
-    pieces = Pieces(own)
+    pieces = TextPieces(own)
     assert [pieces.add([token]) for token in own.encode("cat")] == ["c", "a", "t"]
     euro = own.encode("€")
     assert len(euro) == 3

@@ -31,6 +31,7 @@ def distribution(shares: list[float], config: DecodeConfig) -> list[float]:
     return result.tolist()
 
 
+@pytest.mark.covers("D2")
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -72,6 +73,7 @@ def test_what_is_drawn_is_among_the_likeliest(
         assert sum(weight ** (1 / temperature) for weight in better) < top_p * sum(powers) * (1 + 1e-9)
 
 
+@pytest.mark.covers("D2")
 def test_draws_follow_the_distribution(table_model: Any) -> None:
     """4000 texts of one token: each frequency within five standard errors of its probability."""
     model = table_model({(): {5: 0.5, 6: 0.3, EOS: 0.2}}, vocabulary=7)

@@ -38,6 +38,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
         assert_close(one.attention, other.attention)
 
 
+@pytest.mark.covers("D5")
 @given(seed=st.integers(0, 1000), data=st.data())
 @AGAIN
 @pytest.mark.parametrize("kind", KINDS)

@@ -201,13 +201,13 @@ def test_nothing_is_left_of_a_model_that_differs(translator, tmp_path, monkeypat
 
 def test_a_search_that_goes_another_way_is_found(translator, tmp_path, monkeypatch):
     """The full pass is right, but what a search writes is not what its tokens are worth."""
-    from weft.export.twins import HuggingFaceTwin
+    from weft.export.exported import HuggingFaceModel
 
-    write = HuggingFaceTwin.write
+    write = HuggingFaceModel.write
 
     def astray(self, sources, decode):
         return [one._replace(tokens=(5, *one.tokens)) for one in write(self, sources, decode)]
 
-    monkeypatch.setattr(HuggingFaceTwin, "write", astray)
+    monkeypatch.setattr(HuggingFaceModel, "write", astray)
     with pytest.raises(Fault, match="differs in the text for tokens"):
         export_run(translator(norm="post"), to="huggingface", out=tmp_path / "out")

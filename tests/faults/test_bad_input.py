@@ -194,14 +194,14 @@ def test_what_is_written_is_utf8_wherever_it_runs(run):
 def test_a_full_disk_under_the_output_is_told_in_a_line(run):
     with Path("/dev/full").open("w") as full:
         outcome = printed(run, full)
-    line = "error standard output: No space left on device (make room, or choose another place)\n"
+    line = "error standard output: No space left on device (free some space, or choose another folder)\n"
     assert (outcome.returncode, outcome.stderr.decode()) == (1, line)
 
 
 INTERRUPTED_SAVE = """
 import os, sys
 from pathlib import Path
-import weft.run.save as save
+import weft.run.folder.save as save
 from weft.run import train
 
 original = save.write_weights
@@ -225,7 +225,7 @@ def test_a_save_that_dies_leaves_no_run_that_looks_whole(weft, texts, tmp_path):
 
 def test_a_full_disk_is_a_fault_and_keeps_what_was_there(weft, run, monkeypatch):
     from weft.errors import Fault
-    from weft.run.files import write_text
+    from weft.run.folder.files import write_text
 
     def full(*_):
         raise OSError(28, os.strerror(28))

@@ -13,7 +13,7 @@ from weft.data import BadLines, read_labelled
 from weft.errors import DataError, Fault, RunError
 from weft.evaluate import Evaluation
 from weft.metrics import Confusion
-from weft.run import training
+from weft.run import job
 from weft.training.progress import show_score
 
 TINY = {"embedding": 8, "hidden": 8}
@@ -72,7 +72,7 @@ def test_a_model_that_diverges_is_not_the_best(task: str, tmp_path: Path, monkey
     rows = ROWS if task == "classify" else [[(word, label) for word in text.split()] for text, label in ROWS]
     tree = {"task": task, "data": {"train": rows}, "model": TINY, "train": {"steps": 4, "evaluate_every": 2}}
     scores = {"loss": math.nan, "accuracy": 1.0}
-    monkeypatch.setattr(training, "evaluate", lambda *_, **__: Evaluation(scores, {}))
+    monkeypatch.setattr(job, "evaluate", lambda *_, **__: Evaluation(scores, {}))
     with pytest.raises(Fault, match="the validation loss is nan after update 2"):
         weft.train(tree, out=tmp_path / "run", quiet=True)
     with pytest.raises(RunError, match=r"has no manifest\.json"):

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from safetensors.torch import load_file
+from tests.faults.hostile.commands import leave_out_extras
 
 import weft
-from weft.run.checkpoint import Checkpoints
-from weft.run.manifest import verify
+from weft.run.folder.checkpoint import Checkpoints
+from weft.run.folder.manifest import verify
 
 RANDOM_MOMENTS, WRITING_MOMENTS = 12, 8
 GIVE_UP = 60.0
@@ -48,6 +49,12 @@ def without(table: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in table.items() if name not in names}
 
 
+def train_plainly(config: dict[str, Any], **options: Any) -> None:
+    """Train without what is installed beside the core: drawing curves takes longer than such a run."""
+    leave_out_extras()
+    weft.train(config, **options)
+
+
 class Trainer:
     """Starts processes that train; each is forked from one that has imported torch, so that starting takes no time."""
 
@@ -59,7 +66,7 @@ class Trainer:
 
     def start(self, folder: Path) -> multiprocessing.process.BaseProcess:
         options = {"out": folder, "quiet": True, "resume": True}
-        process = self.context.Process(target=weft.train, args=(self.config,), kwargs=options, daemon=True)
+        process = self.context.Process(target=train_plainly, args=(self.config,), kwargs=options, daemon=True)
         process.start()
         return process
 

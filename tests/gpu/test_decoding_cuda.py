@@ -1,4 +1,4 @@
-"""Decoding on a GPU: recordings find what plain searches find on a CPU, and kernels what plain torch does."""
+"""Decoding on a GPU: recordings find what plain searches find on a CPU, and kernels give what plain torch gives."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ CASES: dict[str, CellChoice] = {
 }
 
 
-class Twins:
+class Paired:
     """One network twice, with the same weights: run by the engine, and by the reference in float32."""
 
     def __init__(self, cell: CellChoice, input_size: int = 5, hidden_size: Any = 6, **settings: Any) -> None:
@@ -160,8 +160,8 @@ def _exact_products() -> Iterator[None]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_float32(case: CellChoice) -> None:
-    Twins(case).assert_same(data(4, 5))
-    Twins(case, bidirectional=True).assert_same(data(4, 5), LENGTHS)
+    Paired(case).assert_same(data(4, 5))
+    Paired(case, bidirectional=True).assert_same(data(4, 5), LENGTHS)
 
 
 SMOOTH = {name: case for name, case in CASES.items() if name != "Traces"}
@@ -171,7 +171,7 @@ SMOOTH = {name: case for name, case in CASES.items() if name != "Traces"}
 @pytest.mark.parametrize("case", SMOOTH.values(), ids=SMOOTH)
 def test_bfloat16(case: CellChoice) -> None:
     """The state is carried in float32, so that only the inputs of products are rounded."""
-    pair, x = Twins(case, 32, 48, bidirectional=True), data(4, 5, 32).bfloat16()
+    pair, x = Paired(case, 32, 48, bidirectional=True), data(4, 5, 32).bfloat16()
     pair.engine.bfloat16()
     pair.copy()
     state = random_state(pair.engine, x)
@@ -181,7 +181,7 @@ def test_bfloat16(case: CellChoice) -> None:
 
 
 def test_float16() -> None:
-    pair, x = Twins("lstm", 32, 48), data(4, 5, 32).half()
+    pair, x = Paired("lstm", 32, 48), data(4, 5, 32).half()
     pair.engine.half()
     pair.copy()
     assert_near(measure(pair.engine, x, LENGTHS), measure(pair.reference, x.float(), LENGTHS), 1e-2)
@@ -190,11 +190,11 @@ def test_float16() -> None:
 @pytest.mark.parametrize("place", ["cpu", DEVICE])
 @pytest.mark.parametrize("lengths", [[5, 5, 5, 5], [5, 2, 0, 4], [1, 1, 1, 0], [0, 0, 0, 0]], ids=str)
 def test_lengths(lengths: list[int], place: str) -> None:
-    Twins("gru", bidirectional=True).assert_same(data(4, 5), torch.tensor(lengths, device=place))
+    Paired("gru", bidirectional=True).assert_same(data(4, 5), torch.tensor(lengths, device=place))
 
 
 def test_padding_may_hold_anything() -> None:
-    rnn, x = Twins("lstm", layers=2, bidirectional=True).engine, data(4, 5)
+    rnn, x = Paired("lstm", layers=2, bidirectional=True).engine, data(4, 5)
     clean = measure(rnn, x, LENGTHS)
     garbage = x.clone()
     garbage[1, 2:], garbage[2], garbage[3, 4:] = torch.nan, torch.inf, 1e30
@@ -215,18 +215,18 @@ def test_padding_may_hold_anything() -> None:
     ids=["sizes", "learned", "dense", "sum", "project"],
 )
 def test_builds(settings: dict[str, Any]) -> None:
-    Twins("gru", **settings).assert_same(data(4, 5), LENGTHS)
-    Twins("projected_lstm", **settings).assert_same(data(4, 5), LENGTHS, started=False)
+    Paired("gru", **settings).assert_same(data(4, 5), LENGTHS)
+    Paired("projected_lstm", **settings).assert_same(data(4, 5), LENGTHS, started=False)
 
 
 @pytest.mark.parametrize("hidden", [1, 3, 17, 33, 129])
 def test_odd_sizes(hidden: int) -> None:
-    Twins("lstm", 3, hidden).assert_same(data(3, 4, 3), torch.tensor([4, 1, 3]))
+    Paired("lstm", 3, hidden).assert_same(data(3, 4, 3), torch.tensor([4, 1, 3]))
 
 
 def test_batches_of_changing_shape_reuse_what_was_captured() -> None:
     """Also with steps that make several chunks, the last one odd; and back to a shape that was there before."""
-    pair = Twins("gru", bidirectional=True)
+    pair = Paired("gru", bidirectional=True)
     for batch, time in ((4, 5), (9, 67), (1, 1), (4, 5), (3, 130), (17, 2), (9, 67), (8, 5)):
         x = data(batch, time)
         pair.assert_same(x)
@@ -237,13 +237,13 @@ def test_graphs_that_no_longer_fit_are_made_again(monkeypatch: pytest.MonkeyPatc
     from weft.nn.recurrent.engine import cuda
 
     monkeypatch.setattr(cuda, "MAX_SESSIONS", 2)
-    pair = Twins("elman", 5, 7)
+    pair = Paired("elman", 5, 7)
     for batch in (4, 12, 20, 4, 20, 12):
         pair.assert_same(data(batch, 6))
 
 
 def test_nothing_to_do() -> None:
-    rnn = Twins("lstm").engine
+    rnn = Paired("lstm").engine
     for shape in ((0, 4), (3, 0)):
         output, final = rnn(torch.randn(*shape, 5, device=DEVICE))
         assert output.shape == (*shape, 6)
@@ -251,7 +251,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_called_twice_before_one_backward() -> None:
-    pair, one, other = Twins("lstm", bidirectional=True), data(4, 5), data(4, 6)[:, :5]
+    pair, one, other = Paired("lstm", bidirectional=True), data(4, 5), data(4, 6)[:, :5]
     found = []
     for rnn in (pair.engine, pair.reference):
         rnn.zero_grad()
@@ -263,7 +263,7 @@ def test_called_twice_before_one_backward() -> None:
 
 
 def test_backward_twice_over_one_graph() -> None:
-    pair = Twins("gru", bidirectional=True)
+    pair = Paired("gru", bidirectional=True)
     for rnn in (pair.engine, pair.reference):
         loss = loss_of(*rnn(data(4, 5), LENGTHS))
         rnn.zero_grad()
@@ -275,7 +275,7 @@ def test_backward_twice_over_one_graph() -> None:
 
 def test_two_networks_in_turn() -> None:
     """Of one plan, so that they share graphs and the buffers these are bound to."""
-    first, second, x = Twins("lstm"), Twins("lstm"), data(4, 5)
+    first, second, x = Paired("lstm"), Paired("lstm"), data(4, 5)
     with torch.no_grad():
         for parameter in second.engine.parameters():
             parameter.mul_(-0.5)
@@ -293,14 +293,14 @@ def test_two_networks_in_turn() -> None:
 
 
 def test_the_same_call_gives_the_same_bits() -> None:
-    rnn, x = Twins("lstm", bidirectional=True).engine, data(4, 5)
+    rnn, x = Paired("lstm", bidirectional=True).engine, data(4, 5)
     first, *others = [measure(rnn, x, LENGTHS) for _ in range(3)]
     for other in others:
         assert_close(other, first, rtol=0, atol=0)
 
 
 def test_without_gradients_and_with_some() -> None:
-    rnn, x = Twins("peephole_lstm").engine, data(4, 5)
+    rnn, x = Paired("peephole_lstm").engine, data(4, 5)
     expected = measure(rnn, x, LENGTHS)
     for quiet in (torch.no_grad(), torch.inference_mode()):
         with quiet:
@@ -312,7 +312,7 @@ def test_without_gradients_and_with_some() -> None:
 
 
 def test_changed_and_moved_weights_are_seen() -> None:
-    pair, x = Twins("gru"), data(4, 5)
+    pair, x = Paired("gru"), data(4, 5)
     pair.assert_same(x)
     optimizer = torch.optim.SGD(pair.engine.parameters(), lr=0.1)
     pair.engine(x)[0].sum().backward()

@@ -36,7 +36,7 @@ class Tagger(nn.Module):
         return self.output(hidden), leaves_of(state)
 
 
-def twins(cell: str, **settings: Any) -> tuple[RNN, RNN]:
+def paired(cell: str, **settings: Any) -> tuple[RNN, RNN]:
     torch.manual_seed(5)
     fast, plain = (RNN(cell, 5, 6, backend=backend, **settings).to(DEVICE) for backend in ("engine", "reference"))
     plain.load_state_dict(fast.state_dict())
@@ -68,7 +68,7 @@ def _exact_products() -> Iterator[None]:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_mixed_precision_carries_the_state_in_single(name: str, dtype: torch.dtype) -> None:
     """Products in small floats, the state in float32 from call to call; the weights get float32 gradients."""
-    fast, plain = twins(name, bidirectional=True)
+    fast, plain = paired(name, bidirectional=True)
     x = torch.randn(4, 5, 5, device=DEVICE)
     expected, _ = plain(x, LENGTHS)
     expected.square().sum().backward()
@@ -102,7 +102,7 @@ def test_compiled_whole(lengths: Tensor | None, backend: str) -> None:
 
 
 def test_double_backward_is_refused_with_its_cure() -> None:
-    fast, _ = twins("lstm")
+    fast, _ = paired("lstm")
     x = torch.randn(4, 5, 5, device=DEVICE, requires_grad=True)
     (first,) = torch.autograd.grad(fast(x)[0].square().sum(), x, create_graph=True)
     with pytest.raises(WeftError, match=r'no second derivative \(use backend="reference"\)'):
@@ -110,7 +110,7 @@ def test_double_backward_is_refused_with_its_cure() -> None:
 
 
 def test_double_precision_runs_in_plain_torch() -> None:
-    fast, plain = (rnn.double() for rnn in twins("gru", bidirectional=True))
+    fast, plain = (rnn.double() for rnn in paired("gru", bidirectional=True))
     assert "runs in plain torch" in fast.explain()
     x = torch.randn(4, 5, 5, device=DEVICE, dtype=torch.float64)
     assert_close(fast(x, LENGTHS)[0], plain(x, LENGTHS)[0])
@@ -118,7 +118,7 @@ def test_double_precision_runs_in_plain_torch() -> None:
 
 def test_inside_an_outer_graph() -> None:
     """Graphs do not nest: the loop is then captured in plain torch."""
-    fast, plain = twins("gru")
+    fast, plain = paired("gru")
     x = torch.randn(4, 5, 5, device=DEVICE)
     with torch.no_grad():
         fast(x)
@@ -138,7 +138,7 @@ def test_inside_an_outer_graph() -> None:
 
 def test_nothing_waits_for_the_gpu() -> None:
     """Neither forward nor backward, once captured, with lengths that are there already."""
-    fast, _ = twins("gru", bidirectional=True)
+    fast, _ = paired("gru", bidirectional=True)
     x, lengths = torch.randn(4, 5, 5, device=DEVICE), LENGTHS.to(DEVICE)
     fast(x, lengths)[0].sum().backward()
     torch.cuda.set_sync_debug_mode("error")
@@ -149,7 +149,7 @@ def test_nothing_waits_for_the_gpu() -> None:
 
 
 def test_memory_does_not_grow() -> None:
-    fast, _ = twins("lstm")
+    fast, _ = paired("lstm")
     x = torch.randn(4, 70, 5, device=DEVICE)
     used = []
     for _ in range(4):
@@ -162,7 +162,7 @@ def test_memory_does_not_grow() -> None:
 
 def test_nothing_of_a_call_is_kept_after_it() -> None:
     """Only the fixed buffers of one step, not the histories and gradients of all of them."""
-    fast, _ = twins("lstm")
+    fast, _ = paired("lstm")
     fast(torch.randn(64, 3, 5, device=DEVICE))[0].sum().backward()
     fast.zero_grad()
     torch.cuda.synchronize()
@@ -176,7 +176,7 @@ def test_nothing_of_a_call_is_kept_after_it() -> None:
 
 
 def test_on_other_streams() -> None:
-    fast, plain = twins("lstm")
+    fast, plain = paired("lstm")
     x = torch.randn(4, 5, 5, device=DEVICE)
     plain(x, LENGTHS)[0].square().sum().backward()
     expected = [parameter.grad for parameter in plain.parameters()]
@@ -191,7 +191,7 @@ def test_on_other_streams() -> None:
 
 def test_from_several_threads() -> None:
     """They share a stream, and with it the graphs and the buffers these are bound to."""
-    pairs, x = [twins("gru") for _ in range(4)], torch.randn(4, 5, 5, device=DEVICE)
+    pairs, x = [paired("gru") for _ in range(4)], torch.randn(4, 5, 5, device=DEVICE)
     with torch.no_grad():
         for number, (fast, plain) in enumerate(pairs):
             for mine, its in zip(fast.parameters(), plain.parameters(), strict=True):

@@ -1,4 +1,4 @@
-"""The kernels of transformers on a GPU against their plain twins in float32, and a whole translator against the CPU."""
+"""The kernels of transformers on a GPU against plain torch in float32, and a whole translator against the CPU."""
 
 from __future__ import annotations
 

@@ -65,6 +65,7 @@ def test_every_model_of_the_catalog(task: str, model: dict[str, Any]) -> None:
     assert_sound(count_parameters(built), built)
 
 
+@pytest.mark.covers("X5", "I7")
 def test_the_counts_of_the_texts() -> None:
     model = build("translate", {"encoder": SIDE, "decoder": SIDE}, shared=True)
     found = count_parameters(model)
@@ -90,6 +91,7 @@ def test_a_shared_table_counts_once_and_says_whose_it_is() -> None:
     assert shared["embedding"].count == 0
 
 
+@pytest.mark.covers("I7")
 @pytest.mark.parametrize(
     ("part", "text"),
     [

@@ -32,6 +32,7 @@ class LinearCell(Cell):
         return h, h
 
 
+@pytest.mark.covers("R12")
 @pytest.mark.parametrize("truncate", [STEPS, 3, 1], ids=["full", "truncated", "one step"])
 def test_the_gradients_of_a_linear_network_are_those_of_its_equations(truncate):
     """∂L/∂h_t = Σ_{i=t..T} (W_hhᵀ)^{T-i} W_qhᵀ ∂L/∂o_{T+t-i}, with T the last step before the cut after t."""
@@ -99,6 +100,7 @@ def perplexity(kind) -> float:
     return math.exp(sum(loss.total.item() for loss in losses) / sum(loss.count for loss in losses))
 
 
+@pytest.mark.covers("R12")
 def test_a_carried_state_remembers_what_a_piece_does_not_say():
     """Which of 49 places a piece begins at, its first letter says but in part: log(49 / 4) nats are left to the eight
     letters after it, and from nothing no model has a perplexity of less than about (49 / 4)^(1/8) = 1.37."""

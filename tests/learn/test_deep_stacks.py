@@ -20,9 +20,12 @@ def words():
 @pytest.mark.parametrize(
     ("norm", "layers", "train"),
     [
-        pytest.param("post", 12, {"steps": 300, "rate": 3e-3, "warmup": 150}, id="post"),
-        pytest.param("pre", 12, {"steps": 150, "rate": 3e-3, "warmup": 0}, id="pre"),
-        pytest.param("rezero", 24, {"steps": 130, "rate": 6e-3, "warmup": 0}, id="rezero"),
+        pytest.param("post", 4, {"steps": 200, "rate": 3e-3, "warmup": 100}, id="post"),
+        pytest.param("pre", 6, {"steps": 150, "rate": 3e-3, "warmup": 0}, id="pre"),
+        pytest.param("rezero", 8, {"steps": 180, "rate": 6e-3, "warmup": 0}, id="rezero"),
+        pytest.param("post", 12, {"steps": 300, "rate": 3e-3, "warmup": 150}, id="post-deep", marks=pytest.mark.slow),
+        pytest.param("pre", 12, {"steps": 150, "rate": 3e-3, "warmup": 0}, id="pre-deep", marks=pytest.mark.slow),
+        pytest.param("rezero", 24, {"steps": 130, "rate": 6e-3, "warmup": 0}, id="rezero-deep", marks=pytest.mark.slow),
     ],
 )
 def test_a_deep_stack_learns_to_copy(tmp_path, words, norm, layers, train):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import count, islice
 
+import pytest
 import torch
 
 from weft.data import Batches, Pair
@@ -69,6 +70,7 @@ def mistakes(settings: TrainConfig) -> float:
     return wrong / (LENGTH * len(test))
 
 
+@pytest.mark.covers("L2")
 def test_scheduled_sampling_lowers_the_error_of_exposure():
     forced = mistakes(TrainConfig())
     sampled = mistakes(TrainConfig.model_validate({"teacher_forcing": {"kind": "linear", "k": 150.0}}))

@@ -24,16 +24,16 @@ def sequences(count, *, letters="abcdefgh", seed=0):
     return list({"".join(draw.choice(letters) for _ in range(draw.randint(3, 7))) for _ in range(count)})
 
 
+@pytest.mark.covers("M4")
 @pytest.mark.parametrize(
     ("encoder", "decoder"),
     [
-        (SIZES, SIZES | {"context": "after"}),
-        (SIZES, SIZES | {"context": "attention"}),
-        (TRANSFORMER, TRANSFORMER),
-        (TRANSFORMER, SIZES),
-        (SIZES, TRANSFORMER),
+        pytest.param(SIZES, SIZES | {"context": "after"}, id="after"),
+        pytest.param(SIZES, SIZES | {"context": "attention"}, id="attention", marks=pytest.mark.slow),
+        pytest.param(TRANSFORMER, TRANSFORMER, id="transformer"),
+        pytest.param(TRANSFORMER, SIZES, id="transformer-rnn", marks=pytest.mark.slow),
+        pytest.param(SIZES, TRANSFORMER, id="rnn-transformer", marks=pytest.mark.slow),
     ],
-    ids=["after", "attention", "transformer", "transformer-rnn", "rnn-transformer"],
 )
 def test_a_translator_with_attention_reverses_a_string(tmp_path, encoder, decoder):
     lines = [f"{text}\t{text[::-1]}" for text in sequences(3000)]
@@ -52,6 +52,7 @@ def test_a_translator_with_attention_reverses_a_string(tmp_path, encoder, decode
     assert str(run.predict(["hgfed"])[0]) == "defgh"
 
 
+@pytest.mark.covers("M4")
 def test_a_translator_without_attention_remembers_a_short_string(tmp_path):
     lines = sorted({f"{text[:3]}\t{text[:3]}" for text in sequences(3000)})
     run = weft.train(
@@ -68,6 +69,7 @@ def test_a_translator_without_attention_remembers_a_short_string(tmp_path):
     assert run.report["valid"]["exact"] > 0.9
 
 
+@pytest.mark.covers("M2")
 @pytest.mark.parametrize("model", [SIZES, TRANSFORMER], ids=["rnn", "transformer"])
 def test_a_classifier_needs_the_order_of_words(tmp_path, model):
     """Which of two letters comes first: no bag of tokens can tell."""
@@ -92,8 +94,13 @@ def test_a_classifier_needs_the_order_of_words(tmp_path, model):
     assert run.predict(["acb"])[0].label == "a-first"
 
 
+@pytest.mark.covers("M3")
 @pytest.mark.parametrize(
-    "model", [{"embedding": 16, "hidden": 32, "dropout": 0.0}, TRANSFORMER], ids=["rnn", "transformer"]
+    "model",
+    [
+        pytest.param({"embedding": 16, "hidden": 32, "dropout": 0.0}, id="rnn"),
+        pytest.param(TRANSFORMER, id="transformer", marks=pytest.mark.slow),
+    ],
 )
 def test_a_tagger_reads_spelling_and_context(tmp_path, model):
     """Words of training never come back: their ending and the word before decide."""
@@ -118,6 +125,7 @@ def test_a_tagger_reads_spelling_and_context(tmp_path, model):
     assert run.predict(["the zzzing"])[0].tags == ("O", "NOUN")
 
 
+@pytest.mark.covers("M1")
 @pytest.mark.parametrize("model", [SIZES, TRANSFORMER, CONV], ids=["rnn", "transformer", "conv"])
 def test_a_language_model_learns_what_must_follow_and_knows_what_it_cannot_know(tmp_path, model):
     """Five letters of the alphabet in a row: the first of eight is a guess, the rest and the end of the line follow."""

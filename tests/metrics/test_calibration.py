@@ -37,6 +37,7 @@ def test_few_examples_change_nothing_and_right_answers_not_too_much() -> None:
     assert 0.2 < fit_temperature(sure, torch.arange(60) % 2) < 1.0
 
 
+@pytest.mark.covers("E5")
 def test_the_error_by_hand() -> None:
     # Probabilities 0.9 (twice, one right) and 0.6 (right): |1 - 1.8| / 3 + |1 - 0.6| / 3 = 0.4.
     logits = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]).log()

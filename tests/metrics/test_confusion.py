@@ -22,6 +22,7 @@ def confusion(gold: list[int], predicted: list[int], labels: str = "abc") -> Con
     return table
 
 
+@pytest.mark.covers("E3")
 def test_hand_worked_scores() -> None:
     table = confusion(GOLD, PREDICTED)
     assert table.matrix.tolist() == [[3, 1, 0], [0, 2, 0], [1, 1, 0]]
@@ -73,6 +74,7 @@ def test_batches_do_not_matter(pairs: list[tuple[int, int]], size: int) -> None:
     assert batched.matrix.tolist() == whole.matrix.tolist()
 
 
+@pytest.mark.covers("E3")
 @given(pairs=PAIRS)
 def test_micro_f1_is_that_of_the_summed_counts(pairs: list[tuple[int, int]]) -> None:
     correct = sum(gold == predicted for gold, predicted in pairs)

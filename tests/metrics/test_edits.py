@@ -21,6 +21,7 @@ def by_table(one, other):
     return row[-1]
 
 
+@pytest.mark.covers("E5")
 @pytest.mark.parametrize(
     ("one", "other", "edits"),
     [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("", "", 0), ("flaw", "lawn", 2), ("abc", "abc", 0)],
@@ -40,6 +41,7 @@ def test_long_sequences_of_words():
     assert edit_distance(one, other) == by_table(one, other)
 
 
+@pytest.mark.covers("E5")
 def test_error_rates_by_hand():
     tally = TranslationTally()
     tally.add("a b c", "a x c d")  # a replacement and an insertion in words; "b" for "x", and " d", in characters

@@ -20,6 +20,7 @@ def tally(*parts: tuple[float, int]) -> LossTally:
     return loss
 
 
+@pytest.mark.covers("E1")
 def test_loss_is_the_mean_over_tokens_and_not_over_batches() -> None:
     # Tokens with probabilities 1/2, 1/2 in one batch and 1/8 in another: (1 + 1 + 3) ln 2 / 3.
     loss = tally((2 * math.log(2), 2), (math.log(8), 1))
@@ -28,6 +29,7 @@ def test_loss_is_the_mean_over_tokens_and_not_over_batches() -> None:
     assert loss.count == 3
 
 
+@pytest.mark.covers("E1")
 @given(vocabulary=st.integers(1, 100_000), tokens=st.integers(1, 1000))
 def test_a_uniform_model_has_the_perplexity_of_its_vocabulary(vocabulary: int, tokens: int) -> None:
     assert tally((tokens * math.log(vocabulary), tokens)).perplexity == pytest.approx(vocabulary)
@@ -60,6 +62,7 @@ def test_nothing_counted_is_an_error() -> None:
         _ = loss.perplexity
 
 
+@pytest.mark.covers("E5")
 def test_the_share_of_unknown_tokens_counts_before_it_divides() -> None:
     loss = LossTally()
     loss.add(3.0, 3, 1)

@@ -55,6 +55,7 @@ GOLD = ["B-PER", "I-PER", "O", "B-LOC", "O", "B-PER"]
 PREDICTED = ["B-PER", "I-PER", "O", "B-PER", "B-LOC", "O"]
 
 
+@pytest.mark.covers("E3")
 def test_hand_worked_scores() -> None:
     # Gold: PER 0-2, LOC 3-4, PER 5-6. Predicted: PER 0-2, PER 3-4, LOC 4-5. Only the first is right.
     tally = SpanTally()

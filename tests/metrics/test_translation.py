@@ -23,6 +23,7 @@ def tally(hypotheses: list[str], references: list[str]) -> TranslationTally:
     return result
 
 
+@pytest.mark.covers("E2")
 def test_scores_are_the_corpus_scores_of_sacrebleu() -> None:
     result = tally(HYPOTHESES, REFERENCES)
     assert result.bleu == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
@@ -31,6 +32,7 @@ def test_scores_are_the_corpus_scores_of_sacrebleu() -> None:
     assert result.exact == 1 / 4
 
 
+@pytest.mark.covers("E2")
 def test_a_hand_worked_bleu() -> None:
     # "a b c d" against "a b c d e": all n-grams are right, so BLEU is the brevity penalty exp(1 - 5/4).
     assert tally(["a b c d"], ["a b c d e"]).bleu == pytest.approx(100 * math.exp(1 - 5 / 4))
@@ -55,6 +57,7 @@ def test_order_does_not_matter() -> None:
     assert (forward.bleu, forward.chrf) == (pytest.approx(backward.bleu), pytest.approx(backward.chrf))
 
 
+@pytest.mark.covers("E2")
 def test_signatures_name_the_settings() -> None:
     result = tally(HYPOTHESES, REFERENCES)
     assert result.bleu_signature == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"

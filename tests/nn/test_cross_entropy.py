@@ -33,6 +33,7 @@ def gradients(loss, *inputs):
     return torch.autograd.grad(loss, [x for x in inputs if x is not None])
 
 
+@pytest.mark.covers("L1")
 @pytest.mark.parametrize("chunk", [1, 4, 13, 100, None])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("bias", [True, False])

@@ -34,6 +34,7 @@ def test_a_new_block_is_the_identity_and_can_learn(dimensions: int) -> None:
     assert block.output.weight.grad.any()
 
 
+@pytest.mark.covers("A7")
 @pytest.mark.parametrize("inner", [None, 2])
 @pytest.mark.parametrize("dimensions", SHAPES)
 def test_the_equation_at_one_place(dimensions: int, inner: int | None) -> None:

@@ -22,6 +22,7 @@ def test_worked_values(kind: str, expected: list[float]) -> None:
     assert Pooling(kind, 2)(states, torch.tensor([3])).tolist() == [expected]
 
 
+@pytest.mark.covers("A6")
 def test_attention_weighs_by_its_query() -> None:
     pool = AttentionPooling(2)
     with torch.no_grad():
@@ -61,6 +62,7 @@ def test_an_unknown_pooling_is_named() -> None:
         Pooling("maen", 4)
 
 
+@pytest.mark.covers("A6")
 def test_several_queries_give_a_mean_each() -> None:
     torch.manual_seed(0)
     pool, one = AttentionPooling(4, queries=3), AttentionPooling(4)

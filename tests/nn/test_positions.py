@@ -40,23 +40,27 @@ def test_none_and_rotary_leave_vectors_alone(x: torch.Tensor) -> None:
         assert torch.equal(POSITIONS[kind](SIZE, LONGEST)(x, PLACES), x)
 
 
+@pytest.mark.covers("X3")
 def test_onehot_is_appended(x: torch.Tensor) -> None:
     found = POSITIONS["onehot"](SIZE, LONGEST)(x, PLACES)
     assert torch.equal(found[..., :SIZE], x)
     assert torch.equal(found[1, :, SIZE:], torch.eye(LONGEST)[:TIME])
 
 
+@pytest.mark.covers("X3")
 def test_learned_is_added(x: torch.Tensor) -> None:
     positions = POSITIONS["learned"](SIZE, LONGEST)
     assert_close(positions(x, PLACES)[1, 3], x[1, 3] + positions.table.weight[3])
 
 
+@pytest.mark.covers("X3")
 def test_joint_mixes_token_and_place(x: torch.Tensor) -> None:
     positions = POSITIONS["joint"](SIZE, LONGEST)
     inner = positions.w2.weight @ x[1, 3] + positions.w2.bias + positions.w3.weight[3]
     assert_close(positions(x, PLACES)[1, 3], positions.w1.weight @ torch.tanh(inner))
 
 
+@pytest.mark.covers("X3")
 def test_sinusoids_are_added_or_appended(x: torch.Tensor) -> None:
     assert_close(POSITIONS["sinusoid"](SIZE, LONGEST)(x, PLACES)[1, 3], x[1, 3] + wave(3, SIZE))
     appended = POSITIONS["sinusoid_concat"](SIZE, LONGEST)(x, PLACES)
@@ -85,6 +89,7 @@ def test_a_place_beyond_the_limit_is_known_or_refused(kind: str, x: torch.Tensor
         assert positions(x, beyond).isfinite().all()
 
 
+@pytest.mark.covers("X3")
 def test_rotary_turns_pairs_by_an_angle_of_the_place() -> None:
     x = torch.randn(4)
     turned = Rotary(4)(x, torch.tensor(3))

@@ -8,7 +8,7 @@ from torch import nn
 
 import weft
 from weft.evaluate import Evaluation
-from weft.run.training import Job
+from weft.run.job import TrainingJob
 from weft.training import Average
 from weft.training.best import copy_weights
 
@@ -28,6 +28,7 @@ class Counting(nn.Module):
         self.register_buffer("seen", torch.tensor(0))
 
 
+@pytest.mark.covers("L7")
 def test_the_mean_of_the_last_few_by_hand():
     model, average = Counting(), Average(2)
     for step, value in ((10, 100.0), (20, 1.0), (30, 4.0)):
@@ -59,10 +60,10 @@ def test_the_better_of_the_two_is_the_run(scores, losses, chosen, texts, tmp_pat
     measured = []
 
     def measure(job):
-        measured.append(copy_weights(job.standing.model))
+        measured.append(copy_weights(job.state.model))
         return Evaluation({"perplexity": scores[len(measured) - 1], "loss": losses[len(measured) - 1]}, {})
 
-    monkeypatch.setattr(Job, "measure", measure)
+    monkeypatch.setattr(TrainingJob, "measure", measure)
     run = weft.train(CONFIG | {"data": {"train": texts}}, out=tmp_path / "run", quiet=True)
     assert run.report["weights"] == chosen
     assert run.report["average"] == {"steps": [3, 6], "perplexity": scores[2]}

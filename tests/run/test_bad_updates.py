@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 
 import weft as package
 from weft.config import read_config
-from weft.run.preparation import prepare
-from weft.run.setup import set_up
+from weft.run.job import set_up
+from weft.run.prepare import prepare
 from weft.tasks import Classify, Loss
-from weft.training import Journal, Step
+from weft.training import Journal, Update
 from weft.training.gradients import size_of
 
 TRAIN = {"steps": 14, "batch_tokens": 64, "evaluate_every": 4, "checkpoint_every": 3, "schedule": "constant"}
@@ -58,7 +58,7 @@ def test_a_broken_run_with_bad_batches_ends_as_the_unbroken_one(config, monkeypa
 
     def heard(journal, event):
         write(journal, event)
-        if isinstance(event, Step):
+        if isinstance(event, Update):
             bad.extend(event.notes)
             if event.number == 8:
                 monkeypatch.setattr(Journal, "write", write)
@@ -89,7 +89,7 @@ def test_the_setting_says_how_many(weft, config, labelled):
 
 def test_the_stream_gives_the_largest_batch_and_its_parts(config):
     setup = set_up(prepare(read_config(config())))
-    stream = setup.learning.stream
+    stream = setup.learner.stream
     largest = stream.largest()
     assert size_of(largest) == max(len(rows) * int(setup.plan.sides[rows].max()) for rows in setup.plan.epoch(0))
     first, second = largest.origin.halves()

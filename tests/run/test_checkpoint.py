@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from weft.errors import Fault, RunError
-from weft.run.checkpoint import Checkpoints
-from weft.run.checkpoint_state import Chance, Moments, read_state, write_state
-from weft.run.manifest import hash_file, write_manifest
+from weft.run.folder.checkpoint import Checkpoints, read_state, write_state
+from weft.run.folder.manifest import hash_file, write_manifest
+from weft.run.train_state import OptimizerState, RandomState
 from weft.training import OPTIMIZERS, build_optimizer
 
 
@@ -170,9 +170,9 @@ def test_chance_goes_on_where_it_was(tmp_path):
         return random.random(), float(np.random.standard_normal()), torch.rand(3).tolist()
 
     draw()
-    save(tmp_path, Chance().state())
+    save(tmp_path, RandomState().state())
     expected = [draw() for _ in range(3)]
-    Chance().restore(read_state(tmp_path))
+    RandomState().restore(read_state(tmp_path))
     assert [draw() for _ in range(3)] == expected
 
 
@@ -195,10 +195,10 @@ def test_an_optimizer_goes_on_as_if_it_had_not_stopped(kind, tmp_path):
     learn(whole, optimizer, range(6))
     first, optimizer = build()
     learn(first, optimizer, range(4))
-    save(tmp_path, Moments(first, optimizer).state())
+    save(tmp_path, OptimizerState(first, optimizer).state())
     again, optimizer = build()
     again.load_state_dict(first.state_dict())
-    Moments(again, optimizer).restore(read_state(tmp_path))
+    OptimizerState(again, optimizer).restore(read_state(tmp_path))
     learn(again, optimizer, range(4, 6))
     for name, weight in whole.state_dict().items():
         assert torch.equal(again.state_dict()[name], weight)

@@ -13,10 +13,9 @@ import weft
 from weft.config import validate
 from weft.errors import ConfigError
 from weft.evaluate import Evaluation
-from weft.run.preparation import prepare
-from weft.run.resuming import compare
-from weft.run.setup import EVALUATE_EVERY, VALIDATIONS, set_up
-from weft.run.training import Job
+from weft.run.job import MAX_UPDATES_BETWEEN_VALIDATIONS, MAX_VALIDATIONS, TrainingJob, set_up
+from weft.run.prepare import prepare
+from weft.run.resume import compare
 
 SMALL = {"embedding": 8, "hidden": 8}
 PAIR = {"encoder": SMALL, "decoder": SMALL}
@@ -79,7 +78,9 @@ def test_a_metric_that_was_asked_for_is_shown_and_gives_no_reason(weft, sentence
 def measured(monkeypatch, scores):
     """Let validations give these scores, each the error rate and the loss."""
     left = iter(scores)
-    monkeypatch.setattr(Job, "measure", lambda job: Evaluation(dict(zip(("wer", "loss"), next(left), strict=True)), {}))
+    monkeypatch.setattr(
+        TrainingJob, "measure", lambda job: Evaluation(dict(zip(("wer", "loss"), next(left), strict=True)), {})
+    )
 
 
 def test_a_lower_error_rate_is_better_and_ties_go_to_the_lower_loss(tmp_path, pairs, monkeypatch):
@@ -105,7 +106,12 @@ def test_a_run_from_before_the_metric_was_filled_in_goes_on():
 
 def test_short_epochs_are_not_all_validated(tmp_path, pairs):
     tree = {"task": "translate", "data": {"train": pairs}, "model": PAIR, "train": {"batch_tokens": 100_000}}
-    for epochs, every in ((30, 1), (VALIDATIONS, 1), (10 * VALIDATIONS, 10), (10_000 * VALIDATIONS, EVALUATE_EVERY)):
+    for epochs, every in (
+        (30, 1),
+        (MAX_VALIDATIONS, 1),
+        (10 * MAX_VALIDATIONS, 10),
+        (10_000 * MAX_VALIDATIONS, MAX_UPDATES_BETWEEN_VALIDATIONS),
+    ):
         assert set_up(prepare(tree | {"train": tree["train"] | {"epochs": epochs}})).every == every
 
 
@@ -116,9 +122,11 @@ def test_too_few_examples_that_were_set_aside_do_not_choose(tmp_path, pairs, mon
     tree = {"task": "translate", "data": {"train": str(few)}, "model": PAIR}
     prepared = prepare(tree)
     assert (len(prepared.train), len(prepared.valid)) == (19, 1)
-    assert set_up(prepared).last
-    assert not set_up(prepare(tree | {"data": {"train": str(few), "valid": str(few)}})).last, "a file always chooses"
-    assert not set_up(prepare(tree | {"data": {"train": pairs}})).last
+    assert set_up(prepared).keep_last
+    assert not set_up(prepare(tree | {"data": {"train": str(few), "valid": str(few)}})).keep_last, (
+        "a file always chooses"
+    )
+    assert not set_up(prepare(tree | {"data": {"train": pairs}})).keep_last
     measured(monkeypatch, [(0.1, 1.0), (1.0, 2.0)])
     run = train(tmp_path, str(few), steps=2, evaluate_every=1, metric="wer")
     assert run.report["best_step"] == 2

@@ -10,6 +10,8 @@ from weft.errors import ConfigError, RunError, WeftError
 from weft.run import curves
 from weft.run.curves import Curve, chart, check_format, draw, draw_curves, own_metric, read_curve
 
+pytestmark = pytest.mark.usefixtures("extras")
+
 JOURNAL = [
     {"step": 1, "loss": 3.0, "rate": 0.1, "seconds": 0.1},
     {"step": 10, "loss": 2.0, "rate": 0.1, "seconds": 0.2},
@@ -44,7 +46,7 @@ def test_long_journals_are_thinned_to_means(folder):
     lines = [json.dumps({"step": step, "loss": float(step)}) + "\n" for step in range(1, 4001)]
     (folder / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
     points = read_curve(folder).train
-    assert len(points) == curves.MOST_POINTS
+    assert len(points) == curves.MAX_POINTS
     assert points[0] == (6, 5.5)
     assert sum(loss for _, loss in points) / len(points) == pytest.approx(2000.5)
 
@@ -57,6 +59,7 @@ def test_the_picture_shows_both_losses_and_the_metric(folder):
         assert f">{word}<" in text
 
 
+@pytest.mark.covers("I9")
 def test_several_runs_are_overlaid_in_every_format(folder, tmp_path):
     curve = read_curve(folder)
     other = Curve([(1, 4.0)], [(10, {"accuracy": 0.25, "loss": 3.0})])

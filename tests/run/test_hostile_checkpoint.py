@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 
 import weft as package
 from weft.errors import RunError
-from weft.run.checkpoint_state import read_plain, read_state
-from weft.run.manifest import hash_file, write_manifest
+from weft.run.folder.checkpoint import read_plain, read_state
+from weft.run.folder.manifest import hash_file, write_manifest
 
 ROWS = [(f"the {word} {number}", label) for number in range(20) for word, label in (("cat", "a"), ("red", "b"))]
 TRAIN = {"steps": 9, "evaluate_every": 2, "checkpoint_every": 3, "average": 2, "patience": 99}

@@ -20,9 +20,9 @@ import weft as package
 from weft.errors import RunError
 from weft.run import load_config
 from weft.run.curves import read_curve
-from weft.run.files import write_json
-from weft.run.manifest import RunFiles, hash_file, open_run, read_run, verify, write_manifest
-from weft.run.save import read_report
+from weft.run.folder.files import write_json
+from weft.run.folder.manifest import RunFiles, hash_file, open_run, read_run, verify, write_manifest
+from weft.run.report import read_report
 from weft.training import Journal, Validated
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
@@ -117,7 +117,7 @@ def test_a_manifest_that_does_not_list_what_is_loaded(run: Path, case: Case) -> 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"sha256": {}, "sha256": {}}', "'sha256' stands twice"),
+        (b'{"sha256": {}, "sha256": {}}', "'sha256' occurs twice"),
         (b"[" * 100_000, "nested deeper"),
         (b'{"format_version": ' + b"9" * 5000 + b"}", "more than 40 digits"),
         (b'{"format_version": NaN}', "NaN is no number"),
@@ -138,7 +138,7 @@ def test_doubled_hashes_do_not_load_changed_weights(run: Path) -> None:
     text = (run / "manifest.json").read_text(encoding="utf-8")
     (run / WEIGHTS).write_bytes(b"\x00" * 100)
     (run / "manifest.json").write_text(text.replace('"sha256"', f'"sha256": {{"{WEIGHTS}": "{HEX}"}}, "sha256"'))
-    assert "'sha256' stands twice" in refused(run)
+    assert "'sha256' occurs twice" in refused(run)
 
 
 def linked(path: Path) -> None:
@@ -275,7 +275,7 @@ TOKENIZERS = [
     Case("no vocabulary", lambda tokenizer: tokenizer["model"].pop("vocab") and None, "has no table"),
     Case("no model", lambda tokenizer: tokenizer.pop("model") and None, "no tokenizer"),
     Case("no merges", lambda tokenizer: tokenizer["model"].update(merges=None), "has merges"),
-    Case("a merge of 3", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b", "c"]]), "not of two pieces"),
+    Case("a merge of 3", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b", "c"]]), "not pairs of pieces"),
     Case("a merge of none", lambda tokenizer: tokenizer["model"].update(merges=[["qq", "qq"]]), "is damaged"),
     Case("merges", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b"]] * 10_000), "has merges"),
     Case(
@@ -383,15 +383,15 @@ FILES = [
     Case("type table", head(lambda value: first(value).update(dtype={})), "of the type {}"),
     Case("entry", head(lambda value: value.update(a=3)), "a has no dtype, shape and data_offsets"),
     Case("about", head(lambda value: value.update(__metadata__={"a": 1})), "no table of texts"),
-    Case("list", head(lambda value: b"[]"), "its head is no table"),
+    Case("list", head(lambda value: b"[]"), "its header is no table"),
     Case("nested", head(lambda value: b"[" * 999), "nested deeper"),
-    Case("doubled", head(lambda value: b'{"a": 1, "a": 2}'), "'a' stands twice"),
+    Case("doubled", head(lambda value: b'{"a": 1, "a": 2}'), "'a' occurs twice"),
     Case("more", lambda path: path.write_bytes(path.read_bytes() + b"1234") and None, "and the file has"),
     Case("cut", lambda path: path.write_bytes(path.read_bytes()[:-4]) and None, "and the file has"),
-    Case("empty", raw(b""), "it has no head"),
-    Case("short", raw(b"\x01\x00"), "it has no head"),
-    Case("long head", raw(b"\xff" * 64), "it has no head"),
-    Case("large head", raw(struct.pack("<Q", 1 << 14) + b" " * (1 << 14)), "has a head of 16,384 bytes"),
+    Case("empty", raw(b""), "it has no header"),
+    Case("short", raw(b"\x01\x00"), "it has no header"),
+    Case("long head", raw(b"\xff" * 64), "it has no header"),
+    Case("large head", raw(struct.pack("<Q", 1 << 14) + b" " * (1 << 14)), "has a header of 16,384 bytes"),
 ]
 
 

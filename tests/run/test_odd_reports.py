@@ -14,7 +14,9 @@ from weft import limits
 from weft.errors import Fault, RunError
 from weft.run import curves
 from weft.run.curves import chart, draw, draw_curves, read_curve
-from weft.run.save import read_report
+from weft.run.report import read_report
+
+pytestmark = pytest.mark.usefixtures("extras")
 
 VALID = '{"step": 10, "valid": {"accuracy": 0.5, "loss": 2.0}}\n'
 
@@ -77,7 +79,7 @@ def test_many_validations_are_thinned_like_updates(folder: Path) -> None:
     (folder / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
     found = chart({"": read_curve(folder)}, metric="loss").to_dict()
     (points,) = found["datasets"].values()
-    assert len(points) == curves.MOST_POINTS
+    assert len(points) == curves.MAX_POINTS
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_a_converter_that_fails_costs_a_picture_and_no_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
 ) -> None:
     monkeypatch.setattr(curves, "CONVERT", program)
-    monkeypatch.setattr(curves, "GIVE_UP", 0.5 if "took" in said else 60)
+    monkeypatch.setattr(curves, "MAX_RENDER_SECONDS", 0.5 if "took" in said else 60)
     told: list[str] = []
     assert draw_curves(folder, told.append) is None
     (note,) = told

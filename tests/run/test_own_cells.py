@@ -94,6 +94,7 @@ def run(labelled: str, tmp_path: Path) -> weft.Run:
     return weft.train(config, out=tmp_path / "run", quiet=True, cells={"mine": Leaky})
 
 
+@pytest.mark.covers("R7")
 def test_a_run_with_an_own_cell_trains_loads_and_answers(run: weft.Run) -> None:
     cell = run.model.encoder.rnn.layers[0].cells[0]
     assert isinstance(cell, Leaky)

@@ -12,8 +12,8 @@ import torch
 
 import weft as package
 from weft.evaluate import calibrate
-from weft.run.conclusions import conclusions
-from weft.run.preparation import prepare
+from weft.run.card import conclusions
+from weft.run.prepare import prepare
 
 SMALL = {"embedding": 8, "hidden": 8}
 

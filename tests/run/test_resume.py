@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +15,11 @@ import torch
 
 import weft as package
 from weft.errors import ConfigError, RunError
-from weft.run import preparation, training
-from weft.run.claiming import locked
-from weft.run.preparation import prepare
-from weft.run.resuming import keep_defaults, resume_run
-from weft.training import Journal, Step
+from weft.run import prepare as preparing
+from weft.run.folder.lock import lock_folder
+from weft.run.prepare import prepare
+from weft.run.resume import keep_defaults, resume_run
+from weft.training import Journal, Update
 
 SMALL = {"embedding": 8, "hidden": 8, "dropout": 0.2}
 WIDE = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1, "dropout": 0.2}
@@ -54,7 +55,7 @@ def heard(monkeypatch):
     write, steps = Journal.write, []
 
     def hear(journal, event):
-        if isinstance(event, Step):
+        if isinstance(event, Update):
             steps.append(Heard(event.number, [origin.rows.tolist() for origin in event.origins], event.loss))
         write(journal, event)
 
@@ -70,7 +71,7 @@ def at_update(monkeypatch):
     def arrange(number, action):
         def heard(journal, event):
             write(journal, event)
-            if isinstance(event, Step) and event.number == number:
+            if isinstance(event, Update) and event.number == number:
                 monkeypatch.setattr(Journal, "write", write)
                 action()
 
@@ -108,6 +109,7 @@ def outcome(folder):
     return (folder / "model.safetensors").read_bytes(), tables
 
 
+@pytest.mark.covers("L7")
 @pytest.mark.parametrize("name", CASES)
 def test_a_broken_run_ends_as_the_unbroken_one(name, config, at_update, tmp_path):
     train(config(name), tmp_path / "whole")
@@ -155,7 +157,7 @@ def test_a_signal_saves_and_says_how_to_go_on(number, code, weft, labelled, at_u
     [line] = left.err.splitlines()
     assert line.startswith(f"stopped by {number.name} after 5 updates")
     assert package.load("broken").predict(["the cat"])
-    command = shlex.split(line.split("go on with: ")[1])
+    command = shlex.split(line.split("resume with: ")[1])
     assert weft(*command[1:]).code == 0
     assert outcome(tmp_path / "broken") == outcome(tmp_path / "whole")
 
@@ -189,12 +191,12 @@ def test_a_finished_run_says_so_and_a_longer_one_goes_on(weft, labelled, tmp_pat
 def test_a_run_goes_on_on_another_device_with_the_defaults_it_began_with(texts, at_update, monkeypatch, tmp_path):
     settings = {"evaluate_every": 3, "batch_tokens": 64}  # small ones, so that a few epochs are enough updates
     tree = {"task": "lm", "data": {"train": texts, "valid": texts}, "model": SMALL, "train": settings}
-    monkeypatch.setattr(preparation, "device_type", lambda name: "cuda")
+    monkeypatch.setattr(preparing, "device_type", lambda name: "cuda")
     at_update(7, crash)
     with pytest.raises(Crash):
         train(tree, tmp_path / "run")
     begun = prepare(tree).config.train
-    monkeypatch.setattr(preparation, "device_type", lambda name: "cpu")
+    monkeypatch.setattr(preparing, "device_type", lambda name: "cpu")
     assert prepare(tree).config.train != begun
     kept = prepare(keep_defaults(tree, tmp_path / "run"))
     assert kept.config.train == begun
@@ -236,7 +238,7 @@ def test_only_a_run_is_resumed(config, at_update, tmp_path):
         train(config(), tmp_path / "run", resume=True)
     with pytest.raises(RunError, match=r"is not empty \(go on with --resume"):
         train(config(), tmp_path / "run")
-    with locked(tmp_path / "run"), pytest.raises(RunError, match="another process is training here"):
+    with lock_folder(tmp_path / "run"), pytest.raises(RunError, match="another process is training here"):
         train(config(), tmp_path / "run", resume=True)
     assert (tmp_path / "mine" / "README.md").read_text(encoding="utf-8") == "not a run"
 
@@ -257,7 +259,12 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(weft, config, a
 
 @pytest.mark.parametrize(
     "place",
-    ["os.fsync", "weft.run.standing.write_weights", "weft.run.save.write_weights", "pathlib.Path.write_bytes"],
+    [
+        "os.fsync",
+        "weft.run.train_state.write_weights",
+        "weft.run.folder.save.write_weights",
+        "pathlib.Path.write_bytes",
+    ],
 )
 def test_a_full_disk_ends_the_run_clearly_and_it_goes_on_later(place, weft, labelled, at_update, tmp_path, monkeypatch):
     words = ["train", "classify", labelled, *(f"train.{name}={value}" for name, value in TRAIN.items())]
@@ -278,6 +285,7 @@ def test_a_full_disk_ends_the_run_clearly_and_it_goes_on_later(place, weft, labe
 
 
 def test_a_signal_while_the_report_is_made_leaves_a_finished_run(weft, labelled, monkeypatch, tmp_path):
+    training = import_module("weft.run.train")
     score = training.score
 
     def interrupted(*words):

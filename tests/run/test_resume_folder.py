@@ -12,11 +12,10 @@ import pytest
 
 import weft
 from weft.errors import ConfigError, Fault, RunError
-from weft.run.checkpoint import Checkpoints
-from weft.run.manifest import hash_file, write_manifest
-from weft.run.marks import _old_mark, mark
-from weft.run.preparation import prepare
-from weft.run.resuming import resume_run
+from weft.run.folder.checkpoint import Checkpoints
+from weft.run.folder.manifest import hash_file, write_manifest
+from weft.run.prepare import prepare
+from weft.run.resume import _old_fingerprint, fingerprint, resume_run
 from weft.training import Journal
 
 TEXT = "".join(f"the {'cat' if n % 2 else 'dog'} sleeps {n} times\n" for n in range(20))
@@ -182,17 +181,17 @@ def test_a_finished_run_without_checkpoints_has_only_the_names_of_its_data_to_go
 
 
 def test_a_change_anywhere_in_the_data_is_noticed(tree: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.run.marks.PART", 8)  # tokens that were all that counted once
+    monkeypatch.setattr("weft.run.resume.CHUNK_TOKENS", 8)  # tokens that were all that counted once
     before = prepare(tree)
     Path("texts.txt").write_text(TEXT.replace("19 times", "91 times"), encoding="utf-8")
     after = prepare(tree)
-    assert _old_mark(before) == _old_mark(after)
-    assert mark(before) != mark(after)
-    assert mark(before) == mark(before)
+    assert _old_fingerprint(before) == _old_fingerprint(after)
+    assert fingerprint(before) != fingerprint(after)
+    assert fingerprint(before) == fingerprint(before)
 
 
 def test_a_checkpoint_with_the_mark_of_an_older_version_goes_on(run: Path, tree: dict[str, Any]) -> None:
-    rewrite(run, data=_old_mark(prepare(tree)))
+    rewrite(run, data=_old_fingerprint(prepare(tree)))
     assert resume(tree).checkpoint
     Path("texts.txt").write_text(TEXT.replace("cat", "cow"), encoding="utf-8")
     with pytest.raises(RunError, match="trained on other data: the content of the files has changed"):
@@ -254,7 +253,7 @@ def test_references_of_the_same_tokens_are_other_data(tmp_path: Path) -> None:
     marks = []
     for last in ("oiseau", "chien", "oiseau"):
         valid.write_text(f"one\tun {last}\n", encoding="utf-8")
-        marks.append(mark(prepare(tree)))
+        marks.append(fingerprint(prepare(tree)))
     first, other, again = marks
     assert first != other
     assert first == again

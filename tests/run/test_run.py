@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 import weft
 from weft.errors import ConfigError, RunError
-from weft.run.manifest import hash_file, write_manifest
+from weft.run.folder.manifest import hash_file, write_manifest
 
 SMALL = {"embedding": 8, "hidden": 8}
 MODELS = {
@@ -72,6 +72,7 @@ def test_the_same_seed_gives_the_same_model_and_scores_and_another_does_not(task
     assert other.report["valid"] != first.report["valid"]
 
 
+@pytest.mark.usefixtures("extras")
 def test_the_folder_has_the_names_the_field_expects(files, tmp_path):
     run = train("classify", files, tmp_path / "run")
     extras = {"curves.svg": "altair", "tensorboard": "tensorboard"}
@@ -173,7 +174,7 @@ def test_a_folder_that_mixes_two_runs_is_refused(files, tmp_path):
 
 
 def test_sizes_are_checked_before_memory_is_taken(files, tmp_path):
-    from weft.run.files import write_json
+    from weft.run.folder.files import write_json
 
     run = train("lm", files, tmp_path / "run")
     config = json.loads((run.folder / "config.json").read_text())
@@ -204,6 +205,7 @@ def test_loading_and_answering_need_no_compiler_of_torch(files, tmp_path):
     assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
+@pytest.mark.covers("L7")
 def test_early_stopping_keeps_the_best(files, tmp_path):
     run = train(
         "classify",
@@ -225,7 +227,9 @@ def test_a_metric_that_is_not_measured_is_refused_before_the_data_is_read():
         weft.train(tree, quiet=True)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
 def test_a_signal_saves_what_was_learned(files, tmp_path, number, code):
     words = [
         "train",

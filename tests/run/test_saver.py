@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,9 @@ import torch
 
 import weft
 from weft.errors import Fault
-from weft.run import training
-from weft.run.checkpoint import Checkpoints
-from weft.run.saver import Saver
-from weft.training import Journal, Step
+from weft.run.folder.checkpoint import Checkpoints
+from weft.run.folder.save import Saver
+from weft.training import Journal, Update
 
 TRAIN = {"steps": 9, "batch_tokens": 64, "evaluate_every": 3, "checkpoint_every": 3}
 
@@ -35,9 +35,9 @@ def test_handing_over_does_not_wait_and_leaving_does(tmp_path: Path) -> None:
         written.append("slow")
 
     with Saver(tmp_path) as saver:
-        saver.hand_over("model", slow)
+        saver.submit("model", slow)
         assert begun.wait(10), "while this thread goes on"
-        saver.hand_over("checkpoint", lambda folder: written.append("next"))
+        saver.submit("checkpoint", lambda folder: written.append("next"))
         assert written == []
         go_on.set()
     assert written == ["slow", "next"], "all is written when the block is left, in order"
@@ -47,7 +47,7 @@ def test_of_a_kind_one_is_under_way(tmp_path: Path) -> None:
     written: list[int] = []
     with Saver(tmp_path) as saver:
         for number in range(5):
-            saver.hand_over("model", lambda folder, number=number: written.append(number))  # type: ignore[misc]
+            saver.submit("model", lambda folder, number=number: written.append(number))  # type: ignore[misc]
             saver.wait("model")
             assert written == list(range(number + 1))
 
@@ -57,7 +57,7 @@ def test_leaving_by_an_exception_finishes_what_was_handed_over(tmp_path: Path) -
 
     def leave() -> None:
         with Saver(tmp_path) as saver:
-            saver.hand_over("model", lambda folder: written.append("model"))
+            saver.submit("model", lambda folder: written.append("model"))
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -68,11 +68,11 @@ def test_leaving_by_an_exception_finishes_what_was_handed_over(tmp_path: Path) -
 def test_a_full_disk_is_told_and_nothing_is_moved(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     saver = Saver(tmp_path / "run")
-    saver.hand_over("checkpoint", full)
+    saver.submit("checkpoint", full)
     saver.wait("checkpoint")
     assert saver.failed
     with pytest.raises(Fault, match="No space left on device"):
-        saver.settle()
+        saver.flush()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -81,9 +81,9 @@ def test_a_mistake_of_ours_is_raised_where_training_is(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
     saver = Saver(tmp_path)
-    saver.hand_over("checkpoint", wrong)
+    saver.submit("checkpoint", wrong)
     with pytest.raises(ZeroDivisionError):
-        saver.settle()
+        saver.flush()
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def at_update(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def arrange(number: int, action: Any) -> None:
         def heard(journal: Journal, event: Any) -> None:
-            if isinstance(event, Step) and event.number == number:
+            if isinstance(event, Update) and event.number == number:
                 monkeypatch.setattr(Journal, "write", write)
                 action()
             write(journal, event)
@@ -172,9 +172,9 @@ def test_where_nothing_can_be_written_beside_it_the_temporary_folder_is_used(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     saver = Saver(folder)
     shutil.rmtree(folder.parent)
-    saver.hand_over("model", lambda folder: (folder / "model").touch())
+    saver.submit("model", lambda folder: (folder / "model").touch())
     with pytest.raises(Fault, match=rf"what was learned is in {temporary}/weft-run-rescued-\w+:"):
-        saver.settle()
+        saver.flush()
     [rescued] = temporary.iterdir()
     assert (rescued / "model").exists()
 
@@ -182,6 +182,7 @@ def test_where_nothing_can_be_written_beside_it_the_temporary_folder_is_used(
 def test_a_folder_that_is_lost_at_the_end_leaves_the_model_elsewhere(
     train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    training = import_module("weft.run.train")
     save_report = training.save_report
 
     def lost(folder: Path, *arguments: Any) -> None:
@@ -205,7 +206,7 @@ def test_a_journal_that_cannot_be_written_ends_training_with_a_checkpoint(
 
     with monkeypatch.context() as patch:
         at_update(4, lambda: patch.setattr(Journal, "_line", fails))
-        patch.setattr("weft.training.recorder.EVERY", 1)
+        patch.setattr("weft.training.recorder.EVERY_UPDATES", 1)
         with pytest.raises(Fault, match=r"metrics.jsonl: cannot be written"):
             train("run")
     assert Checkpoints(tmp_path / "run").steps() == [3, 4]

@@ -15,10 +15,10 @@ from torch import Tensor
 
 import weft
 from weft.errors import Fault
-from weft.run.files import write_file, write_json
-from weft.run.manifest import open_run, read_run, verify
-from weft.run.save import LABELS, WEIGHTS, PlainFiles, save_run
-from weft.run.weights import open_tensors
+from weft.run.folder.files import LABELS, WEIGHTS, write_file, write_json
+from weft.run.folder.manifest import open_run, read_run, verify
+from weft.run.folder.save import ModelFiles, save_run
+from weft.run.folder.weights import open_tensors
 
 
 class Crash(BaseException):
@@ -30,7 +30,7 @@ def files_of(size: int, *, labels: tuple[str, ...] = ("a", "b")) -> Any:
     config = SimpleNamespace(task="lm", tree=lambda: {"size": size})
     tokenizer = SimpleNamespace(to_json=lambda: '{"a": "tokenizer"}')
     codec = SimpleNamespace(tokenizers={"": tokenizer}, labels=labels)
-    return PlainFiles(config, codec, torch.nn.Linear(1, 1))  # type: ignore[arg-type]
+    return ModelFiles(config, codec, torch.nn.Linear(1, 1))  # type: ignore[arg-type]
 
 
 def weights(value: float) -> dict[str, Tensor]:
@@ -116,7 +116,7 @@ def test_a_kill_at_any_call_leaves_the_old_model_or_the_new(late: bool, tmp_path
 
 def test_other_settings_are_never_seen_with_the_weights_of_the_run_before(tmp_path: Path, monkeypatch: Any) -> None:
     save_run(tmp_path, files_of(1), weights(1.0))
-    monkeypatch.setattr("weft.run.save.write_weights", lambda *_: (_ for _ in ()).throw(Crash))
+    monkeypatch.setattr("weft.run.folder.save.write_weights", lambda *_: (_ for _ in ()).throw(Crash))
     with pytest.raises(Crash):
         save_run(tmp_path, files_of(2, labels=()), weights(2.0))
     assert not (tmp_path / "manifest.json").exists()

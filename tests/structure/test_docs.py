@@ -24,7 +24,7 @@ def test_python_blocks_run(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [f"{word} film {n}\t{label}" for n in range(60) for word, label in (("good", "yes"), ("bad", "no"))]
     Path("reviews.tsv").write_text("\n".join(lines), encoding="utf-8")
-    exec(compile(block, "documentation", "exec"), {"__name__": "documentation"})
+    exec(compile(block, "documentation", "exec", dont_inherit=True), {"__name__": "documentation"})
     assert block
 
 

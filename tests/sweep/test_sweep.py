@@ -75,7 +75,7 @@ def test_weak_trials_are_ended_early(tree, tmp_path):
     assert (weak.ended, weak.score, weak.settings) == ("pruned", None, {"train.rate": 1e-7})
     journal = Path(tmp_path / "s" / "trials" / str(weak.number) / "metrics.jsonl").read_text(encoding="utf-8")
     validations = [line for line in journal.splitlines() if '"valid"' in line]
-    assert study.PATIENCE <= len(validations) < 8
+    assert study.MIN_VALIDATIONS <= len(validations) < 8
     assert not (tmp_path / "s" / "trials" / str(weak.number) / "report.json").exists()
 
 

@@ -73,6 +73,7 @@ def test_a_packed_batch_has_the_loss_of_a_padded_one(task, label_smoothing):
     assert_close(packed.total, padded.total, atol=1e-4, rtol=1e-5)
 
 
+@pytest.mark.covers("L1")
 def test_the_loss_is_the_cross_entropy_of_real_tokens():
     made, model, examples = build("translate", {"encoder": {"hidden": 8}, "decoder": {"hidden": 8}})
     assert not model.packs

@@ -24,6 +24,7 @@ def test_frequent_words_become_one_token_and_rare_ones_several(kind: str) -> Non
     assert len(tokenizer.encode(CORPUS[0])) < len(CORPUS[0]) / 2
 
 
+@pytest.mark.covers("T1")
 def test_unigram_learns_whole_words_and_endings() -> None:
     # Neither "river" nor "unbelievably" begins another word, and "ably" is only ever an ending.
     words = ["river", "unbelievably", "while"]

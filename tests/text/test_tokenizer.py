@@ -41,6 +41,7 @@ def learn(kind: str, texts: list[str] = TINY, **settings: object) -> Tokenizer:
     return Tokenizer.learn(iter(texts), TextConfig.model_validate({"kind": kind, **settings}))
 
 
+@pytest.mark.covers("T1")
 @pytest.mark.parametrize("kind", EXACT)
 @LAW
 @given(text=TEXTS)
@@ -88,6 +89,7 @@ def test_many_texts_are_encoded_as_one_by_one(kind: str, texts: list[str]) -> No
     assert tokenizer.encode_many(texts) == [tokenizer.encode(text) for text in texts]
 
 
+@pytest.mark.covers("T2")
 @pytest.mark.parametrize("kind", KINDS)
 def test_special_tokens_have_the_first_five_ids(kind: str) -> None:
     tokenizer = learn(kind)
@@ -150,6 +152,7 @@ def test_nothing_is_encoded_as_nothing(kind: str) -> None:
     assert tokenizer.decode([]) == ""
 
 
+@pytest.mark.covers("T2")
 @pytest.mark.parametrize("kind", KINDS)
 def test_lookups_are_inverse_over_the_whole_vocabulary(kind: str) -> None:
     tokenizer = learn(kind)

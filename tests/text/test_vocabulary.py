@@ -19,11 +19,11 @@ COUNTS = st.dictionaries(st.text(alphabet="abcdé", min_size=1, max_size=3), st.
 
 
 @LAW
-@given(counts=COUNTS, room=st.integers(0, 25), min_count=st.integers(1, 6))
-def test_rank_keeps_the_most_frequent(counts: dict[str, int], room: int, min_count: int) -> None:
-    kept = rank(counts, room=room, min_count=min_count)
+@given(counts=COUNTS, capacity=st.integers(0, 25), min_count=st.integers(1, 6))
+def test_rank_keeps_the_most_frequent(counts: dict[str, int], capacity: int, min_count: int) -> None:
+    kept = rank(counts, capacity=capacity, min_count=min_count)
     left = counts.keys() - set(kept)
-    assert len(kept) == min(room, sum(count >= min_count for count in counts.values()))
+    assert len(kept) == min(capacity, sum(count >= min_count for count in counts.values()))
     assert all(counts[entry] >= min_count for entry in kept)
     assert all(counts[a] > counts[b] or (counts[a] == counts[b] and a < b) for a, b in pairwise(kept))
     assert not kept or all(counts[entry] < min_count or counts[entry] <= counts[kept[-1]] for entry in left)
@@ -33,18 +33,20 @@ def test_rank_keeps_the_most_frequent(counts: dict[str, int], room: int, min_cou
 @given(counts=COUNTS)
 def test_rank_does_not_depend_on_the_order_of_counting(counts: dict[str, int]) -> None:
     backwards = dict(reversed(counts.items()))
-    assert rank(counts, room=7, min_count=1) == rank(backwards, room=7, min_count=1)
+    assert rank(counts, capacity=7, min_count=1) == rank(backwards, capacity=7, min_count=1)
 
 
 def test_number_puts_the_special_tokens_first() -> None:
     assert number(["b", "a"]) == {"<pad>": 0, "<unk>": 1, "<sos>": 2, "<eos>": 3, "<mask>": 4, "b": 5, "a": 6}
 
 
+@pytest.mark.covers("T2")
 def test_words_stand_by_frequency_and_ties_by_code_point() -> None:
     tokenizer = Tokenizer.learn(["c b a b", "B a b"], TextConfig(kind="word"))
     assert tokenizer.tokens(range(5, len(tokenizer))) == ["b", "a", "B", "c"]
 
 
+@pytest.mark.covers("T2")
 def test_words_over_the_size_or_under_the_count_are_unknown() -> None:
     corpus = ["a a a b b c"]
     limited = Tokenizer.learn(corpus, TextConfig(kind="word", size=len(SPECIALS) + 2))
@@ -81,6 +83,7 @@ def test_a_seen_character_is_one_token(text: str) -> None:
     assert len(tokenizer) == 261 + len(Counter(text))
 
 
+@pytest.mark.covers("T1")
 def test_bpe_merges_the_most_frequent_pair_first() -> None:
     # In "ab ab ab" the pair a-b stands three times, the pair blank-a twice.
     tokenizer = Tokenizer.learn(["ab ab ab"], TextConfig(kind="bpe", size=263))

@@ -18,6 +18,7 @@ def cut(text: str, **settings: object) -> list[str]:
     return tokenizer.tokens(tokenizer.encode(text))
 
 
+@pytest.mark.covers("T1")
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
@@ -40,6 +41,7 @@ def test_punctuation_can_stay() -> None:
     assert cut("Don't stop, (now)! 3.14", punctuation="keep") == ["Don't", "stop,", "(now)!", "3.14"]
 
 
+@pytest.mark.covers("T1")
 def test_case_can_be_dropped() -> None:
     tokenizer = Tokenizer.learn(["The THE the ΟΔΟΣ"], TextConfig(kind="word", lowercase=True))
     assert tokenizer.encode("tHe ΟΔΟΣ οδοσ") == [5, 6, 6]

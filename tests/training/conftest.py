@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.tasks import Batch, Loss
-from weft.training import SCHEDULES, Numbers, Step, steps
+from weft.training import SCHEDULES, LoopOptions, Numbers, Update, steps
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,19 @@ def points():
 def run_steps():
     """A model and the loop over it."""
 
-    def run(batches, *, objective=None, device="cpu", optimizer=None, **settings):
+    def run(batches, *, objective=None, device="cpu", optimizer=None, schedule=None, start=0, **options):
         torch.manual_seed(0)
         model = nn.Linear(2, 1).to(device)
         chosen = torch.optim.SGD(model.parameters(), lr=0.1) if optimizer is None else optimizer(model)
-        options = {"optimizer": chosen, "schedule": SCHEDULES["constant"](0, 9)} | settings
-        return model, steps(model, objective or Regression(), batches, **options)
+        return model, steps(
+            model,
+            objective or Regression(),
+            batches,
+            optimizer=chosen,
+            schedule=schedule or SCHEDULES["constant"](0, 9),
+            options=LoopOptions(**options),
+            start=start,
+        )
 
     return run
 
@@ -68,4 +75,4 @@ def run_steps():
 @pytest.fixture
 def late_step():
     """An update whose numbers are still on their way."""
-    return lambda number, loss=1.0: Step(number, 10, 0.1, 0.01, LateNumbers(loss, 1.0))
+    return lambda number, loss=1.0: Update(number, 10, 0.1, 0.01, LateNumbers(loss, 1.0))

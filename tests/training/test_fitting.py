@@ -16,7 +16,7 @@ from weft.errors import Fault
 from weft.tasks import Codec, Loss
 from weft.tasks.task import Origin
 from weft.text import EOS, SOS, TextConfig, Tokenizer
-from weft.training import SCHEDULES, build_optimizer, steps
+from weft.training import SCHEDULES, LoopOptions, build_optimizer, steps
 from weft.training.gradients import size_of
 from weft.training.ranks import Ranks
 
@@ -29,16 +29,16 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU wit
 
 
 class Cramped:
-    """An objective whose device has room for so many tokens; a batch beyond that fails in the middle of its backward
+    """An objective with memory for so many tokens; a batch beyond that fails in the middle of its backward
     pass, when some of the gradients are there."""
 
-    def __init__(self, task, room):
-        self.task, self.room, self.tried = task, room, []
+    def __init__(self, task, capacity):
+        self.task, self.capacity, self.tried = task, capacity, []
 
     def loss(self, model, batch, *, label_smoothing=0.0):
         self.tried.append(size_of(batch))
         # What comes first in the forward pass comes last in the backward pass.
-        first = Breaks.apply(next(model.parameters()).sum()) if size_of(batch) > self.room else 0.0
+        first = Breaks.apply(next(model.parameters()).sum()) if size_of(batch) > self.capacity else 0.0
         loss = self.task.loss(model, batch, label_smoothing=label_smoothing)
         return Loss(loss.total + first, loss.count)
 
@@ -82,10 +82,11 @@ def language():
     return Language
 
 
-def run(model, objective, batches, **options):
+def run(model, objective, batches, *, largest=None, **options):
     optimizer = build_optimizer(model, kind="sgd", rate=0.1, weight_decay=0.0)
     schedule = SCHEDULES["constant"](0, 9)
-    return steps(model, objective, batches, optimizer=optimizer, schedule=schedule, clip=0.0, **options)
+    chosen = LoopOptions(clip=0.0, **options)
+    return steps(model, objective, batches, optimizer=optimizer, schedule=schedule, options=chosen, largest=largest)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -94,7 +95,7 @@ def test_parts_make_the_update_of_the_whole(language, kind, packed, accumulate):
     data = language()
     batches = [data.batch(rows, packed=packed) for rows in ([6, 7], range(8), [0, 1, 2], [3, 4])]
     model, twin = data.model(kind), data.model(kind)
-    cramped = Cramped(data.task, room=30)
+    cramped = Cramped(data.task, capacity=30)
     loops = (run(model, cramped, batches, accumulate=accumulate), run(twin, data.task, batches, accumulate=accumulate))
     for step, other in zip(*loops, strict=True):
         assert step.loss == pytest.approx(other.loss, rel=1e-6)
@@ -105,7 +106,7 @@ def test_parts_make_the_update_of_the_whole(language, kind, packed, accumulate):
 
 def test_it_is_told_once_and_not_tried_again(language):
     data = language()
-    cramped = Cramped(data.task, room=30)
+    cramped = Cramped(data.task, capacity=30)
     told = [step.notes for step in run(data.model("rnn"), cramped, [data.batch(range(8))] * 3)]
     assert cramped.tried == [72, 36, 18, 14, 24] + [18, 14, 24] * 2, "only the first time the whole and its first half"
     assert told[1:] == [(), ()]
@@ -126,7 +127,7 @@ def test_what_cannot_be_split_ends_with_a_clear_line(language, rows, options, me
     data = language()
     batches, accumulate = [data.batch(rows)] * 2, 2 if options else 1
     with pytest.raises(Fault, match=message):
-        list(run(data.model("rnn"), Cramped(data.task, room=5), batches, accumulate=accumulate, **options))
+        list(run(data.model("rnn"), Cramped(data.task, capacity=5), batches, accumulate=accumulate, **options))
 
 
 def test_a_batch_of_unknown_origin_ends_with_the_setting(points, run_steps):
@@ -168,7 +169,7 @@ def test_the_largest_batch_is_tried_first_and_leaves_no_trace(language):
 
 def test_a_largest_batch_that_does_not_fit_is_known_before_the_first_update(language):
     data = language()
-    cramped = Cramped(data.task, room=30)
+    cramped = Cramped(data.task, capacity=30)
     loop = run(data.model("rnn"), cramped, [data.batch(range(8))], largest=data.batch(range(8)))
     notes = next(loop).notes
     assert ["parts" in note for note in notes] == [True, False]
@@ -191,11 +192,14 @@ class TestOnCuda:
         """Losses and notes with `share` of the memory that the training takes when it has enough."""
         data = language(self.LONG)
         rows = range(len(self.LONG))
-        room = PackedBatches(data.examples.lengths, batch_tokens=10**6) if packed else None
+        plan = PackedBatches(data.examples.lengths, batch_tokens=10**6) if packed else None
         batches = [
             replace(
                 data.task.collate(
-                    data.examples, np.asarray(rows), packed=packed, room=room and room.room(np.asarray(rows))
+                    data.examples,
+                    np.asarray(rows),
+                    packed=packed,
+                    capacity=plan and plan.capacity(np.asarray(rows)),
                 ),
                 origin=data.batch(rows, packed=packed).origin,
             ).pin()

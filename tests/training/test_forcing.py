@@ -37,6 +37,7 @@ def tokens(rows=3, length=6):
     return torch.randint(4, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.covers("L2")
 @pytest.mark.parametrize(
     ("table", "expected"),
     [

@@ -11,7 +11,7 @@ from torch import nn
 from weft.errors import ConfigError, Fault
 from weft.models import RecurrentLanguageConfig, TransformerDecoderConfig, build_language_model
 from weft.training import build_optimizer, freeze
-from weft.training.loop import clip_gradients
+from weft.training.update import clip_gradients
 
 MODELS = {
     "rnn": RecurrentLanguageConfig(embedding=8, hidden=8, layers=2),
@@ -19,6 +19,7 @@ MODELS = {
 }
 
 
+@pytest.mark.covers("L6")
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("patterns", [["decoder.*"], ["*embedding*"], ["output.scores.weight"], ["*.weight"]])
 def test_what_is_frozen_stays_and_the_rest_learns(kind, patterns):
@@ -63,6 +64,7 @@ def test_a_model_without_anything_to_learn_is_an_error():
         freeze(nn.Linear(2, 1), ["*"])
 
 
+@pytest.mark.covers("L3")
 def test_gradients_are_bounded_one_by_one():
     weight = nn.Parameter(torch.zeros(4))
     weight.grad = torch.tensor([3.0, -0.2, 0.4, -4.0])

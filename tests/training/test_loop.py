@@ -48,6 +48,7 @@ def test_the_loop_is_the_one_everybody_writes(points, run_steps, clip):
     torch.testing.assert_close(model.state_dict(), twin.state_dict())
 
 
+@pytest.mark.covers("L3")
 def test_clipping_bounds_the_update(points, run_steps):
     model, loop = run_steps([points(4, value=100.0)], clip=0.5)
     before = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])

@@ -44,7 +44,7 @@ def test_a_loss_that_is_not_finite_ends_it_at_once(points, run_steps):
 
 
 def test_overflow_without_end_ends_the_training(points, run_steps, monkeypatch):
-    monkeypatch.setattr(finite, "OVERFLOWS", 2)
+    monkeypatch.setattr(finite, "MAX_OVERFLOWS", 2)
     _, updates = run_steps([points(4, value=100.0)] * 4, scaling=Scaling(CPU, initial=2.0**127))
     assert [next(updates).number, next(updates).number] == [1, 2]
     with pytest.raises(Fault, match="at update 3"):

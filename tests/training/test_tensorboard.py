@@ -6,8 +6,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from weft.errors import RunError
-from weft.training import Ended, Numbers, Started, Step, Validated, tensorboard
+from weft.training import Ended, Numbers, Started, Update, Validated, tensorboard
 from weft.training.tensorboard import TensorBoard
+
+pytestmark = pytest.mark.usefixtures("extras")
 
 
 def started(done=0):
@@ -15,7 +17,7 @@ def started(done=0):
 
 
 def step(number, loss):
-    return Step(number, tokens=100, rate=0.5, seconds=0.25, numbers=Numbers(loss, 2.0))
+    return Update(number, tokens=100, rate=0.5, seconds=0.25, numbers=Numbers(loss, 2.0))
 
 
 def scalars(folder, name):

@@ -20,6 +20,7 @@ from weft.training.events import Ended, Validated
 from weft.training.progress import Watch
 
 
+@pytest.mark.covers("L5")
 def test_schedules_by_hand():
     assert [SCHEDULES["constant"](4, 100)(step) for step in (1, 2, 4, 50, 100)] == [0.25, 0.5, 1, 1, 1]
     assert [SCHEDULES["linear"](10, 110)(step) for step in (5, 10, 60, 110)] == [0.5, 1, 0.5, 0]
@@ -34,6 +35,7 @@ def test_a_schedule_without_warmup_starts_at_its_peak(name):
     assert SCHEDULES[name](0, 100)(1) == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.covers("L5")
 def test_a_plateau_cuts_the_rate_after_validations_without_progress():
     plateau = Plateau(4, 100, factor=0.5, patience=2)
     shares = []
@@ -73,6 +75,7 @@ def test_beta2_is_the_memory_of_adam_and_nothing_to_sgd():
         TrainConfig(optimizer="sgd", beta2=0.98)
 
 
+@pytest.mark.covers("L4")
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_every_optimizer_goes_downhill(kind):
     torch.manual_seed(0)

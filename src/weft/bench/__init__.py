@@ -1,9 +1,15 @@
-"""What weft's parts cost, measured against what else there is and against the limit of the machine."""
+"""Benchmarks of weft beside other software and beside the limit of the machine, a folder or file for each.
 
-from weft.bench.case import Case, Size, plan_cases
+recurrence    one recurrent layer, forward and backward
+training      whole updates of a translator
+decode        translation by beam search
+loop          the time that the training loop adds to an update
+
+The parts that they share are `machine` (device, load, versions), `timing` and `table`.
+"""
+
 from weft.bench.machine import cold_cache, describe, load_warning
-from weft.bench.recurrence import Figures, measure
-from weft.bench.table import remarks, tabulate
+from weft.bench.recurrence import Case, Figures, Size, measure, plan_cases, remarks, tabulate
 
 __all__ = [
     "Case",

@@ -1,4 +1,4 @@
-"""What the training loop adds to the work of an update: forward, backward and step, written out by hand."""
+"""`weft bench loop`: the time that the training loop adds to forward, backward and step written out by hand."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from weft.bench.case import choose_place
+from weft.bench.machine import choose_place
 from weft.bench.timing import Contender, time_in_turn
 from weft.config import validate
 from weft.data import Examples, Ragged
 from weft.models import build_language_model
-from weft.run.learning import Learning
+from weft.run.learner import Learner, build_batches
 from weft.run.report import count_parameters
-from weft.run.stream import build_batches
 from weft.tasks import Batch, Codec, LanguageModelling
 from weft.tasks.lm import TextData
 from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer
@@ -26,10 +25,10 @@ from weft.training import precise
 from weft.training.gradients import Captured
 
 RATE: Final = 1e-4
-"""Small, so that random words do no harm."""
+"""A small rate, so that training on random words stays finite."""
 
-MANY: Final = 1_000_000
-"""Updates that training is told to expect."""
+TOTAL_UPDATES: Final = 1_000_000
+"""The length of the training as the loop sees it."""
 
 MODELS: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "cpu": {
@@ -41,20 +40,19 @@ MODELS: Final[dict[str, dict[str, dict[str, Any]]]] = {
         "transformer": {"kind": "transformer", "width": 512, "layers": 6, "heads": 8},
     },
 }
-"""Language models as `weft train lm` has them for texts of some size."""
+"""Language models as `weft train lm` builds them by default for texts of medium size."""
 
-ROUNDS: Final = 3
-"""Rounds of a block."""
+ROUNDS_PER_BLOCK: Final = 3
 
-CALLS: Final = {"cpu": 1, "cuda": 25}
-"""Updates of a sample. Training never waits for a GPU, so its processor has long run ahead; a sample must let it."""
+UPDATES_PER_SAMPLE: Final = {"cpu": 1, "cuda": 25}
+"""On a GPU a training queues updates ahead; a sample must be long enough for that."""
 
 SIZES: Final = {"cpu": {"rows": 32, "length": 32, "words": 4000}, "cuda": {"rows": 256, "length": 128, "words": 8000}}
 
 
 @dataclass(frozen=True)
 class LoopCase:
-    """The device, and the batch: so many rows of so many tokens of a vocabulary of so many words."""
+    """The device, and the batch: rows, tokens per row, words of the vocabulary."""
 
     place: str
     rows: int
@@ -67,11 +65,11 @@ class LoopCase:
         return torch.device(self.place)
 
     def tree(self) -> dict[str, Any]:
-        """As plain values."""
+        """The JSON form."""
         return asdict(self)
 
     def describe(self) -> str:
-        """What all rows of the table have in common."""
+        """The line above the table: the settings that all its rows share."""
         on_gpu = self.device.type == "cuda"
         precision = "bf16 by autocast" if on_gpu else "float32"
         graphs = "; the transformer's forward and backward run from one CUDA graph in all three" if on_gpu else ""
@@ -82,7 +80,7 @@ class LoopCase:
 
 
 def plan_loop(device: str = "auto") -> LoopCase:
-    """Sizes that suit the device."""
+    """Build the case of sizes that suit the device."""
     place = choose_place(device)
     return LoopCase(str(place), **SIZES[place.type])
 
@@ -91,7 +89,7 @@ def plan_loop(device: str = "auto") -> LoopCase:
 class LoopFigures:
     """One model: the median seconds of an update by each contender, and the shares of time that the loop adds.
 
-    A share is the median over blocks of rounds, in which all contenders met the same machine.
+    A share is the median over blocks of a few rounds, since the load of the machine hardly changes within a block.
     """
 
     model: str
@@ -100,24 +98,26 @@ class LoopFigures:
     added: dict[str, float]
 
     def tree(self) -> dict[str, Any]:
-        """As plain values, times in milliseconds."""
+        """The JSON form; times in milliseconds."""
         times = {f"{who}_ms": 1000 * seconds for who, seconds in self.seconds.items()}
         shares = {f"added_to_{who}": share for who, share in self.added.items()}
         return {"model": self.model, "parameters": self.parameters} | times | shares
 
 
 def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
-    """One kind of model, by all contenders in turn."""
+    """Measure one kind of model, all contenders in turn."""
     learning = build_learning(MODELS[case.device.type][kind], case)
     steps, compute = learning.steps(), forward_and_backward(learning)
-    # One model and one optimizer for all: where in memory they happen to lie is worth more than a loop costs.
+    # All share one model and optimizer: their place in memory changes the time more than a loop does.
     contenders = {
         "bare": Contender(by_hand(learning, compute, clip=0.0)),
         "clipped": Contender(by_hand(learning, compute, clip=learning.settings.clip)),
         "loop": Contender(lambda: next(steps)),
     }
-    calls = CALLS[case.device.type]
-    blocks = [time_in_turn(contenders, rounds=ROUNDS, device=case.device, calls=calls) for _ in range(repeats)]
+    calls = UPDATES_PER_SAMPLE[case.device.type]
+    blocks = [
+        time_in_turn(contenders, rounds=ROUNDS_PER_BLOCK, device=case.device, calls=calls) for _ in range(repeats)
+    ]
     return LoopFigures(
         kind,
         count_parameters(learning.model),
@@ -126,8 +126,8 @@ def measure_loop(kind: str, case: LoopCase, *, repeats: int) -> LoopFigures:
     )
 
 
-def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
-    """The training of a model of these settings as `weft train` has it, by one batch; blocks are left uncompiled."""
+def build_learning(model: dict[str, Any], case: LoopCase) -> Learner:
+    """Build the training of a model as `weft train` does, over a single batch; blocks stay uncompiled."""
     config = validate(
         {
             "task": "lm",
@@ -139,13 +139,13 @@ def build_learning(model: dict[str, Any], case: LoopCase) -> Learning:
     task, examples = draw_texts(case)
     settings: Any = config.model
     built = build_language_model(settings, case.words).to(case.device)
-    # A budget for twice the rows: an epoch is then one batch, however the lengths are rounded.
+    # With a budget for twice the rows an epoch is one batch, however the lengths are rounded.
     plan = build_batches(built, examples, batch_tokens=2 * case.rows * case.length)
-    return Learning(task, built, examples, plan, config=config, total=MANY)
+    return Learner(task, built, examples, plan, config=config, total=TOTAL_UPDATES)
 
 
-def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
-    """The gradients of a batch in the fewest lines: from a CUDA graph where training has one, else call by call."""
+def forward_and_backward(learning: Learner) -> Callable[[Batch], object]:
+    """Return a function for the gradients of a batch: from a CUDA graph if the training uses one, else call by call."""
     model, device = learning.model.train(), learning.device
 
     def compute(batch: Batch, factor: Tensor | float) -> Tensor:
@@ -161,8 +161,8 @@ def forward_and_backward(learning: Learning) -> Callable[[Batch], object]:
     return lambda batch: compute(batch.to(device), 1 / batch.count)
 
 
-def by_hand(learning: Learning, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
-    """An update in the fewest lines, by a batch that waits in memory."""
+def by_hand(learning: Learner, compute: Callable[[Batch], object], *, clip: float) -> Callable[[], None]:
+    """Return an update in the fewest lines, on a batch that is already in memory."""
     model, optimizer = learning.model, learning.optimizer
     batch = learning.stream.largest()
     assert batch is not None
@@ -179,21 +179,21 @@ def by_hand(learning: Learning, compute: Callable[[Batch], object], *, clip: flo
 
 
 def draw_texts(case: LoopCase) -> tuple[LanguageModelling, Examples]:
-    """One batch of random words, and the task that knows what to do with it."""
+    """Draw one batch of random words, and build the task that collates it."""
     draw = np.random.default_rng(0)
     words = draw.integers(len(SPECIALS), case.words, (case.rows, case.length - 1)).tolist()
     columns = {
         "tokens": Ragged.from_lists([SOS, *row, EOS] for row in words),
         "characters": Ragged.from_lists([[case.length]] * case.rows),
     }
-    # No text is read or written, so the smallest tokenizer will do.
+    # No text is tokenised, so the smallest tokenizer is enough.
     codec = Codec({"": Tokenizer.learn(["a"], TextConfig(kind="char", size=len(SPECIALS) + 257))})
     task = LanguageModelling(codec, TextData(train=""))
     return task, Examples(columns, task.cost(columns))
 
 
 def tabulate_loop(rows: Sequence[LoopFigures]) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines; a share is the time that the loop takes beyond another's."""
+    """Return headings and lines; a share is the time that the loop takes beyond a contender's."""
     headings = ["model", "parameters", "bare ms", "clipped ms", "loop ms", "beyond bare", "beyond clipped"]
     return headings, [
         [

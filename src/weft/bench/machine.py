@@ -1,4 +1,4 @@
-"""Where figures come from: the device, its load, the versions; and an empty cache for those who want the first call."""
+"""The machine that figures come from: its device, load and versions; and an empty kernel cache for first calls."""
 
 from __future__ import annotations
 
@@ -13,14 +13,31 @@ from typing import Any, Final
 
 import torch
 
-BUSY: Final = 0.5
-"""The load average above which two threads are likely to wait for a third."""
+from weft.errors import ConfigError, did_you_mean
+from weft.training import choose_device
+
+DEVICES: Final = ("cpu", "cuda")
+"""The types of device that have benchmark sizes of their own."""
+
+BUSY_LOAD: Final = 0.5
+"""The load average above which another process is likely to slow down the figures."""
 
 CACHES: Final = ("WEFT_CACHE", "TRITON_CACHE_DIR")
 
 
+def choose_place(name: str) -> torch.device:
+    """Return the device of that name; `auto` is CUDA if there is one."""
+    kinds = ("auto", *DEVICES)
+    if name not in kinds:
+        raise ConfigError(f'"{name}" is not a device to measure on', where="--device", cure=did_you_mean(name, kinds))
+    try:
+        return choose_device(name)
+    except ConfigError as error:
+        raise ConfigError(error.what, where="--device", cure="use cpu") from None
+
+
 def describe(device: torch.device) -> dict[str, Any]:
-    """What a table of figures must say about the machine that made it."""
+    """The facts about the machine that are printed with a table of figures."""
     facts: dict[str, Any] = {"date": date.today().isoformat(), "torch": torch.__version__}
     if device.type == "cuda":
         cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
@@ -29,21 +46,21 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def load() -> float | None:
-    """How many processes wanted to run, on average over the last minute; None where the system does not say."""
+    """The load average of the last minute, or None where the system has none."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def load_warning(device: torch.device) -> str | None:
-    """One line where something else seems to be running, since every thread then waits for the slowest."""
+    """A line for the user if other processes seem to be running: every thread then waits for the slowest."""
     now = load()
-    if device.type != "cpu" or now is None or now <= BUSY:
+    if device.type != "cpu" or now is None or now <= BUSY_LOAD:
         return None
     return f"the machine is busy (load average {now:.2f}): figures are noise unless it was this command a moment ago"
 
 
 @contextmanager
 def cold_cache(*, wanted: bool = True) -> Iterator[None]:
-    """Compiled kernels go to an empty folder, so that a first call compiles them."""
+    """Point the kernel caches to an empty folder, so that a first call compiles its kernels."""
     if not wanted:
         yield
         return

@@ -1,4 +1,4 @@
-"""Several contenders timed in turn, so that whatever else the machine does falls on all of them alike."""
+"""Times several contenders in turn, so that other load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Final
 
 import torch
 
-SAMPLE: Final = 0.02
-"""Seconds that a sample on a GPU should last where its calls are not given, so that the processor can run ahead."""
+SAMPLE_SECONDS: Final = 0.02
+"""The length of a sample on a GPU unless its calls are given: long enough for the host to queue work ahead."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Something to call; it takes part in every so many rounds."""
+    """A function to time; it takes part in every `every`-th round."""
 
     run: Callable[[], object]
     every: int = 1
@@ -33,21 +33,22 @@ def time_in_turn(
     rest: float = 0.0,
     calls: int | None = None,
 ) -> dict[str, float]:
-    """The median seconds of a call of each, after one call of each that does not count; `rest` seconds before each.
+    """Return the median seconds of a call of each contender, after one call of each that does not count.
 
-    A sample is so many `calls`, one after the other; on a GPU nobody waits for it between them.
+    A sample is `calls` calls in a row, on a GPU without synchronising between them. Each sample begins after a pause of
+    `rest` seconds.
     """
     on_gpu = device.type == "cuda"
     clock = _gpu_seconds if on_gpu else _seconds
     each: dict[str, int] = {}
     for name, contender in contenders.items():
         first = clock(contender.run, 1)
-        lasting = max(1, min(10, math.ceil(SAMPLE / first))) if on_gpu else 1
+        lasting = max(1, min(10, math.ceil(SAMPLE_SECONDS / first))) if on_gpu else 1
         each[name] = calls or lasting
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     with _no_collection():
         for number in range(rounds):
-            # Back and forth, so that nobody always finds the caches as the same other one left them.
+            # Every second round runs backwards, so that no contender always follows the same other one.
             order = list(contenders.items())[:: 1 if number % 2 == 0 else -1]
             for name, contender in order:
                 if number % contender.every == 0:
@@ -77,7 +78,7 @@ def _gpu_seconds(run: Callable[[], object], calls: int) -> float:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's collector would stop one contender for what another left behind."""
+    """Turn off garbage collection: it would run during one contender for the garbage of another."""
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()

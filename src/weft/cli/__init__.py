@@ -1,4 +1,4 @@
-"""The command line: one file per verb; each parses, calls and prints. Heavy imports wait until a verb runs."""
+"""The command line: one file per command, which parses, calls and prints. Heavy imports happen when a command runs."""
 
 from weft.cli.app import main
 

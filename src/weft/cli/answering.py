@@ -1,4 +1,4 @@
-"""Printing answers: a file in its own format, or line by line to a person who types."""
+"""Prints the answers of `weft predict`: those of a file in its own format, or line by line at a prompt."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from weft.run import Run
     from weft.tasks import Prediction
 
-CHUNKS: Final = {"cpu": 512, "cuda": 8192}
-"""Inputs that are answered together: a GPU answers many in the time of a few."""
+CHUNK_INPUTS: Final = {"cpu": 512, "cuda": 8192}
+"""Inputs that are answered in one call, by device: a GPU answers many in the time of a few."""
 
 PROMPT: Final = "> "
 
 
 @dataclass(frozen=True)
 class Answering:
-    """A run, the options of its `predict`, and the form in which answers are printed."""
+    """A run, the options of its `predict`, and the format in which answers are printed."""
 
     run: Run
     options: dict[str, Any]
@@ -33,7 +33,7 @@ class Answering:
         return self.run.predict(records, **self.options)
 
     def show(self, answer: Prediction | None) -> str:
-        """One line."""
+        """The line for one answer; an input without a text has none."""
         from weft.cli.output import show_json
 
         if self.json:
@@ -41,7 +41,7 @@ class Answering:
         return "" if answer is None else answer.line(probabilities=self.probabilities)
 
     def print_stream(self, record: Record | None) -> None:
-        """One line, in pieces as they come."""
+        """Print one line in pieces, each as soon as it is certain."""
         from weft.cli.output import write
 
         pieces: Iterator[str] = iter(()) if record is None else self.run.stream(record, **self.options)
@@ -51,24 +51,23 @@ class Answering:
 
 
 def answer_file(answering: Answering, inputs: InputFile) -> None:
-    """Print every row with its answer, some rows at a time; with --json only the answers."""
+    """Print every row with its answer, a chunk of rows at a time; with --json print only the answers."""
     from weft.cli.output import note, write
     from weft.data import chunks
-    from weft.run.answers import ask
-    from weft.tasks import Generation
+    from weft.run.inputs import input_record
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
-    together = CHUNKS.get(next(run.model.parameters()).device.type, CHUNKS["cpu"])
-    lacking = 0
+    size = CHUNK_INPUTS.get(next(run.model.parameters()).device.type, CHUNK_INPUTS["cpu"])
+    incomplete = 0
     if not answering.json:
         write(inputs.begin())
-    for items in chunks(inputs, 1 if answering.stream else together):
-        records = [ask(run, item) for item in items]
+    for items in chunks(inputs, 1 if answering.stream else size):
+        records = [input_record(run, item) for item in items]
         if answering.stream:
             answering.print_stream(records[0])
             continue
         answers = answering.answer([record for record in records if record])
-        lacking += sum(isinstance(answer, Generation) and answer.lacks for answer in answers)
+        incomplete += sum(answer.lacks for answer in answers)
         found = iter(answers)
         for item, record in zip(items, records, strict=True):
             answer = next(found) if record else None
@@ -78,16 +77,16 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
         sys.stdout.flush()
     if not answering.json:
         write(inputs.end(), flush=True)
-    if lacking:
-        note("{} without all required words, for lack of room: --max-length; --json tells which", f"{lacking:,}")
+    if incomplete:
+        note("{} without all required words: raise --max-length; --json lists the missing ones", f"{incomplete:,}")
 
 
-def talk(answering: Answering) -> None:
-    """Answer what a person types, line by line, until Ctrl-D; a text that cannot be answered ends nothing."""
-    from weft.cli.output import complain, note, write
+def answer_prompt(answering: Answering) -> None:
+    """Answer each line that is typed, until Ctrl-D. An error is printed, and the next line can be typed."""
+    from weft.cli.output import note, print_error, write
     from weft.errors import WeftError
 
-    with suppress(ImportError):  # where it is missing, lines can be typed and not edited
+    with suppress(ImportError):  # without it lines cannot be edited
         import readline  # noqa: F401
 
     note("[green]ready[/]  type a text and press Enter; Ctrl-D ends")
@@ -106,4 +105,4 @@ def talk(answering: Answering) -> None:
             else:
                 write("".join(f"{answering.show(one)}\n" for one in answering.answer([task.record(line)])), flush=True)
         except WeftError as error:
-            complain(error)
+            print_error(error)

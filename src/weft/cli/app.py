@@ -1,4 +1,4 @@
-"""All verbs in one application, and what happens to errors."""
+"""The application with all commands, and the entry point `main`, which turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from weft.version import __version__
 
 GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
 
-  [bold]weft train translate pairs.tsv[/]        train on your file; a part is set aside to measure
+  [bold]weft train translate pairs.tsv[/]        train on your file; a part is held out to measure
   [bold]weft predict runs/translate-1[/]         a line in, a line out
   [bold]weft evaluate runs/translate-1 test.tsv[/]
   [bold]weft compare runs/translate-1 runs/translate-2[/]
@@ -42,17 +42,17 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
-  [bold]weft bench recurrence[/]                 recurrent layers beside torch.nn, on this machine
+  [bold]weft bench recurrence[/]                 compare recurrent layers with torch.nn on this machine
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
 Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
        [bold]tag[/] tagged words           [bold]lm[/] plain text
-Every command explains itself with --help.
+Every command has --help.
 """
 
 
-class Verbs(TyperGroup):
-    """The verbs; what typer says of a wrong word of the command line shows that word without its escape codes."""
+class Commands(TyperGroup):
+    """The commands. typer's errors quote the command line; escape codes in a quoted word are made visible."""
 
     def make_context(self, *words: Any, **options: Any) -> Any:
         with _visible_words():
@@ -75,8 +75,8 @@ def _visible_words() -> Iterator[None]:
 
 app = typer.Typer(
     name="weft",
-    cls=Verbs,
-    help="Sequence models from a file of examples: trained, measured, understood and shipped.",
+    cls=Commands,
+    help="Train, measure and export sequence models from a file of examples.",
     add_completion=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -111,28 +111,28 @@ def guide(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show Python's traceback when something goes wrong.")] = False,
 ) -> None:
-    """Sequence models from a file of examples: trained, measured, understood and shipped."""
+    """Train, measure and export sequence models from a file of examples."""
     del version, debug  # both act before this runs
     if context.invoked_subcommand is None:
         say(GUIDE)
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code: 2 for a person's mistake, 1 for a fault, 130 for Ctrl-C."""
+    """Run a command and exit with its code: 2 for a mistake of the user, 1 for a fault, 130 for Ctrl-C."""
     prepare_streams()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
-    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
         code = _run()
-        sys.stdout.flush()  # here, where a full disk or a reader that left can still be told apart
+        sys.stdout.flush()  # here a full disk and a closed pipe still raise different errors
     except (Exception, KeyboardInterrupt) as error:
-        code = report(error, verb=verb, debug=debug)
+        code = report(error, command=command, debug=debug)
     sys.exit(code)
 
 
 def _run() -> str | int | None:
-    """The exit code of the command; where typer or rich left because our reader did, the error that told them."""
+    """Run the application and return its exit code; raise BrokenPipeError for a closed pipe, also from typer."""
     try:
         app(standalone_mode=True)
     except SystemExit as left:

@@ -8,14 +8,14 @@ import typer
 
 from weft.cli.bench_loop import loop
 from weft.cli.imports import Imports, read_imports
-from weft.cli.options import BenchDevice
+from weft.cli.options import BenchDevice, Json, Markdown
 
 if TYPE_CHECKING:
     from weft.bench import Figures
 
-app = typer.Typer(help="Measure weft against what else there is, on this machine.", invoke_without_command=True)
+app = typer.Typer(help="Compare the speed of weft with other software on this machine.", invoke_without_command=True)
 
-NAMES = ("cell", "backend", "contender", "model")
+TEXT_COLUMNS = ("cell", "backend", "contender", "model")
 """Columns that hold no numbers."""
 
 
@@ -26,7 +26,7 @@ def size_option(text: str, defaults: str) -> Any:
 
 @app.callback()
 def listing(context: typer.Context) -> None:
-    """Measure weft against what else there is, on this machine."""
+    """Compare the speed of weft with other software on this machine."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -35,14 +35,14 @@ def listing(context: typer.Context) -> None:
 def recurrence(
     cell: Annotated[
         list[str] | None,
-        typer.Option(help="A cell by its name. Repeatable.", metavar="NAME", show_default="five of them"),
+        typer.Option(help="The name of a cell. Repeatable.", metavar="NAME", show_default="five of them"),
     ] = None,
     size: Annotated[
         list[str] | None,
         typer.Option(help="Batch, time and hidden size. Repeatable.", metavar="B,T,H", show_default="two or three"),
     ] = None,
     lengths: Annotated[
-        bool, typer.Option("--lengths", help="Rows from T/2 to T steps long; torch.nn gets them packed.")
+        bool, typer.Option("--lengths", help="Use rows of T/2 to T steps; torch.nn gets them packed.")
     ] = False,
     bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Both directions.")] = False,
     dtype: Annotated[
@@ -53,25 +53,24 @@ def recurrence(
     ] = False,
     device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
-    repeats: Annotated[int, typer.Option(help="Rounds, of which the median is taken.", min=1)] = 15,
+    repeats: Annotated[int, typer.Option(help="Rounds; the median is printed.", min=1)] = 15,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Peak memory on a CPU too, each contender in a process of its own.")
+        bool, typer.Option("--memory", help="Measure peak memory on a CPU too, each contender in its own process.")
     ] = False,
     cold: Annotated[
         bool, typer.Option("--cold", help="Start with an empty cache, so that first calls compile.")
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    markdown: Markdown = False,
+    json: Json = False,
     imports: Imports = None,
 ) -> None:
-    """Time one recurrent layer, forward and backward, against torch.nn, the plain loop and the limit.
+    """Time one recurrent layer, forward and backward, and compare it with torch.nn, a Python loop and the limit.
 
-    The limit is the layer's matrix products alone. A ratio is another one's time divided by weft's.
+    The limit is the layer's matrix products alone. A ratio is the time of another one divided by weft's.
 
-    Examples: weft bench recurrence
-
+    Examples:
+    weft bench recurrence
     weft bench recurrence --cell lstm --size 32,64,128 --size 16,128,256 --lengths --threads 2
-
     weft bench recurrence --cell Mine --import mine.py:Mine --json
     """
     from weft.bench import cold_cache, describe, load_warning, measure, plan_cases, remarks, tabulate
@@ -89,9 +88,9 @@ def recurrence(
     rows: list[Figures] = []
     with cold_cache(wanted=cold):
         for number, case in enumerate(cases, 1):
-            say_on_terminal(f"{case.cell} {case.size} ({number} of {len(cases)})")
+            show_progress(f"{case.cell} {case.size} ({number} of {len(cases)})")
             rows.append(measure(case, repeats=repeats, memory=memory, cells=known, imports=imports or []))
-    say_on_terminal("")
+    show_progress("")
     if json:
         settings = {"dtype": cases[0].dtype, **switches, "repeats": repeats}
         print_json({"machine": machine, "settings": settings, "rows": [row.tree() for row in rows]})
@@ -123,7 +122,7 @@ def training(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="Real sentence pairs in batches of rows × length tokens: a table, or twice for parallel files.",
+            help="Real sentence pairs, in batches of rows × length tokens. Give it twice for parallel files.",
             metavar="FILE",
             show_default="random words without padding",
         ),
@@ -133,26 +132,30 @@ def training(
     ] = None,
     device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
-    repeats: Annotated[int, typer.Option(help="Samples, of which the median is taken.", min=1)] = 15,
-    updates: Annotated[int | None, typer.Option(help="Updates of a sample.", min=1, show_default="2 or 10")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    repeats: Annotated[int, typer.Option(help="Samples; the median is printed.", min=1)] = 15,
+    updates: Annotated[int | None, typer.Option(help="Updates in a sample.", min=1, show_default="2 or 10")] = None,
+    markdown: Markdown = False,
+    json: Json = False,
 ) -> None:
-    """Time whole updates of a translator against the same transformer in Hugging Face transformers.
+    """Time whole updates of a translator, and of the same transformer in Hugging Face transformers.
 
-    Forward, backward, clipping, optimizer; padding is no token. Of two defaults the first is for a CPU.
-    A ratio is weft's rate divided by another one's.
+    An update is forward, backward, clipping and optimizer; padding does not count as tokens.
 
-    Examples: weft bench training
+    Of two defaults the first is for a CPU. A ratio is weft's tokens per second divided by another one's.
 
+    Examples:
+    weft bench training
     weft bench training --device cpu --threads 2 --data train.en.xz --data train.de.xz
-
     weft bench training --contender weft --contender huggingface-compiled --layers 12 --json
     """
     from weft.bench import describe, load_warning
-    from weft.bench.sentences import build_sentences
-    from weft.bench.training import measure_training, tabulate_training
-    from weft.bench.training_case import plan_training, transformers_version
+    from weft.bench.training import (
+        build_sentences,
+        measure_training,
+        plan_training,
+        tabulate_training,
+        transformers_version,
+    )
     from weft.cli.output import note, print_json
     from weft.training import keep_memory, set_threads
 
@@ -170,7 +173,7 @@ def training(
     )
     set_threads(threads)
     keep_memory()
-    # Looked at now, for learning the words of a file is work too; told when nothing can be wrong any more.
+    # Learning the words of a file is load too, so the load is measured first; the warning is printed after all errors.
     warning, machine = load_warning(case.device), describe(case.device) | {"transformers": transformers_version(case)}
     sentences = build_sentences(case)
     if warning:
@@ -196,7 +199,7 @@ def decode(
         ),
     ] = None,
     kind: Annotated[
-        str, typer.Option(help="transformer, or rnn: an LSTM with attention, by weft alone.")
+        str, typer.Option(help="transformer, or rnn: an LSTM with attention, only in weft.")
     ] = "transformer",
     beam: Annotated[
         list[int] | None,
@@ -213,24 +216,23 @@ def decode(
     length: Annotated[int | None, size_option("Tokens of a source, and of its translation.", "32 or 64")] = None,
     device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 2,
-    repeats: Annotated[int, typer.Option(help="Rounds, of which the median is taken.", min=1)] = 5,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    repeats: Annotated[int, typer.Option(help="Rounds; the median is printed.", min=1)] = 5,
+    markdown: Markdown = False,
+    json: Json = False,
 ) -> None:
-    """Time translating against Hugging Face `generate` and CTranslate2, all with the same weights.
+    """Time translation by weft, Hugging Face `generate` and CTranslate2, all with the same weights.
 
-    From tokens to tokens, float32 on a CPU, bf16 on a GPU. Of two defaults the first is for a CPU. A ratio is weft's
-    rate divided by another one's; equal is the share of translations that are the same as weft's.
+    Times are from tokens to tokens, in float32 on a CPU, bf16 on a GPU. Of two defaults the first is for a CPU.
 
-    Examples: weft bench decode
+    A ratio is weft's rate divided by another one's; equal is the share of translations that equal weft's.
 
-    weft bench decode --beam 1 --beam 4 --batch 1 --batch 32 --contender weft --contender ctranslate2
-
+    Examples:
+    weft bench decode
+    weft bench decode --beam 1 --beam 4 --batch 32 --contender weft --contender ctranslate2
     weft bench decode --kind rnn --device cuda --json
     """
     from weft.bench import describe, load_warning
-    from weft.bench.decode import measure_decode, tabulate_decode
-    from weft.bench.decode_case import installed, plan_decode, versions
+    from weft.bench.decode import installed, measure_decode, plan_decode, tabulate_decode, versions
     from weft.cli.output import note, print_json
     from weft.training import set_threads
 
@@ -260,8 +262,8 @@ def decode(
 app.command()(loop)
 
 
-def say_on_terminal(text: str) -> None:
-    """One line that the next one replaces; nothing that moves by itself and takes time from a contender."""
+def show_progress(text: str) -> None:
+    """Print a line on a terminal that the next one replaces. A moving bar would take time from the contenders."""
     from rich.control import Control
     from rich.segment import ControlType
     from rich.text import Text
@@ -281,7 +283,7 @@ def show(
     *,
     markdown: bool,
 ) -> None:
-    """Headings and lines as a table, as wide as it needs to be, between where it comes from and what is not in it."""
+    """Print the machine, the case, a table as wide as its content, and the remarks."""
     from rich import box
     from rich.table import Table
 
@@ -291,13 +293,13 @@ def show(
     headings, lines = contents
     table = Table(box=box.MARKDOWN if markdown else box.SIMPLE, pad_edge=markdown)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in NAMES else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in TEXT_COLUMNS else "right", no_wrap=True)
     for line in lines:
         table.add_row(*map(literal, line))
     rest = [f"{name} {value}" for name, value in machine.items() if name != "device" and value is not None]
     say("{}", ", ".join([machine["device"], *rest]))
     say("{}", about)
-    # A line too long for the window is better than a figure without its last digits.
+    # A line that is too long for the window is better than a number without its last digits.
     width = SafeConsole(width=1000).measure(table).maximum
     SafeConsole(width=max(width, screen.width)).print(table)
     for remark in remarks:

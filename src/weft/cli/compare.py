@@ -20,24 +20,24 @@ def compare(
         list[str] | None,
         typer.Option(
             "--data",
-            help="Measure all runs on this file, with intervals of the differences. Twice for parallel text.",
+            help="Measure all runs on this file, with intervals of the differences. Give it twice for parallel files.",
             metavar="FILE",
         ),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="Only this score.", show_default="all")] = None,
+    metric: Annotated[str | None, typer.Option(help="Show only this score.", show_default="all")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the learning curves into this file.", metavar="FILE.svg|png|html")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
-    """Runs side by side: scores, cost, and the settings in which they differ.
+    """Compare runs: their scores, their cost, and the settings in which they differ.
 
-    Without --data the scores are those of the reports: on test data if all runs have some, else on validation data.
+    Without --data the scores come from the reports: on test data if all runs have some, else on validation data.
 
-    Examples: weft compare runs/lm-1 runs/lm-2
-
+    Examples:
+    weft compare runs/lm-1 runs/lm-2
     weft compare runs/small runs/wide --data test.tsv --metric bleu --plot curves.svg
     """
     from weft.cli.output import note, print_json
@@ -60,7 +60,7 @@ def compare(
 
 
 def show(found: Comparison) -> None:
-    """One row for each run; below it the settings, and how sure the differences are."""
+    """Print a row for each run, then the settings that differ and the intervals of the differences."""
     from weft.cli.output import print_table
     from weft.training.progress import metric_name, show_metric
 
@@ -103,7 +103,7 @@ def show_setting(value: object) -> str:
 
 
 def show_interval(name: str, interval: Any) -> str:
-    """+1.20 [+0.40, +2.10] *, in points of a hundred for shares."""
+    """+1.20 [+0.40, +2.10] *; shares are in percentage points."""
     from weft.training.progress import PERCENT
 
     if interval is None:
@@ -115,7 +115,7 @@ def show_interval(name: str, interval: Any) -> str:
 
 
 def overlay(runs: list[Path], metric: str | None, path: Path) -> None:
-    """The learning curves of all runs in one picture."""
+    """Draw the learning curves of all runs into one picture."""
     from weft.run.curves import chart, draw, own_metric, read_curve
 
     curves = {str(folder): read_curve(folder) for folder in runs}

@@ -10,18 +10,19 @@ import typer
 from weft.cli.imports import Imports, read_imports
 from weft.cli.settings import TakesSettings
 
-app = typer.Typer(help="Check a config file, show it with every setting filled in, compare two.", no_args_is_help=True)
+app = typer.Typer(help="Check a config file, fill in every setting, or compare two.", no_args_is_help=True)
 
-Words = Annotated[list[str] | None, typer.Argument(help="Settings such as train.rate=3e-4.", metavar="[key=value…]")]
+Words = Annotated[list[str] | None, typer.Argument(help="Settings such as train.rate=3e-4.", metavar="key=value")]
 
 
 @app.command(cls=TakesSettings)
 def check(
     config: Annotated[str, typer.Argument(help="A config file.")], words: Words = None, imports: Imports = None
 ) -> None:
-    """Say whether every setting is known, of the right type and possible.
+    """Check that every setting is known, of the right type and possible.
 
-    Example: weft config check my.toml
+    Example:
+    weft config check my.toml
     """
     from weft.cli.output import note
     from weft.cli.train import read
@@ -32,13 +33,14 @@ def check(
 
 @app.command(cls=TakesSettings)
 def fill(
-    config: Annotated[str, typer.Argument(help="A config file, or a task with files.")],
+    config: Annotated[str, typer.Argument(help="A config file, or a task followed by files.")],
     words: Words = None,
     imports: Imports = None,
 ) -> None:
-    """Print the configuration with every default decided, after a look at the training data.
+    """Print the configuration with every default filled in; some depend on the training data, which is read.
 
-    Example: weft config fill my.toml > filled.toml
+    Example:
+    weft config fill my.toml > filled.toml
     """
     from weft.cli.output import write
     from weft.cli.train import read
@@ -58,7 +60,8 @@ def diff(
 ) -> None:
     """Show the settings in which two configurations differ.
 
-    Example: weft config diff runs/translate-1 runs/translate-2
+    Example:
+    weft config diff runs/translate-1 runs/translate-2
     """
     from weft.cli.output import note, print_table
     from weft.config import Config, difference, read_config, validate

@@ -11,26 +11,27 @@ from weft.cli.options import SkipBadLines
 from weft.cli.settings import TakesSettings
 
 if TYPE_CHECKING:
-    from weft.run.browse import Shown
+    from weft.inspect.examples import ShownExample
 
 SHOWN_CHARACTERS = 300
-"""Characters of a long text that the first examples are shown with; --row shows all of it."""
+"""Characters shown of a long text; --row shows all of it."""
 
-app = typer.Typer(help="Make a corpus to try things on; look into a file of examples.", no_args_is_help=True)
+app = typer.Typer(help="Make a small corpus, or show how weft reads a file of examples.", no_args_is_help=True)
 
 
 @app.command()
 def make(
-    corpus: Annotated[str, typer.Argument(help="phrasebook: English and French, for all four tasks.")],
+    corpus: Annotated[str, typer.Argument(help="phrasebook (English and French, for all four tasks).")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write to; by default data/CORPUS.")] = None,
-    seed: Annotated[int, typer.Option(help="Where chance starts; the same seed gives the same bytes.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers; the same seed gives the same bytes.")] = 0,
 ) -> None:
-    """Write a corpus made by weft itself, without any network.
+    """Write a corpus that weft generates, without a network.
 
-    Example: weft data make phrasebook --out data/phrasebook
+    Example:
+    weft data make phrasebook --out data/phrasebook
     """
+    from weft import phrasebook
     from weft.cli.output import note
-    from weft.data import phrasebook
     from weft.errors import ConfigError, did_you_mean
 
     if corpus != "phrasebook":
@@ -39,7 +40,7 @@ def make(
         )
     folder = out or Path("data") / corpus
     try:
-        folder.mkdir(parents=True, exist_ok=True)  # before the seconds that the corpus takes
+        folder.mkdir(parents=True, exist_ok=True)  # fails before the corpus is generated, which takes seconds
     except OSError as error:
         raise ConfigError(f"cannot be made: {error.strerror}", where=str(folder), cure="choose another --out") from None
     phrasebook.write(folder, seed=seed)
@@ -50,29 +51,29 @@ def make(
 
 @app.command(cls=TakesSettings)
 def show(
-    task: Annotated[str, typer.Argument(help="What the file is for: lm, classify, tag or translate; or a config.")],
+    task: Annotated[str, typer.Argument(help="The task: lm, classify, tag or translate; or a config file.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE [key=value…]"),
+        typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE key=value"),
     ] = None,
     row: Annotated[
-        list[int] | None, typer.Option("--row", "-r", help="Show this example, counted from 1; may be repeated.")
+        list[int] | None, typer.Option("--row", "-r", help="Show this example, counted from 1. Repeatable.")
     ] = None,
     most: Annotated[int, typer.Option(min=0, help="Examples to show without --row.")] = 5,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens also without --row.")] = False,
     skip_bad_lines: SkipBadLines = False,
 ) -> None:
-    """Show how weft reads a file: how many examples, how long, and the first few; or single ones with their tokens.
+    """Show how weft reads a file: the number of examples, their length, and the first few; or some with their tokens.
 
-    Examples: weft data show classify reviews.tsv data.text=sentence
-
+    Examples:
+    weft data show classify reviews.tsv data.text=sentence
     weft data show translate pairs.tsv --row 17
     """
     from weft.cli.output import note, say
     from weft.cli.train import read
-    from weft.run.browse import browse
+    from weft.inspect.examples import view_examples
 
-    found = browse(
+    found = view_examples(
         read(task, words or []),
         rows=row or (),
         most=most,
@@ -87,12 +88,12 @@ def show(
         _print_example(shown, whole=bool(row))
 
 
-def _print_example(shown: Shown, *, whole: bool) -> None:
-    """A line that says which it is, and one for each of its parts, wrapped beside its name."""
+def _print_example(shown: ShownExample, *, whole: bool) -> None:
+    """Print a line with the row, place and role of an example, and one for each of its parts."""
     from weft.cli.output import say
 
     say("\n[bold]{}[/]  [dim]{} · {}[/]", shown.row, shown.place, shown.role)
-    for part in shown.parts:
+    for part in shown.fields:
         text = (
             part.text if whole or len(part.text) <= SHOWN_CHARACTERS else f"{part.text[:SHOWN_CHARACTERS].rstrip()} …"
         )
@@ -100,8 +101,8 @@ def _print_example(shown: Shown, *, whole: bool) -> None:
         if part.pieces:
             count = f"{len(part.pieces)} token{'s' * (len(part.pieces) != 1)}"
             _print_part(count, " ".join(map(_visible, part.pieces)), style="cyan")
-    if shown.fate:
-        _print_part("length", shown.fate, style="yellow")
+    if shown.effect:
+        _print_part("length", shown.effect, style="yellow")
 
 
 def _visible(text: str) -> str:
@@ -117,7 +118,7 @@ def _print_part(name: str, text: str, style: str = "") -> None:
     from weft.cli.output import literal, screen
     from weft.console import visible
 
-    # In a pipe one line stays one line.
+    # A pipe gets one line for each part, without wrapping.
     if not screen.is_terminal:
         screen.print(Text(f"   {name:<11}{_visible(text)}"), soft_wrap=True)
         return

@@ -8,10 +8,8 @@ import shlex
 import shutil
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from weft.cli.options import Json
 from weft.errors import counted
 from weft.extras import EXTRAS, Extra, version_of
 from weft.spinning import describe_spinning
@@ -20,10 +18,11 @@ from weft.version import __version__
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "conllu")
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+def doctor(json: Json = False) -> None:
     """Show versions, extras, devices, compilers and the speed of a matrix product on this machine.
 
-    Example: weft doctor
+    Example:
+    weft doctor
     """
     from weft.cli.output import print_json, print_table
 
@@ -45,7 +44,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fals
 
 
 def describe_extra(extra: Extra) -> str:
-    """The versions of its packages, or the line that installs them; and what they are for."""
+    """The versions of its packages, or the command that installs them; and their use."""
     found = extra.found()
     if None in found.values():
         missing = ", ".join(name for name, version in found.items() if version is None)
@@ -54,7 +53,7 @@ def describe_extra(extra: Extra) -> str:
 
 
 def token_cache() -> str:
-    """Where the tokens of large files are kept, how many bytes, and how to be rid of them."""
+    """The folder of the tokens of large files, its size, and the command that removes it."""
     from weft.data import Store
 
     folder, why = cache_or_reason("tokens")
@@ -66,18 +65,18 @@ def token_cache() -> str:
 
 
 def code_cache() -> str:
-    """Where compiled code is kept."""
+    """The folder of compiled code, or why there is none."""
     folder, why = cache_or_reason("compiled")
     return str(folder) if folder else why
 
 
 def cache_or_reason(name: str) -> tuple[Path | None, str]:
-    """A folder of the cache, or why nothing is kept there."""
+    """A folder of the cache; or None, and why it is not used."""
     from weft.cache import cache_path, open_cache
 
     folder = cache_path(name)
     if folder is None:
-        return None, "off: WEFT_CACHE says so, or you have no home folder"
+        return None, "off: WEFT_CACHE is off, or you have no home folder"
     try:
         with open_cache(name):
             return folder, ""
@@ -110,6 +109,6 @@ def speed(device: object, *, size: int = 1024) -> float:
     best = float("inf")
     for _ in range(5):
         began = time.perf_counter()
-        float((a @ a)[0, 0])  # reading a number waits for the device
+        float((a @ a)[0, 0])  # reading a number blocks until the device is done
         best = min(best, time.perf_counter() - began)
     return 2 * size**3 / best / 1e9

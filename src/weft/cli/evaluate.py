@@ -10,8 +10,8 @@ import typer
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import Device, SkipBadLines
 
-WIDEST = 20
-"""Classes up to which a confusion matrix is drawn."""
+MAX_CONFUSION_CLASSES = 20
+"""A confusion matrix with more classes is not printed."""
 
 
 def evaluate(
@@ -19,23 +19,22 @@ def evaluate(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="A file of examples like those it was trained on; two for parallel text. Where its columns "
-            "are others: data.text=review data.label=sentiment."
+            help="A file of examples, in the format of the training data; two for parallel files. If its columns have "
+            "other names: data.text=review data.label=sentiment."
         ),
     ],
-    json: Annotated[bool, typer.Option("--json", help="All numbers and tables as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print all numbers and tables as JSON.")] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Score = sum / length^this.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="α in score = sum / length^α.")] = None,
     skip_bad_lines: SkipBadLines = False,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
     """Measure a trained model on a file of examples.
 
-    Examples: weft evaluate runs/demo test.tsv
-
+    Examples:
+    weft evaluate runs/demo test.tsv
     weft evaluate runs/de-en test.de test.en --beam 8 --json
-
     weft evaluate runs/reviews other.csv data.text=body data.label=stars
     """
     from weft.cli.output import explain, print_json, print_table, say
@@ -66,7 +65,7 @@ def evaluate(
 
 
 def show_details(details: dict[str, Any], print_table: Any) -> None:
-    """Tables of classes, spans and confusions, where there are any."""
+    """Print the tables of classes, spans and confusions that the evaluation has."""
     for key, title in (("spans", "by kind of span"), ("per_class", "by class")):
         rows = details.get(key)
         if rows:
@@ -81,7 +80,7 @@ def show_details(details: dict[str, Any], print_table: Any) -> None:
             print_table(["label", "precision", "recall", "F1", "examples"], body, title=title)
     there = {row["label"] for row in details.get("per_class", [])}
     shown = [number for number, label in enumerate(details.get("labels", [])) if label in there]
-    if shown and len(shown) <= WIDEST:
+    if shown and len(shown) <= MAX_CONFUSION_CLASSES:
         labels, counts = details["labels"], details["confusion"]
         body = [
             [labels[row], *(f"{count:,}" if (count := counts[row][column]) else "·" for column in shown)]

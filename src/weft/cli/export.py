@@ -11,18 +11,18 @@ import typer
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder of a transformer: lm or translate.")],
     to: Annotated[str, typer.Option(help="huggingface or ctranslate2.", metavar="FORMAT")],
-    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.", metavar="DIR")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must be new or empty.", metavar="DIR")],
     quantization: Annotated[
-        str | None, typer.Option(help="ctranslate2: the type of its weights, such as int8.", show_default="float32")
+        str | None, typer.Option(help="ctranslate2: the type of the weights, such as int8.", show_default="float32")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="What was compared, as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
 ) -> None:
     """Write a run as a folder that other software loads without weft.
 
-    The folder is loaded there and compared with the run before it is left: the same numbers, the same texts.
+    The other software loads the folder, and its numbers and texts are compared with those of the run.
 
-    Examples: weft export runs/translate-1 --to huggingface --out marian
-
+    Examples:
+    weft export runs/translate-1 --to huggingface --out marian
     weft export runs/translate-1 --to ctranslate2 --out fast --quantization int8
     """
     from weft.cli.output import note, print_json
@@ -31,11 +31,11 @@ def export(
     found = export_run(run, to=to, out=out, quantization=quantization)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
     if json:
-        told = {"folder": str(found.folder), "left_out": list(found.left_out)}
-        print_json(told | {name: one._asdict() for name, one in compared.items()})
+        about = {"folder": str(found.folder), "left_out": list(found.left_out)}
+        print_json(about | {name: one._asdict() for name, one in compared.items()})
         return
     note("written: [bold]{}[/]", found.folder)
     for name, one in compared.items():
         note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
     if found.left_out:
-        note("left out, for want of a counterpart: {}", ", ".join(found.left_out))
+        note("left out, because the format has no counterpart: {}", ", ".join(found.left_out))

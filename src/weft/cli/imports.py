@@ -1,4 +1,4 @@
-"""--import [NAME=]FILE.py:CLASS, for verbs that build or load a model"""
+"""--import [NAME=]FILE.py:CLASS, for commands that build or load a model"""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Imports = Annotated[
     list[str] | None,
     typer.Option(
         "--import",
-        help="A cell of your own, for configs and runs that name it; the file is executed. Repeatable.",
+        help="Your own cell, for configs and runs that name it; the file is executed. Repeatable.",
         metavar="[NAME=]FILE.py:CLASS",
     ),
 ]
 
 
 def read_imports(words: list[str] | None) -> dict[str, type[Cell]]:
-    """The cells that --import asks for, by their names."""
+    """The cells that --import names."""
     if not words:
         return {}
     from weft.run import import_cells
@@ -34,13 +34,13 @@ def read_imports(words: list[str] | None) -> dict[str, type[Cell]]:
 
 
 def place_in_import(trace: TracebackType | None) -> str | None:
-    """FILE:LINE of the innermost frame in an imported file, where an error came through one."""
-    importing = sys.modules.get("weft.run.importing")  # loading it now might be what fails
-    if importing is None:
+    """FILE:LINE of the innermost frame in an imported file; None if the error came through none."""
+    user_cells = sys.modules.get("weft.run.user_cells")  # not imported here: that import may be what failed
+    if user_cells is None:
         return None
     places = [
         f"{show_path(frame.f_code.co_filename)}:{line}"
         for frame, line in traceback.walk_tb(trace)
-        if str(frame.f_globals.get("__name__")).startswith(importing.PREFIX)
+        if str(frame.f_globals.get("__name__")).startswith(user_cells.MODULE_PREFIX)
     ]
     return places[-1] if places else None

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
     from weft.inspect import Part
 
-app = typer.Typer(help="Look into a model.", no_args_is_help=True)
+app = typer.Typer(help="Show the parts of a model.", no_args_is_help=True)
 
 
-WORDS, LABELS = 8000, 2
-"""Sizes of a model that was not trained, where nothing is said of them."""
+DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
+"""Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""
 
 
 @app.callback()
 def group() -> None:
-    """Look into a model."""
+    """Show the parts of a model."""
 
 
 @app.command()
@@ -31,7 +31,7 @@ def parameters(
     what: Annotated[str, typer.Argument(help="A run folder, a config file, or a task.", metavar="RUN|CONFIG|TASK")],
     settings: Annotated[
         list[str] | None,
-        typer.Argument(help="With a config file or a task: settings.", metavar="[key=value…]"),
+        typer.Argument(help="With a config file or a task: settings.", metavar="key=value"),
     ] = None,
     words: Annotated[
         int | None,
@@ -40,17 +40,16 @@ def parameters(
     labels: Annotated[
         int | None, typer.Option(help="Without a run: labels of a classifier or tagger.", min=1, show_default="2")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="All parts as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print all parts as JSON.")] = False,
     imports: Imports = None,
 ) -> None:
     """List the parameters of a model part by part, with the formula of each count.
 
-    Without a run, settings that are left open have their fixed defaults, whatever suits your data.
+    Without a run, settings that you leave out have their fixed defaults, because no data is read.
 
-    Examples: weft inspect parameters runs/translate-1
-
+    Examples:
+    weft inspect parameters runs/translate-1
     weft inspect parameters my.toml --words 37000
-
     weft inspect parameters lm model.kind=transformer model.layers=12
     """
     from weft.cli.output import print_json
@@ -67,7 +66,7 @@ def parameters(
 def find_model(
     what: str, settings: list[str], *, words: int | None, labels: int | None, imports: list[str] | None
 ) -> nn.Module:
-    """The model of a run; else one that is built for the purpose."""
+    """Load the model of a run, or build an untrained one from a config file or a task."""
     from weft.catalog import TASKS
     from weft.cli.train import OVERRIDE, read
     from weft.config import validate
@@ -85,16 +84,16 @@ def find_model(
         return load(what, device="cpu", cells=cells).model
     if strange := next((word for word in settings if not OVERRIDE.match(word)), None):
         raise ConfigError("is not a setting", where=strange, cure="write key=value; no data is read")
-    # A task alone names no data, and none is needed.
+    # A task without a config file has no data.train, which validation requires; nothing is read.
     tree = read(what, [*(["data.train="] if what in TASKS else []), *settings], cells)
     config = validate(tree, cells=cells, keep_unread=True)
-    if labels and config.task not in ("classify", "tag"):
+    if labels and TASKS[config.task].label_column is None:
         raise ConfigError(f"{config.task} has no labels", where="--labels", cure="leave it out")
-    return sketch(config, words=words or WORDS, labels=labels or LABELS)
+    return sketch(config, words=words or DEFAULT_WORDS, labels=labels or DEFAULT_LABELS)
 
 
 def show(found: Part) -> None:
-    """Every part on a line, below the one that it is in."""
+    """Print a table with a line for each part, below the part that contains it."""
     from rich import box
     from rich.table import Table
 
@@ -120,6 +119,6 @@ def show(found: Part) -> None:
             f"{part.count * times:,}",
         )
         table.add_row(*map(literal, cells))
-    # A line too long for the window is better than a figure without its last digits.
+    # A line that is too long for the window is better than a number without its last digits.
     width = SafeConsole(width=1000).measure(table).maximum
     SafeConsole(width=max(width, screen.width)).print(table)

@@ -17,8 +17,8 @@ def new(
 ) -> None:
     """Write a config file with every setting explained.
 
-    Examples: weft new translate --out my.toml
-
+    Examples:
+    weft new translate --out my.toml
     weft new classify --kind transformer
     """
     from weft.catalog import TASKS

@@ -1,4 +1,4 @@
-"""Options that several verbs have."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def _check_device(name: str) -> str:
-    """The name of a device that can be used; an error before anything is read."""
+    """Return the name of a device; raise if it cannot be used, before anything is read."""
     if name != "auto":
         from weft.training import choose_device
 
@@ -16,10 +16,14 @@ def _check_device(name: str) -> str:
     return name
 
 
-Device = Annotated[str, typer.Option(help="cpu, cuda, …; auto takes CUDA where there is one.", callback=_check_device)]
+Device = Annotated[str, typer.Option(help="cpu, cuda, …; auto uses CUDA if there is one.", callback=_check_device)]
 
-BenchDevice = Annotated[str, typer.Option(help="cpu or cuda; auto takes CUDA where there is one.")]
+BenchDevice = Annotated[str, typer.Option(help="cpu or cuda; auto uses CUDA if there is one.")]
 
 SkipBadLines = Annotated[
-    bool, typer.Option("--skip-bad-lines", help="Count lines that cannot be read instead of stopping.")
+    bool, typer.Option("--skip-bad-lines", help="Skip and count lines that cannot be read instead of stopping.")
 ]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]

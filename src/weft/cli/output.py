@@ -1,6 +1,6 @@
-"""Where words go: data to standard output, everything about it to standard error.
+"""Prints data to standard output and messages to standard error.
 
-Whatever a terminal would act on is made visible: in messages and tables always, in data where it goes to a terminal.
+Control characters are made visible: always in messages and tables, in data only if it goes to a terminal.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ screen = SafeConsole()
 
 
 def say(template: str, *values: object) -> None:
-    """A line about the data, on standard output: markup, and a value for each `{}` of it."""
+    """Print a line of a result to standard output: markup, and a value for each `{}` in it."""
     screen.print(styled(template, *values), soft_wrap=True)
 
 
 def note(template: str, *values: object) -> None:
-    """A line for whoever watches, on standard error: markup, and a value for each `{}` of it."""
+    """Print a message to standard error: markup, and a value for each `{}` in it."""
     errors.print(styled(template, *values), soft_wrap=True)
 
 
-def complain(what: object) -> None:
-    """The one line of an error."""
-    note("[bold red]error[/] {}", what)
+def print_error(message: object) -> None:
+    """Print the one line of an error."""
+    note("[bold red]error[/] {}", message)
 
 
 def write(text: str, *, flush: bool = False) -> None:
-    """Data: as it is into a file or a pipe, with nothing that acts on a terminal where it goes to one."""
+    """Write data: unchanged into a file or a pipe, with visible control characters to a terminal."""
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     if flush:
         sys.stdout.flush()
 
 
 def show_json(value: Any) -> str:
-    """One line of JSON, in which a terminal finds nothing to act on."""
+    """One line of JSON; for a terminal, its control characters are escaped."""
     text = to_json(value)
     return visible_json(text) if sys.stdout.isatty() else text
 
@@ -53,12 +53,12 @@ def print_json(value: Any) -> None:
 
 
 def literal(text: str | Text) -> Text:
-    """What a table shows: the text as it stands, brackets and control characters too."""
+    """A cell of a table: brackets are no markup, and control characters are visible."""
     return text if isinstance(text, Text) else Text(visible(text))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """The first column is a name, the others are numbers. Never wider or narrower than its content, also in a pipe."""
+    """Print a table whose first column is a name and whose others are numbers. In a pipe it may be 200 columns wide."""
     heading = None if title is None else literal(title)
     table = Table(box=box.SIMPLE, title=heading, title_justify="left", title_style="bold", pad_edge=False)
     for number, column in enumerate(columns):
@@ -68,23 +68,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
     SafeConsole(width=None if screen.is_terminal else 200).print(table)
 
 
-IN_OTHER_WORDS = ("f1_average", "count_of", "perplexity_unit")
-"""Details that stand beside the numbers already."""
+SHOWN_WITH_SCORES = ("f1_average", "count_of", "perplexity_unit")
+"""Details that are printed beside the numbers already."""
 
 
 def explain(details: dict[str, Any], *, report: bool = False) -> list[str]:
-    """What a reader of the numbers should know; less where a `report` of the training says more."""
+    """Lines that explain the numbers; fewer with a `report`, which has its own on baselines and calibration."""
     from weft.metrics import describe_vocabulary
 
     lines = [
         f"{name.replace('_', ' ')}: {value}"
         for name, value in details.items()
-        if isinstance(value, str) and name not in IN_OTHER_WORDS
+        if isinstance(value, str) and name not in SHOWN_WITH_SCORES
     ]
     if vocabulary := describe_vocabulary(details):
         lines.append(f"perplexity per {details['perplexity_unit']}: {vocabulary}")
     if "majority_accuracy" in details and not report:
-        lines.append(f"always giving the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
+        lines.append(f"always predicting the most frequent label: accuracy {100 * details['majority_accuracy']:.2f}%")
     if details.get("unseen"):
         named = ", ".join(details.get("unseen_labels", {}))
         shown = f" ({named})" if named else ""

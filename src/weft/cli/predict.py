@@ -15,65 +15,66 @@ from weft.cli.options import Device
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     file: Annotated[
-        str, typer.Argument(help="Inputs: a line each, or a table by its suffix; - is standard input.")
+        str, typer.Argument(help="A file with one input per line, or a table (by its suffix); - is standard input.")
     ] = "-",
     format: Annotated[
         str | None,
         typer.Option(
             "--format",
             "-f",
-            help="text, tsv, csv, jsonl, json; for taggers text, conllu, columns. By default that of the suffix.",
+            help="text, tsv, csv, jsonl, json; for taggers text, conllu, columns. By default chosen by the suffix.",
         ),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(help="The column to answer, by its name or its number from 0; repeated, they are joined."),
+        typer.Option(help="The input column, by name or by number from 0. Repeatable: the texts are joined."),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="A JSON object per line: probabilities, scores, other candidates.")
+        bool, typer.Option("--json", help="Print a JSON object per input: probabilities, scores, all candidates.")
     ] = False,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="The probability of every label, or the score of a text, beside it.")
+        bool, typer.Option("--probabilities", help="Print the probability of every label, or the score of a text, too.")
     ] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
     n_best: Annotated[int | None, typer.Option(help="Candidates per input; without --json separated by tabs.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Score = sum / length^this.")] = None,
-    max_length: Annotated[int | None, typer.Option(help="Most tokens to write.")] = None,
-    min_length: Annotated[int | None, typer.Option(help="Fewest tokens to write.")] = None,
-    stop: Annotated[str | None, typer.Option(help="When a search is done: bound or finished.")] = None,
-    groups: Annotated[int | None, typer.Option(help="Diverse beams: parts that avoid each other's words.")] = None,
-    diversity: Annotated[float | None, typer.Option(help="Diverse beams: how much they avoid them.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="α in score = sum / length^α.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Largest number of tokens to write.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="Smallest number of tokens to write.")] = None,
+    stop: Annotated[str | None, typer.Option(help="The rule that ends a search: bound or finished.")] = None,
+    groups: Annotated[int | None, typer.Option(help="Diverse beams: groups of the beam that differ.")] = None,
+    diversity: Annotated[float | None, typer.Option(help="Diverse beams: penalty for words of other groups.")] = None,
     sample: Annotated[
         bool | None, typer.Option("--sample/--no-sample", help="Draw tokens instead of searching for the best.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Below 1 safer, above 1 wilder.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Draw from p^(1/T): below 1 safer, above 1 wilder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Draw from the k likeliest tokens; 0 is off.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest tokens that hold this share.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Draw from the likeliest tokens that together have this probability.")
+    ] = None,
     min_p: Annotated[float | None, typer.Option(help="Draw no token below this share of the likeliest one.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Where chance starts.")] = None,
-    forbid: Annotated[list[str] | None, typer.Option(help="A word or phrase not to write; may be repeated.")] = None,
-    require: Annotated[list[str] | None, typer.Option(help="A word or phrase to write; may be repeated.")] = None,
-    prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(help="A word or phrase never to write. Repeatable.")] = None,
+    require: Annotated[list[str] | None, typer.Option(help="A word or phrase to write. Repeatable.")] = None,
+    prefix: Annotated[str, typer.Option(help="The beginning of every translation.")] = "",
     forbid_unknown: Annotated[
         bool, typer.Option("--forbid-unknown", help="Never write the token for unknown words.")
     ] = False,
-    attention: Annotated[bool, typer.Option("--attention", help="With --json: where the model looked.")] = False,
-    stream: Annotated[bool, typer.Option("--stream", help="Write each answer as it comes.")] = False,
+    attention: Annotated[bool, typer.Option("--attention", help="With --json: print the attention weights.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print each piece of a text as soon as it is certain.")
+    ] = False,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
-    """Answer each input of a file: its translation, label, tags or continuation.
+    """Answer each input of a file with its translation, label, tags or continuation.
 
-    Of plain text one line in, one line out. A table (CSV, TSV, JSON, CoNLL-U) comes back as it is, with columns added.
+    Plain text gives one line for each line. A table (CSV, TSV, JSON, CoNLL-U) is printed with columns added.
 
-    Examples: echo "The cat sleeps." | weft predict runs/demo
-
+    Examples:
+    echo "The cat sleeps." | weft predict runs/demo
     weft predict runs/reviews new.csv > answered.csv
-
     weft predict runs/reviews mails.jsonl --column body.text
-
     weft predict runs/demo input.txt --json --n-best 3 > output.jsonl
-
     weft predict runs/demo --forbid cat --require "the dog" --stream
     """
     settings = {
@@ -95,28 +96,28 @@ def predict(
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
     wanted |= {"forbid_unknown": True} if forbid_unknown else {}
-    from weft.cli.answering import Answering, answer_file, talk
+    from weft.cli.answering import Answering, answer_file, answer_prompt
     from weft.errors import ConfigError
     from weft.run import load
-    from weft.run.answers import open_questions
+    from weft.run.inputs import open_input_file
 
     if stream and json:
         raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
     if stream and n_best is not None and n_best > 1:
-        raise ConfigError(f"n_best = {n_best} texts cannot be streamed together", where="--stream", cure="n_best = 1")
+        raise ConfigError(f"prints one text, not n_best = {n_best}", where="--stream", cure="n_best = 1")
     if attention and not json:
-        raise ConfigError("is a table for programs", where="--attention", cure="add --json")
+        raise ConfigError("needs --json", where="--attention", cure="add --json")
     if probabilities and (json or stream):
         cure = "--json has them all" if json else "leave out --stream"
         raise ConfigError("is for plain text and tables", where="--probabilities", cure=cure)
     model = load(run, device=device, cells=read_imports(imports))
-    decode = model.decode(options)  # a wrong option is reported before anything is read
+    decode = model.decode(options)  # raises for a wrong option, before anything is read
     asked = wanted | options | ({"attention": True} if attention else {})
     answering = Answering(model, asked, json=json, stream=stream, probabilities=probabilities)
     if file == "-" and format in (None, "text") and not column and sys.stdin.isatty() and sys.stdout.isatty():
-        talk(answering)
+        answer_prompt(answering)
         return
-    inputs = open_questions(
+    inputs = open_input_file(
         model, file, decode=decode, format=format, columns=column or (), probabilities=probabilities
     )
     if stream and not inputs.plain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft.run import Run
     from weft.tasks.generation import Scored
 
-CHUNK = 1000
+CHUNK_TEXTS = 1000
 """Texts that are read, scored and printed together."""
 
 
@@ -26,21 +26,21 @@ def score(
         list[str] | None,
         typer.Argument(
             help="Lines of text, or pairs as in training; two files for parallel text.",
-            metavar="[DATA]...",
+            metavar="DATA",
             show_default="standard input",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object for each text, and one for all.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each text, and one for all.")] = False,
     skip_bad_lines: SkipBadLines = False,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
-    """Show what a model says of given texts: each token's probability, log-probability and rank.
+    """Print the probability, log-probability and rank of each token of given texts.
 
     Rank 1 is the likeliest token. A translator scores the target of each pair.
 
-    Examples: weft score runs/lm-1 lines.txt
-
+    Examples:
+    weft score runs/lm-1 lines.txt
     weft score runs/translate-1 pairs.tsv --json > scores.jsonl
     """
     from weft.cli.output import print_json, say
@@ -49,7 +49,7 @@ def score(
     from weft.text import SPECIALS, UNK
 
     model, tally, texts = load(run, device=device, cells=read_imports(imports)), LossTally(), 0
-    model.score([])  # a task that scores no texts is refused before anything is read
+    model.score([])  # raises for a task that scores no texts, before anything is read
     tokenizer = model.task.codec.side("target")
     for found in read_scores(model, data or ["-"], skip_bad_lines=skip_bad_lines):
         texts += 1
@@ -66,21 +66,19 @@ def score(
 
 
 def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[Scored]:
-    """The texts of some files, a chunk at a time; of a language model every line is one."""
+    """Score the texts of some files, a chunk at a time; for a language model every line is a text."""
     from weft.cli.output import note
-    from weft.data import BadLines, Record, chunks, read_texts
+    from weft.data import BadLines, chunks
 
     bad, path = BadLines(skip=skip_bad_lines), data[0] if len(data) == 1 else data
-    records: Iterable[Record]
-    records = read_texts(path, bad=bad) if model.config.task == "lm" else model.task.read(path, model.config.data, bad)
-    for chunk in chunks(records, CHUNK):
+    for chunk in chunks(model.task.read_to_score(path, model.config.data, bad), CHUNK_TEXTS):
         yield from model.score(chunk)
     if bad.count:
         note("skipped {}", bad)
 
 
 def show(found: Scored) -> None:
-    """The text, and a line for each token."""
+    """Print a text, and a table with a line for each token."""
     import math
 
     from weft.cli.output import print_table, say
@@ -92,7 +90,7 @@ def show(found: Scored) -> None:
 
 
 def summarise(tally: LossTally, texts: int, *, vocabulary: int) -> dict[str, float]:
-    """The whole file in a few numbers."""
+    """The numbers over all texts."""
     return {
         "texts": texts,
         "tokens": tally.count,

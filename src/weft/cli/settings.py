@@ -1,4 +1,4 @@
-"""Commands that take settings as words: an option that is a setting gets its right spelling."""
+"""Commands with key=value settings: an unknown option that names a setting gets an error with the right spelling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TakesSettings(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # By name: the class of the error comes with typer, from another package in each of its versions.
+            # The class is compared by name, because versions of typer take it from different packages.
             option = getattr(error, "option_name", "") if type(error).__name__ == "NoSuchOption" else ""
             if option.startswith("--"):
                 _suggest(option, words)
@@ -23,7 +23,7 @@ class TakesSettings(TyperCommand):
 
 
 def _suggest(option: str, words: list[str]) -> None:
-    """Raise the error for an unknown option that names a setting; return where it names none."""
+    """Raise an error with the right spelling if an unknown option names a setting."""
     from weft.cli.train import OVERRIDE
     from weft.config import merge, parse_overrides
     from weft.config.places import suggest_places
@@ -35,7 +35,7 @@ def _suggest(option: str, words: list[str]) -> None:
 
 
 def _value_of(option: str, words: list[str]) -> str | None:
-    """What was written behind an option, as --epochs 3 or --epochs=3."""
+    """The value of an option, written as --epochs 3 or --epochs=3."""
     for number, word in enumerate(words):
         if word.startswith(f"{option}="):
             return word.partition("=")[2]

@@ -15,32 +15,32 @@ from weft.errors import RunError, shorten
 if TYPE_CHECKING:
     from weft.sweep import Outcome, Trial
 
-SHOWN = 10
-"""Trials in the table."""
+SHOWN_TRIALS = 10
+"""Trials in the table, the best ones."""
 
 
 def sweep(
-    what: Annotated[str, typer.Argument(help="A config file, or a task with files.", metavar="CONFIG|TASK")],
+    what: Annotated[str, typer.Argument(help="A config file, or a task followed by files.", metavar="CONFIG|TASK")],
     words: Annotated[
         list[str],
         typer.Argument(
-            help="What to vary: train.rate=1e-4..1e-2 is a range, model.cell=gru,lstm a choice. Besides, files and "
+            help="Settings to vary: train.rate=1e-4..1e-2 is a range, model.cell=gru,lstm a choice. Also files and "
             "settings as for weft train.",
-            metavar="[DATA…] key=LOW..HIGH key=a,b,c [key=value…]",
+            metavar="key=LOW..HIGH|key=a,b,c",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the sweep; the runs are in its trials/.")],
     trials: Annotated[int, typer.Option("--trials", "-n", help="Runs in all.", min=1)] = 20,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the sweep in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the sweep in the folder.")] = False,
     skip_bad_lines: SkipBadLines = False,
     imports: Imports = None,
 ) -> None:
-    """Search for the settings that score best on validation data; the test data is never looked at.
+    """Search for the settings that score best on validation data; test data is never used.
 
-    Runs that fall behind are ended early, runs that fail are noted and skipped.
+    Runs that fall behind are ended early; runs that fail are noted and skipped.
 
-    Examples: weft sweep my.toml train.rate=1e-4..1e-2 model.cell=gru,lstm --trials 20 --out sweeps/cells
-
+    Examples:
+    weft sweep my.toml train.rate=1e-4..1e-2 model.cell=gru,lstm --out sweeps/cells
     weft sweep classify train.tsv valid.tsv model.hidden=32..512 train.epochs=5 --out sweeps/width
     """
     from weft.cli.output import note
@@ -65,11 +65,11 @@ def sweep(
     if found.trials:
         show(found, [dimension.path for dimension in space])
     if found.signal:
-        note("stopped; the same command with [bold]--resume[/] goes on in {}", out)
+        note("stopped; resume the sweep in {} with the same command and [bold]--resume[/]", out)
         raise typer.Exit(128 + found.signal)
     if found.trials and all(trial.ended == "failed" for trial in found.trials):
         why = shorten(found.trials[0].error or "")
-        raise RunError(f"every trial failed, the first with: {why}", where=str(out), cure="mend that first")
+        raise RunError(f"every trial failed, the first with: {why}", where=str(out), cure="fix that first")
     if found.best is not None:
         best = [f"{path}={to_word(value)}" for path, value in found.best.settings.items()]
         imported = [word for name in imports or [] for word in ("--import", name)]
@@ -102,7 +102,7 @@ def show(found: Outcome, paths: list[str]) -> None:
             *(show_value(trial.settings[path]) if path in trial.settings else "—" for path in paths),
             f"{trial.seconds:,.1f}",
         ]
-        for trial in found.trials[:SHOWN]
+        for trial in found.trials[:SHOWN_TRIALS]
     ]
     print_table(["trial", metric_name((found.best or found.trials[0]).metric), *paths, "seconds"], rows)
     counts = {ended: sum(trial.ended == ended for trial in found.trials) for ended in ("complete", "pruned", "failed")}
@@ -114,5 +114,5 @@ def show_value(value: object) -> str:
 
 
 def to_word(value: object) -> str:
-    """As it is written on a command line, with all its digits."""
+    """A value as it is written on a command line, with all its digits."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -30,36 +30,32 @@ def train(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help="With a task: files to train on, validate on and test on. Anywhere: settings.",
-            metavar="[DATA…] [key=value…]",
+            help="With a task: files for training, validation and test. Always: settings such as train.epochs=3.",
+            metavar="DATA key=value",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the run; by default runs/TASK-N.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out from its last checkpoint, or begin it.")
+        bool, typer.Option("--resume", help="Resume the run in --out from its last checkpoint, or start it.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Train nothing: tell the memory and the time that it would take.")
+        bool, typer.Option("--dry-run", help="Print the memory and time that training would take; train nothing.")
     ] = False,
     skip_bad_lines: SkipBadLines = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Tokenise large files anew, whatever is kept of them.")
+        bool, typer.Option("--fresh", help="Tokenise large files again instead of using cached tokens.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     imports: Imports = None,
 ) -> None:
-    """Train a model and write it, measured, to a run folder.
+    """Train a model, measure it, and write it to a run folder.
 
-    Examples: weft train translate pairs.tsv
-
+    Examples:
+    weft train translate pairs.tsv
     weft train classify train.tsv valid.tsv test.tsv train.epochs=3
-
     weft train my.toml model.encoder.hidden=512 --out runs/wide
-
     weft train lm text.txt model.cell=Mine --import mine.py:Mine
-
     weft train my.toml --out runs/wide --resume
-
     weft train my.toml --dry-run
     """
     from weft.run import train_run
@@ -69,7 +65,7 @@ def train(
     cells = read_imports(imports)
     tree, watch = read(what, words or [], cells), Watch(quiet=quiet)
     if dry_run:
-        rehearse(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)
+        print_dry_run(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)
         return
     run, ended = train_run(
         tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume, fresh=fresh
@@ -77,21 +73,21 @@ def train(
     if is_first() and not run.report:
         again = [what, *(words or []), *(f"--import={word}" for word in imports or [])]
         again += ["--skip-bad-lines"] if skip_bad_lines else []
-        with suppress(OSError):  # a terminal that was closed, which may be why training stopped
-            stopped(run, ended, again)
+        with suppress(OSError):  # training may have stopped because its terminal was closed
+            print_stopped(run, ended, again)
     elif is_first() and not quiet:
         summarise(run, ended.reason, imports or [])
     if ended.interrupted:
         raise typer.Exit(128 + ended.signal)
 
 
-def rehearse(
+def print_dry_run(
     tree: dict[str, Any], watch: Watch, *, skip_bad_lines: bool, cells: Mapping[str, CellClass] | None
 ) -> None:
-    """What a training would take, from its largest batch and some others."""
+    """Print the memory and time that a training would take, measured on its largest batch and some others."""
     from weft.cli.output import write
-    from weft.run.dry import dry_run
-    from weft.run.preparation import prepare
+    from weft.run.dry_run import dry_run
+    from weft.run.prepare import prepare
 
     with watch.waiting("reading the data and trying some batches"):
         found = dry_run(prepare(tree, skip_bad_lines=skip_bad_lines, cells=cells))
@@ -100,7 +96,7 @@ def rehearse(
 
 
 def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = None) -> dict[str, Any]:
-    """The settings of a command: a config file or a task with its files, below the overrides."""
+    """The settings of a command: those of a config file, or of a task with its files, changed by the overrides."""
     from weft.catalog import TASKS
     from weft.config import merge, parse_overrides, read_config, read_tree
     from weft.errors import ConfigError, did_you_mean
@@ -121,22 +117,22 @@ def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = No
     return read_config(merge({"task": what, "data": data}, overrides), cells=cells)
 
 
-def stopped(run: Run, ended: Ended, words: list[str]) -> None:
-    """How to go on after a signal; it is said even to those who asked for quiet."""
+def print_stopped(run: Run, ended: Ended, words: list[str]) -> None:
+    """Print the command that resumes a run after a signal, even with --quiet."""
     from weft.cli.output import note
     from weft.errors import counted
 
     command = shlex.join(["weft", "train", *words, "--out", str(run.folder), "--resume"])
     updates = counted(ended.step, "update")
-    note("{} after {}, all is saved; go on with: [bold]{}[/]", ended.reason, updates, command)
+    note("{} after {}, all is saved; resume with: [bold]{}[/]", ended.reason, updates, command)
 
 
 def summarise(run: Run, reason: str, imports: list[str]) -> None:
-    """What came out, and what to type next; a cell of one's own has to be imported then, too."""
+    """Print the scores of a run and the next commands, with the --import options that these need."""
     from weft.cli.output import explain, note
     from weft.errors import counted
     from weft.metrics import describe_vocabulary, shown
-    from weft.run.conclusions import conclusions
+    from weft.run.card import conclusions
     from weft.training.progress import metric_name, show_score
 
     report = run.report

@@ -1,4 +1,4 @@
-"""Runs side by side: their scores, the settings that differ, and how sure a difference is."""
+"""Compares runs: their scores, the settings that differ, and confidence intervals of the differences."""
 
 from weft.compare.bootstrap import SAMPLES, Interval, paired_intervals
 from weft.compare.comparison import Compared, Comparison, compare

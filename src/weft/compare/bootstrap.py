@@ -1,27 +1,28 @@
-"""The paired bootstrap: how far a difference between two runs would move with other examples of the same kind.
+"""The paired bootstrap: how much a difference between two runs varies with the choice of examples.
 
-Examples are drawn anew with replacement, the same ones for every run, and each draw is scored; the middle 95% of the
-differences are the interval. What a draw cannot tell is chance in training: for that, train with other seeds.
+Examples are drawn with replacement, the same ones for every run, and each draw is scored; the middle 95% of the
+differences are the interval. It does not cover chance in training: for that, train with other seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from weft.compare.tally import Numbers, Tally
+from weft.compare.tally import Tally
 from weft.errors import DataError
+from weft.tasks.results import Numbers
 
 SAMPLES = 1000
-COVERAGE = 95
-FEW = 30
-"""Records below which rows are drawn instead, where all runs cut the text alike."""
+COVERAGE_PERCENT = 95
+MIN_RECORDS = 30
+"""With fewer records, rows are drawn instead, where all runs cut the text alike."""
 
 
 class Interval(NamedTuple):
-    """A difference and where 95% of the draws lie."""
+    """A difference, and the bounds of 95% of the draws."""
 
     difference: float
     low: float
@@ -29,12 +30,12 @@ class Interval(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        """Zero lies outside."""
+        """Whether zero lies outside."""
         return self.low > 0 or self.high < 0
 
 
 def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int = 0) -> list[dict[str, Interval]]:
-    """For each tally after the first: the difference of each score to that of the first. All are of the same file."""
+    """The difference of each score to that of the first tally, for each later tally. All are of the same file."""
     units = _units(tallies)
     size = len(units[0].numbers)
     random = np.random.default_rng(seed)
@@ -46,7 +47,7 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
     first = units[0].metrics()
     return [
         {
-            name: _interval(value - first[name], [b[name] - a[name] for a, b in zip(draws[0], drawn, strict=True)])
+            name: _interval(value - first[name], _differences(name, draws[0], drawn))
             for name, value in unit.metrics().items()
             if name in first
         }
@@ -54,14 +55,19 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
     ]
 
 
+def _differences(name: str, first: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]]) -> list[float]:
+    """The difference of a score in each draw; a draw in which nothing was counted for it has 0."""
+    return [theirs.get(name, 0.0) - ours.get(name, 0.0) for ours, theirs in zip(first, other, strict=True)]
+
+
 def _interval(difference: float, draws: Sequence[float]) -> Interval:
-    tail = (100 - COVERAGE) / 2
+    tail = (100 - COVERAGE_PERCENT) / 2
     low, high = np.percentile(draws, [tail, 100 - tail])
     return Interval(difference, float(low), float(high))
 
 
 def _units(tallies: Sequence[Tally]) -> list[Tally]:
-    """The same examples in every tally: records, or the rows of a text that is too few records to draw from."""
+    """The tallies by record, or by row where the records are too few to draw from."""
     records = [tally.by_record() for tally in tallies]
     sizes = [len(unit.numbers) for unit in records]
     if len(set(sizes)) > 1:
@@ -70,6 +76,6 @@ def _units(tallies: Sequence[Tally]) -> list[Tally]:
             cure="compare runs that read the file alike: data.unit, data.text, …",
         )
     rows = {len(tally.numbers) for tally in tallies}
-    if sizes[0] < FEW and len(rows) == 1 and rows.pop() > sizes[0]:
+    if sizes[0] < MIN_RECORDS and len(rows) == 1 and rows.pop() > sizes[0]:
         return list(tallies)
     return records

@@ -14,17 +14,16 @@ from weft.config.tree import flatten
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.nn import CellClass
 from weft.run import load, load_config
-from weft.run.save import read_report
+from weft.run.report import read_report
 
-SHARE: Final = 0.001
-"""The least difference between shares of unknown tokens that is worth a note."""
+MIN_SHARE_DIFFERENCE: Final = 0.001
+"""Shares of unknown tokens that differ by this much are worth a note."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One run: its scores, the vocabulary and the share of unknown tokens that a perplexity was measured with, what it
-    cost, its value of every setting in which the runs differ, and its differences to the first run where they were
-    drawn."""
+    """One run: its scores, the vocabulary and the share of unknown tokens behind its perplexity, its size and time, its
+    value of every setting in which the runs differ, and its differences to the first run where they were measured."""
 
     name: str
     metrics: dict[str, float]
@@ -44,8 +43,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs in the order they were given, what their scores were measured on, what a reader should know, and the
-    names of the scores that mean something for the data."""
+    """All runs in the given order, the data that they were measured on, notes for the reader, and the names of the
+    scores that mean something for the data."""
 
     measured_on: str
     runs: list[Compared]
@@ -61,7 +60,7 @@ def compare(
     device: str = "auto",
     cells: Mapping[str, CellClass] | None = None,
 ) -> Comparison:
-    """Scores from the reports, or with `data` measured now, with intervals of the differences to the first run.
+    """Compare scores of the reports, or with `data` measure them now, with intervals of the differences.
 
     `metric` keeps one score.
     """
@@ -127,14 +126,14 @@ def _notes(configs: Sequence[Config], data: object) -> list[str]:
 
 
 def _vocabulary_notes(details: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> list[str]:
-    """Why perplexities do not compare: other tokens, another vocabulary, another share of unknown tokens."""
+    """Reasons why perplexities do not compare: other tokens, another vocabulary, another share of unknown tokens."""
     known = [about for about in details if "perplexity_unit" in about]
     notes = []
     if len({(about["perplexity_unit"], about.get("vocabulary")) for about in known}) > 1:
         fits = "bits_per_character" if "bits_per_character" in scores else "the scores of the texts"
         notes.append(f"the vocabularies differ, so loss and perplexity do not compare; compare {fits}")
     shares = [about["unknown_share"] for about in known if "unknown_share" in about]
-    if shares and max(shares) - min(shares) >= SHARE:
+    if shares and max(shares) - min(shares) >= MIN_SHARE_DIFFERENCE:
         shown = ", ".join(f"{100 * share:.2f}%" for share in shares)
         notes.append(
             f"the shares of unknown tokens differ ({shown}); an unknown token stands for any word and is easy to "

@@ -1,4 +1,4 @@
-"""Where a setting stands: the paths of the whole schema, and the right one for a name written in the wrong place."""
+"""The paths of all settings, and the right path for a setting that is written in the wrong place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.config.tree import to_toml_value
 from weft.settings import OneOf, Settings
 
 ALIASES: Final = {"lr": "rate", "learning_rate": "rate", "batch_size": "batch_tokens"}
-"""Names that other software has for a setting."""
+"""Names of settings in other software."""
 
 
 def setting_paths(
@@ -33,15 +33,15 @@ def setting_paths(
 def suggest_places(name: str, tree: Mapping[str, Any], value: Any = None, *, near: bool = True) -> str:
     """The cure for a setting in the wrong place, such as `did you mean train.epochs=3?`; empty where none fits.
 
-    `tree` is the rest of the configuration; without a task, the settings of all tasks are looked through. `near` allows
-    a name that differs by a slip.
+    `tree` is the rest of the configuration; without a task, the settings of all tasks are searched. `near` allows
+    a name with a typing error.
     """
     tasks = [tree["task"]] if tree.get("task") in TASKS else list(TASKS)
     tables = isinstance(value, Mapping)
     paths = dict.fromkeys(path for task in tasks for path in setting_paths(schema(task), tree, tables=tables))
     asked = name.replace("-", "_")
     if asked in ALIASES:
-        asked, value = ALIASES[asked], None  # what is counted may be another thing
+        asked, value = ALIASES[asked], None  # its value may be in another unit
     found = [asked] if asked in paths else [path for path in paths if path.rpartition(".")[2] == asked]
     if not found and near:
         lasts = {path.rpartition(".")[2] for path in paths}

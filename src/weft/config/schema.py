@@ -17,13 +17,12 @@ from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts
-from weft.tasks.generation import Generating
-from weft.tasks.task import written
+from weft.tasks.sections import written
 from weft.text import TextConfig, word_defaults
 from weft.training import TrainConfig, fill_gpu
 
-TYPICAL: Final = Facts(examples=10_000, characters=600_000)
-"""Training data of a common size, for the time before there is any."""
+TYPICAL_DATA: Final = Facts(examples=10_000, characters=600_000)
+"""The size of common training data, for defaults before any data is read."""
 
 
 class Config(Settings):
@@ -34,7 +33,7 @@ class Config(Settings):
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
-    """Where every source of chance starts."""
+    """The seed of all random numbers."""
     data: DataConfig
     text: TextConfig
     model: Settings
@@ -60,7 +59,9 @@ class Config(Settings):
     def _positions_suffice(self, info: ValidationInfo) -> Self:
         if (info.context or {}).get("keep_unread"):
             return self
-        most: int = dict(self.data)["max_length"]
+        most: int | None = dict(self.data).get("max_length")
+        if most is None:
+            return self
         tokens = most + TASKS[self.task].sections.marks
         for path, table in networks(self.model):
             longest = getattr(table, "longest", None)
@@ -105,7 +106,7 @@ def schema(task: str) -> type[Config]:
 
 def writes(task: str) -> bool:
     """Whether the models of a task write text."""
-    return issubclass(TASKS[task], Generating)
+    return TASKS[task].writes
 
 
 def fields_of(table: type[Settings]) -> dict[str, FieldInfo]:
@@ -123,15 +124,15 @@ def read_config(
     tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
     for path, value in (overrides or {}).items():
         tree = merge(tree, nest(path, value))
-    fill(tree, TYPICAL, cells=cells)  # what nothing reads shows before the data is read
+    fill(tree, TYPICAL_DATA, cells=cells)  # reports settings that nothing reads before the data is read
     return tree
 
 
 def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = None) -> Config:
-    """Every setting decided: the user's own first, then what suits data of this size and the device, then the fixed
-    defaults.
+    """A value for every setting: the user's own, else the default for data of this size and the device, else the fixed
+    default.
 
-    A setting that nothing reads beside the others is an error if the user wrote it, and else at its fixed default.
+    A setting that nothing reads beside the others is an error if the user wrote it, and else has its fixed default.
     """
     task = TASKS[validate(tree, cells=cells, keep_unread=True).task]
     defaults = task.defaults(facts, tree)
@@ -152,8 +153,8 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
 
 
 def _fit_text(defaults: Tree, written: Mapping[str, Any], words: Tree) -> Tree:
-    """The defaults of `[text]`, less what was meant for another kind of token, and with what suits words where a person
-    chose them, also for one side of a pair."""
+    """The defaults of `[text]`, without those for another kind of token than the person chose, and with those for words
+    where the person chose words, also for one side of a pair."""
     if written.get("kind", defaults["kind"]) != defaults["kind"]:
         defaults = words if written["kind"] == "word" else {}
     for side, table in written.items():
@@ -166,10 +167,10 @@ def _fit_text(defaults: Tree, written: Mapping[str, Any], words: Tree) -> Tree:
 def validate(
     tree: Mapping[str, Any], *, cells: Mapping[str, CellClass] | None = None, keep_unread: bool = False
 ) -> Config:
-    """A `Config` of the right task, or the first thing that is wrong with the tree.
+    """The tree as a `Config` of its task; raises a ConfigError for the first mistake in it.
 
-    `cells` are a person's own, by the names that the tree may use for them; they serve this reading only. Settings that
-    nothing reads are wrong, unless `keep_unread` keeps them: a run that was trained with them is what it is.
+    `cells` are a person's own cells by their names in the tree; they are not kept. Settings that nothing reads are an
+    error unless `keep_unread` accepts them, as for a run that was trained with them.
     """
     check_values(tree)
     task = tree.get("task")
@@ -199,7 +200,7 @@ def _other_place(path: list[str], tree: Mapping[str, Any]) -> str:
 
 
 def _mention_own_cells(error: ConfigError) -> ConfigError:
-    """An unknown cell may be one that a person has written and not brought along."""
+    """Add the cure for a cell of one's own that was not imported to an error about an unknown cell."""
     if not isinstance(error.__cause__, UnknownCell):
         return error
     near = f"{error.cure} " if error.cure and error.cure.endswith("?") else f"{error.cure}; "

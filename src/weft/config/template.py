@@ -1,4 +1,4 @@
-"""A config file to start from: what must be said, and everything that may be, with its default and its meaning."""
+"""A config file to start from: the required settings, and every other setting with its default and its meaning."""
 
 from __future__ import annotations
 
@@ -7,31 +7,24 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
 from weft.catalog import TASKS
-from weft.config.schema import TYPICAL, fields_of, schema, table_in, validate
+from weft.config.schema import TYPICAL_DATA, fields_of, schema, table_in, validate
 from weft.config.tree import merge, to_toml_value
 from weft.nn import ChosenCell
 from weft.settings import OneOf, Settings
-
-EXAMPLE_FILES = {
-    "classify": ("train.tsv", "valid.tsv", "test.tsv"),
-    "lm": ("train.txt", "valid.txt", "test.txt"),
-    "tag": ("train.conllu", "valid.conllu", "test.conllu"),
-    "translate": ("train.tsv", "valid.tsv", "test.tsv"),
-}
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def template(task: str, *, kind: str | None = None) -> str:
     """A commented config file for a task, with networks of that kind."""
-    files = dict(zip(("train", "valid", "test"), EXAMPLE_FILES[task], strict=True))
+    files = dict(zip(("train", "valid", "test"), TASKS[task].files, strict=True))
     model = schema(task)
     written = {"task": task, "data": files} | ({} if kind is None else _choose(model, kind))
     validate(written)
-    defaults = merge(TASKS[task].defaults(TYPICAL, written), written)
+    defaults = merge(TASKS[task].defaults(TYPICAL_DATA, written), written)
     head = [
         f"# {TASKS[task].summary[0].upper()}{TASKS[task].summary[1:]}. Train with: weft train THIS_FILE",
-        "# Lines that start with # show defaults; some depend on the size of the data (`weft config fill` tells).",
+        "# Lines that start with # show defaults; some depend on the size of the data (see `weft config fill`).",
         f'task = "{task}"',
         *_settings(model, defaults, skip={"task"}),
     ]
@@ -75,7 +68,7 @@ def _settings(
     skip: Set[str] = frozenset(),
     notes: Mapping[str, str] = EMPTY,
 ) -> Iterator[str]:
-    """A line for each setting that is no table; those that are `active` count, the others are comments."""
+    """A line for each setting that is not a table: a setting if it is in `active`, else a comment."""
     for name, field in fields_of(model).items():
         if name in skip or table_in(field) is not None:
             continue
@@ -89,7 +82,7 @@ def _settings(
 
 
 def choices(annotation: Any) -> str:
-    """What may stand for a setting that has a few fixed values."""
+    """The values of a setting that has a few fixed ones."""
     for kind in (annotation, *get_args(annotation)):
         if get_origin(kind) is Literal and len(get_args(kind)) > 1:
             return f"({', '.join(get_args(kind))})"

@@ -20,10 +20,10 @@ from weft.settings import show
 Tree = dict[str, Any]
 
 HEAD = ("model_type", "format_version", "weft_version")
-"""What stands in the `config.json` of a run before the settings."""
+"""Keys of a run's `config.json` that are not settings."""
 
 FILES: Final = ("data.train", "data.valid", "data.test")
-LARGEST: Final = 10**limits.DIGITS
+NUMBER_BOUND: Final = 10**limits.DIGITS
 TOO_DEEP: Final = f"more than {limits.NESTING} tables and lists in each other"
 
 
@@ -80,8 +80,8 @@ def parse_value(text: str) -> Any:
 
 
 def check_values(tree: Mapping[str, Any]) -> None:
-    """Refuse what no setting can be and no file of a run can hold: numbers that are not finite or have too many digits,
-    text that is not Unicode, such as a file name of other bytes, and tables nested without end."""
+    """Raise an error for values that no run can save: numbers that are not finite or have too many digits, text that is
+    not Unicode, such as a file name of other bytes, and tables nested too deep."""
     _check_value(tree, "", depth=0)
 
 
@@ -98,7 +98,7 @@ def _check_value(value: Any, where: str, *, depth: int) -> None:
             _check_value(inner, where, depth=depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ConfigError("should be a finite number", where=f"{where} = {show(value)}")
-    elif isinstance(value, int) and not -LARGEST < value < LARGEST:
+    elif isinstance(value, int) and not -NUMBER_BOUND < value < NUMBER_BOUND:
         raise ConfigError(f"a number of more than {limits.DIGITS} digits", where=where, cure="lower it")
     elif isinstance(value, str) and where in FILES and "\0" in value:
         raise ConfigError("has a NUL, which no path can have", where=f"{where} = {value!a:.100}")
@@ -109,7 +109,7 @@ def _check_value(value: Any, where: str, *, depth: int) -> None:
 
 
 def check_key(key: object, where: str = "") -> None:
-    """Refuse a key of a Python table, or of overrides, that is no text."""
+    """Raise an error for a key of a Python table, or of overrides, that is not a string."""
     if not isinstance(key, str):
         place = f"{where}[{show(key)}]" if where else show(key)
         raise ConfigError("is no name of a setting", where=place, cure='names are strings, such as "train.rate"')
@@ -126,7 +126,7 @@ def nest(path: str, value: Any) -> Tree:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Both trees in one; where they differ `above` wins. A name below options stands for a table of that kind."""
+    """Both trees in one; `above` overrides `below`. A string under a table is the `kind` of that table."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
@@ -137,7 +137,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def without(tree: Mapping[str, Any], path: Sequence[str]) -> Tree:
-    """The tree less the setting at that path, if it has it."""
+    """The tree without the setting at that path."""
     key, *rest = path
     if rest and isinstance(tree.get(key), Mapping):
         return {**tree, key: without(tree[key], rest)}

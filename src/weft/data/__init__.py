@@ -1,4 +1,4 @@
-"""Records, the files they come from, and the batches they end up in."""
+"""Records, the readers of their files, their encoded rows, and batches of those."""
 
 from weft.data.badlines import BadLines
 from weft.data.batches import Batches
@@ -10,7 +10,7 @@ from weft.data.inputs import Input, InputFile, open_inputs
 from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.objects import Objects, each_row, find_objects
-from weft.data.packed import PackedBatches, Room, Side
+from weft.data.packed import Capacity, PackedBatches, Side
 from weft.data.pairs import read_pairs
 from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged, RaggedBuilder, pad
@@ -30,6 +30,7 @@ __all__ = [
     "VALUES",
     "BadLines",
     "Batches",
+    "Capacity",
     "Column",
     "Columns",
     "Corpus",
@@ -48,7 +49,6 @@ __all__ = [
     "Ragged",
     "RaggedBuilder",
     "Record",
-    "Room",
     "Row",
     "Shape",
     "ShapeCount",

@@ -1,4 +1,4 @@
-"""What to do with a line that cannot be used: stop at once, or count it and go on."""
+"""Bad lines of a file: reading stops at the first, or they are counted and skipped."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ Record = TypeVar("Record")
 
 @dataclass
 class BadLines:
-    """The account of one reading. A reader hands every faulty line, row or sentence to `report`."""
+    """Counts the bad lines of one pass over a file. A reader passes every bad line, row or sentence to `report`."""
 
     skip: bool = False
     count: int = 0
     first: DataError | None = None
     empty: int = 0
-    """Pairs left out because a side is empty; parallel corpora have such gaps, so these are no errors."""
+    """Pairs skipped because a side is empty; parallel corpora have such gaps, so these are not errors."""
     notes: list[str] = field(default_factory=list)
-    """What was found out about a file that a person should know."""
+    """Notes about a file for the user."""
 
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
     def report(self, error: DataError) -> None:
-        """Raise the error, or count it when lines may be skipped."""
+        """Raise the error, or count it if lines may be skipped."""
         if not self.skip:
             raise error
         self.count += 1
         if self.first is None:
-            # Its traceback would keep the reader's frames, and with them the open file, alive.
+            # Its traceback would keep the reader's frames, and so the open file, alive.
             self.first = error.with_traceback(None)
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class BadLines:
 
 
 def at_least_one(records: Iterator[Record], name: str, bad: BadLines) -> Iterator[Record]:
-    """The records of the file `name`, which must have some."""
+    """Yield the records of the file `name`; raises a DataError if it has none."""
     found = False
     for record in records:
         found = True

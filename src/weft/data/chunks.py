@@ -1,4 +1,4 @@
-"""So many at a time."""
+"""Splits an iterable into lists of equal size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """`size` items at a time, in their order; fewer only at the very end."""
+    """Yield lists of `size` items, in order; the last may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk

@@ -1,8 +1,8 @@
-"""Which columns of a file the settings mean, and the message where a file has no such columns.
+"""Finds the columns of a file that the settings name; an error lists the columns that exist.
 
-A setting names a column of the header or a path into a JSON object, counts a column from 0, or lists several to be
-joined with a blank. One that says its own name (`text = "text"`) is at its default: without a header such columns stand
-in the order of the settings.
+A setting is the name of a column in the header, a path into a JSON object, a column number from 0, or a list of those
+to be joined with a blank. A setting equal to its own name (`text = "text"`) is at its default: in a file without a
+header such columns are expected in the order of the settings.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from weft.data.headers import guess_columns, label_comes_first, looks_like_heade
 from weft.errors import DataError
 
 Column: TypeAlias = str | int | list[str | int]
-"""What a setting may say: a name or a path, a number from 0, or several of them."""
+"""The value of a setting: a name or a path, a number from 0, or several of them."""
 
 Key: TypeAlias = int | str
-"""Where a part of a column stands: its position in a row, or its path in an object."""
+"""The position of a column in a row, or its path in an object."""
 
 OVERRIDE = "data.{setting}={column}"
-"""How a column is chosen on the command line."""
+"""The option that chooses a column on the command line."""
 
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .-]*")
 _SHOWN_COLUMNS, _SHOWN_CHARACTERS = 12, 24
@@ -33,11 +33,11 @@ _SHOWN_COLUMNS, _SHOWN_CHARACTERS = 12, 24
 
 @dataclass(frozen=True)
 class Wanted:
-    """The settings that mean columns, in the order that a file without a header has."""
+    """The settings that name columns, in the order expected of a file without a header."""
 
     columns: Mapping[str, Column]
     needed: Collection[str]
-    """Those that a file must have."""
+    """The settings whose columns a file must have."""
     override: str = OVERRIDE
 
     def parts(self, setting: str) -> list[str | int]:
@@ -62,11 +62,11 @@ class Wanted:
         return {part.casefold() for part in parts if isinstance(part, str)}
 
     def choose(self, setting: str, column: object) -> str:
-        """The word of a command that chooses a column."""
+        """The option of a command that chooses a column."""
         return self.override.format(setting=setting, column=shlex.quote(str(column)))
 
     def advise(self, names: Sequence[str] | None, rows: Sequence[Sequence[str]], *, numbered: bool = True) -> str:
-        """The columns that were found, each with a value, and the choice that is probably right.
+        """The cure of an error: the columns of the file, each with a value, and the choice that is probably right.
 
         Columns that are not `numbered` can only be chosen by name.
         """
@@ -84,7 +84,7 @@ class Wanted:
         return f"its columns are: {listed}" + f"; choose with: {choices}" * bool(choices)
 
     def _among(self, names: Sequence[str] | None, width: int) -> dict[str, list[int]]:
-        """The settings whose columns are all there, and where."""
+        """Return the settings whose columns all exist, with their positions."""
         places: dict[str | int, int] = {place: place for place in range(width)}
         places |= {name.strip().casefold(): place for place, name in enumerate(names or ())}
         found = {}
@@ -96,7 +96,7 @@ class Wanted:
 
 
 def list_columns(heads: Iterable[object], example: Sequence[str]) -> str:
-    """The names or numbers of columns, each with the value it has in an example."""
+    """List the names or numbers of columns, each with its value in an example."""
     shown = [_cut(str(head)) for head in heads]
     for place, cell in enumerate(example):
         shown[place] += f' "{_cut(cell)}"' * bool(cell.strip())
@@ -105,7 +105,7 @@ def list_columns(heads: Iterable[object], example: Sequence[str]) -> str:
 
 
 def _call(place: int, names: Sequence[str], numbered: bool) -> str | int:
-    """A column's name if that is unmistakable on a command line, else its number."""
+    """Return a column's name if it is unambiguous on a command line, else its number."""
     name = names[place].strip()
     alike = [one for one in names if one.strip().casefold() == name.casefold()]
     plain = len(alike) == 1 and _PLAIN_NAME.fullmatch(name) and name not in ("true", "false")
@@ -119,14 +119,14 @@ def _cut(text: str) -> str:
 
 @dataclass(frozen=True)
 class Finder:
-    """The search for the wanted columns in one file, of which `rows` are the first; the first of all is at `place`."""
+    """Finds the wanted columns in one file, given its first `rows`; `place` is the file and line of the first."""
 
     wanted: Wanted
     rows: Sequence[list[str]]
     place: str
 
     def header(self) -> list[str] | None:
-        """The first row, if it is a header."""
+        """Return the first row if it is a header."""
         first, *others = self.rows
         present = {cell.strip().casefold() for cell in first}
         wanted = self.wanted
@@ -135,9 +135,9 @@ class Finder:
             for setting in wanted.needed
             if not wanted.is_default(setting) and any(isinstance(part, str) for part in wanted.parts(setting))
         ]
-        if len(wanted.columns) > 1 and set(wanted.columns) <= present:  # whatever columns are chosen by number
+        if len(wanted.columns) > 1 and set(wanted.columns) <= present:  # even if columns are chosen by number
             return first
-        # Some of the names without the others, or names of one's own, are an error that lists the columns.
+        # Some of the names without the others, or chosen names, mean a header; missing ones are an error later.
         if by_name or wanted.names & present or (len(first) > 1 and wanted.optional_names & present):
             return first
         if not looks_like_header(first, [row for row in others if len(row) == len(first)]):
@@ -156,7 +156,7 @@ class Finder:
         return usual if 2 * count > len(self.rows) else len(self.rows[0])
 
     def keys(self, header: list[str] | None, width: int) -> dict[str, tuple[Key, ...]]:
-        """Where the columns of the settings stand; a setting that is not needed may be missing."""
+        """Return the positions of the columns of each setting; a setting that is not needed may be missing."""
         found: dict[str, tuple[Key, ...]] = {}
         for setting in self.wanted.columns:
             if header is None and self.wanted.is_default(setting):
@@ -186,7 +186,7 @@ class Finder:
         return folded.index(part.strip().casefold()) if part.strip().casefold() in folded else None
 
     def _in_order(self, chosen: Mapping[str, tuple[Key, ...]], width: int) -> dict[str, tuple[Key, ...]]:
-        """Columns for the settings at their defaults: what is left, which must not be more than they are."""
+        """Assign the remaining columns, in order, to the settings at their defaults; raises if there are too many."""
         open_settings = [setting for setting in self.wanted.columns if self.wanted.is_default(setting)]
         needed = [setting for setting in open_settings if setting in self.wanted.needed]
         left = [place for place in range(width) if all(place not in keys for keys in chosen.values())]
@@ -202,12 +202,12 @@ class Finder:
         if labelled and label_comes_first([row for row in self.rows if len(row) == width]):
             order = f"{self.wanted.choose('text', 0)} {self.wanted.choose('label', 1)}"
             raise self.error("the label seems to come first", None, f"; if it does not: {order}")
-        # Where not all are there, the needed ones are.
+        # If some are missing, the needed ones exist.
         names = open_settings if len(left) == len(open_settings) else needed
         return {setting: (place,) for setting, place in zip(names, left, strict=False)}
 
     def _suggest_delimiter(self) -> str:
-        """What a line without the expected delimiter has, and what may separate its columns."""
+        """The cure for a line without the expected delimiter: the line, and a delimiter that it contains."""
         line = self.rows[0][0]
         near = next((one for one in DELIMITERS if one in line), None)
         cure = f'the line is "{_cut(line)}"; choose what separates its columns: '
@@ -227,7 +227,7 @@ class Finder:
         return self.error(what, header)
 
     def error(self, what: str, header: list[str] | None, more: str = "") -> DataError:
-        """What is wrong, with the columns found and the choice that is probably right."""
+        """Build an error with the columns found and the choice that is probably right."""
         width, rows = self.width(header), self.rows if header is None else self.rows[1:]
         rows = [row for row in rows if len(row) == width] or rows
         return DataError(what, where=self.place, cure=self.wanted.advise(header, rows) + more)

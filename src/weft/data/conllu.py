@@ -11,7 +11,7 @@ from weft.errors import DataError, counted
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
 _ANNOTATIONS = ("upos", "xpos", "head", "deprel")
-"""Columns in which _ means that somebody has yet to fill them in; elsewhere it is a value like any other."""
+"""Columns in which _ means a missing annotation; in other columns _ is a value."""
 
 _TOKEN_NUMBER = re.compile(r"\d+([-.]\d+)?")
 
@@ -20,13 +20,13 @@ WordsAndTags: TypeAlias = tuple[list[str], list[str]]
 
 
 def is_token_line(line: str) -> bool:
-    """Whether a line can only be one of CoNLL-U."""
+    """Whether a line is certainly a token of CoNLL-U."""
     cells = line.split("\t")
     return len(cells) == len(COLUMNS) and _TOKEN_NUMBER.fullmatch(cells[0]) is not None
 
 
 def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndTags:
-    """Words and the column `field`; multiword tokens (3-4) and empty nodes (5.1) are left out."""
+    """Return words and the column `field`; multiword tokens (3-4) and empty nodes (5.1) are skipped."""
     from conllu import parse_token_and_metadata
     from conllu.exceptions import ParseException
 
@@ -52,14 +52,14 @@ def parse_conllu(sentence: NumberedLines, *, name: str, field: str) -> WordsAndT
 
 
 def check_columns(line: str, place: str) -> None:
-    """Raise an error for a token line that is not one of CoNLL-U."""
+    """Raise a DataError for a token line that is not valid CoNLL-U."""
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):
         what = f"{counted(len(cells), 'column')} where CoNLL-U has {len(COLUMNS)}"
         raise DataError(what, where=place, cure="separate the columns by single tabs; _ stands for nothing")
     if not all(cell.strip() for cell in cells):
         raise DataError("a column is empty", where=place, cure="_ stands for nothing in CoNLL-U")
-    # The parser takes two blanks for the end of a column, so they would shift every column behind them.
+    # The parser splits at two blanks too, so they would shift every later column.
     if "  " in line:
         raise DataError("two blanks inside a column", where=place, cure="CoNLL-U allows one blank at most")
 

@@ -1,8 +1,8 @@
-"""What files hold, as a short name for it.
+"""Hashes of the content of files, cached by what is known of a file without reading it.
 
-Reading two gigabytes to name them takes seconds, so the name is remembered beside the path, size, inode and time of the
-last change, and a file in which all of these are the same is not read again. A program that changes a file and sets its
-time back deceives this; `forget` is the cure, and WEFT_CACHE=off reads everything anew.
+Hashing two gigabytes takes seconds, so the hash is stored with the path, size, inode and time of the last change, and a
+file in which all of these are the same is not read again. A program that changes a file and resets its time defeats
+this; `forget` drops the stored hash, and WEFT_CACHE=off reads everything anew.
 """
 
 from __future__ import annotations
@@ -15,31 +15,30 @@ from pathlib import Path
 from typing import NamedTuple
 
 from weft.data.sources import STDIN, Paths, each_path
-from weft.disk import read_regular, write_whole
+from weft.disk import atomic_write, read_regular
 from weft.documents import parse_json
 from weft.limits import SMALL_FILE
 
-SETTLED = 2.0
-"""Seconds since the last change after which the next one surely has another time, on every file system."""
+SETTLED_SECONDS = 2.0
+"""Time since the last change after which another change has another time stamp, on every file system."""
 
-
-REMEMBERED = 100
-"""Files of one data set of which each is remembered."""
+MAX_CACHED_HASHES = 100
+"""The hashes of single files are stored for data sets of at most this many files."""
 
 
 class Stamp(NamedTuple):
-    """What can be known of a file without reading it."""
+    """The facts about a file that are known without reading it."""
 
     path: str
     name: str
-    """What of the name matters to readers: the endings, or in a folder all of it."""
+    """The part of the name that decides how it is read: the suffixes, or the path inside a folder."""
     size: int
     inode: int
     changed: int
 
 
 def stamps(path: Paths) -> list[Stamp] | None:
-    """Of every file that `path` means, in a folder and in the folders inside it; None where one cannot be looked at."""
+    """Return the stamp of every file of `path`, in folders two levels deep; None if one cannot be read."""
     found: list[Stamp] = []
     try:
         for name in each_path(path):
@@ -47,7 +46,7 @@ def stamps(path: Paths) -> list[Stamp] | None:
                 return None
             top = Path(name).absolute()
             folder = top.is_dir()
-            inside = chain(top.glob("*"), top.glob("*/*"))  # readers look no deeper
+            inside = chain(top.glob("*"), top.glob("*/*"))  # readers go no deeper
             for file in sorted(one for one in inside if not one.is_dir()) if folder else [top]:
                 info = file.stat()
                 matters = str(file.relative_to(top)) if folder else "".join(file.suffixes[-2:]).lower()
@@ -58,13 +57,13 @@ def stamps(path: Paths) -> list[Stamp] | None:
 
 
 def identify(files: list[Stamp], memory: Path) -> str | None:
-    """A name for the bytes of these files, and for the endings by which they are read; None if they cannot be read.
+    """Return a hash of the content and suffixes of these files; None if they cannot be read.
 
-    `memory` is the folder where names of single files are remembered.
+    `memory` is the folder that stores the hashes of single files.
     """
     try:
-        # A folder of many small texts is read sooner than as many notes are written.
-        identify_one = _identify if len(files) <= REMEMBERED else _read
+        # Reading many small texts is faster than writing as many stored hashes.
+        identify_one = _identify if len(files) <= MAX_CACHED_HASHES else _read
         parts = [(file.name, identify_one(file, memory)) for file in files]
     except OSError:
         return None
@@ -72,7 +71,7 @@ def identify(files: list[Stamp], memory: Path) -> str | None:
 
 
 def forget(files: list[Stamp], memory: Path) -> None:
-    """Let `identify` read these files again, whatever can be known of them without reading."""
+    """Drop the stored hashes of these files, so that `identify` reads them again."""
     for file in files:
         _note(file, memory).unlink(missing_ok=True)
 
@@ -88,11 +87,11 @@ def _identify(file: Stamp, memory: Path) -> str:
         if known["stamp"] == list(file):
             return str(known["content"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # not remembered, or damaged
-    settled = time.time() - file.changed / 1e9 > SETTLED
+        pass  # not stored, or damaged
+    settled = time.time() - file.changed / 1e9 > SETTLED_SECONDS
     content = _read(file, memory)
     if settled:
-        write_whole(note, json.dumps({"stamp": file, "content": content}))
+        atomic_write(note, json.dumps({"stamp": file, "content": content}).encode())
     return content
 
 

@@ -1,4 +1,4 @@
-"""A source of records that can be gone through again, and the encoded examples made from it."""
+"""A corpus: records that can be read several times; and the encoded examples made from it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ from weft.data.split import Fingerprints, fingerprints
 from weft.text import UnknownWords
 
 KEPT_CHARACTERS = 32_000_000
-"""Records stay in memory while their keys have no more characters than this; a larger file is read again each time."""
-
+"""Records stay in memory if their keys have at most this many characters; a larger file is read again each time."""
 
 TOKENS = "tokens"
 """The column of running text."""
 
 
 class Survey(NamedTuple):
-    """What the first pass over a file found: how much there is, a fingerprint of each record's key, and what the texts
-    of each side look like."""
+    """The result of the first pass over a file: its size, a fingerprint of each record's key, and the shape of the
+    texts of each side."""
 
     examples: int
     characters: int
     keys: Fingerprints
     shapes: tuple[Shape, ...] = ()
     unknown: tuple[str, int] | None = None
-    """A frequent word that looks as if it meant unknown, and how often it stands there."""
+    """A frequent word that seems to mean unknown, and how often it occurs."""
     content: str | None = None
-    """A name for what the file holds, where it is large enough for its tokens to be kept."""
+    """A hash of the content of the file, if it is large enough for its tokens to be cached."""
     strata: Fingerprints | None = None
-    """A number for each record's label, where records have one."""
+    """A number for each record's label, if records have one."""
 
 
 class Corpus:
-    """Records that can be iterated over more than once; `mask` keeps those whose place in the file is True."""
+    """Records that can be iterated over several times; `mask` selects those whose position in the file is True."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class Corpus:
 
     @classmethod
     def survey(cls, read: Callable[[], Iterable[Record]], *, keep: int = KEPT_CHARACTERS) -> tuple[Corpus, Survey]:
-        """The first pass: `read` opens the file, and is called again for later passes if the records are too many."""
+        """Make the first pass: `read` opens the file, and is called again for later passes if it is large."""
         kept: list[Record] = []
         examples = characters = 0
         labels: dict[str, int] = {}
@@ -96,35 +95,35 @@ class Corpus:
         return cls(read, kept=kept if characters <= keep else None), survey
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:
-        """The records whose place in the file is True."""
+        """The records whose position in the file is True."""
         return Corpus(self._read, mask=mask, kept=self._kept)
 
     def includes(self, row: int) -> bool:
-        """Whether the record at this place of the file, from 0, is among those of this corpus."""
+        """Whether this corpus contains the record at this position of the file, counted from 0."""
         return self._mask is None or bool(self._mask[row])
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Encoded rows: columns of ids, what each row costs in a padded batch, and the records where they are needed."""
+    """Encoded rows: columns of ids, the cost of each row in a padded batch, and the records if they are needed."""
 
     columns: Mapping[str, Ragged]
     lengths: NDArray[np.integer[Any]]
     records: Sequence[Record] | None = None
     notes: tuple[str, ...] = ()
     running: bool = False
-    """The rows are pieces of one text in their order; a model reads them with its state carried from piece to piece."""
+    """The rows are pieces of one text in order; a model carries its state from piece to piece."""
 
     pieces: Pieces | None = None
-    """How the rows are cut from running text, where every epoch has other ones; as many and as long in each."""
+    """How rows are cut from running text anew in every epoch, always with the same number and lengths."""
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def epoch(self, number: int, *, seed: int) -> Examples:
-        """The examples of an epoch: these, unless they are cut anew."""
+        """The examples of an epoch: these, unless rows are cut anew."""
         return self if self.pieces is None else replace(self, columns={TOKENS: self.pieces.cut(number, seed=seed)})
 
     def pick(self, rows: Iterable[int]) -> list[Record]:
-        """The records of these rows; none where they were not kept."""
+        """The records of these rows; empty if they were not kept."""
         return [] if self.records is None else [self.records[int(row)] for row in rows]

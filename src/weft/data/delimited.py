@@ -1,7 +1,7 @@
-"""Rows of cells: which character separates them, and cutting lines at it.
+"""Finds the delimiter of a table, and splits its lines into cells.
 
-Tabs and separators of several characters are never quoted; any other separator is, by RFC 4180, and so is a tab in a
-`.csv`.
+With tabs and delimiters of several characters, cells are never quoted; with any other delimiter, and in a `.csv`, they
+may be, as in RFC 4180.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ NumberedLines: TypeAlias = Iterable[tuple[int, str]]
 NumberedCells: TypeAlias = Iterator[tuple[int, list[str]]]
 
 DELIMITERS: Final = ("\t", ";", "|", ",")
-"""What is tried where the usual one does not fit, in this order: prose has commas most often."""
+"""Delimiters that are tried if the usual one does not fit, in this order: commas are the most frequent in prose."""
 
-AGREEMENT = 0.95
-"""Share of the first rows that must have one width before another delimiter than the usual one is believed."""
+MIN_AGREEMENT = 0.95
+"""Share of the first rows that must have the same width before an unusual delimiter is accepted."""
 
-PROSE = 0.9
-"""What such a share is worth where a blank follows every delimiter, as it follows the commas of a sentence."""
+PROSE_FACTOR = 0.9
+"""Factor of that share if a blank follows every delimiter, as it follows the commas of a sentence."""
 
 
 def split_lines(numbered: NumberedLines, delimiter: str, *, quoted: bool, name: str, bad: BadLines) -> NumberedCells:
-    """The number of the line a row begins on, and its cells. Blank lines are skipped."""
+    """Yield the line number of each row and its cells. Blank lines are skipped."""
     if quoted and len(delimiter) == 1:
         return _split_quoted(numbered, delimiter, name, bad)
     return _split_plain(numbered, delimiter)
@@ -42,7 +42,7 @@ def _split_plain(numbered: NumberedLines, delimiter: str) -> NumberedCells:
 
 
 def _split_quoted(numbered: NumberedLines, delimiter: str, name: str, bad: BadLines) -> NumberedCells:
-    """Rows of RFC 4180; a quoted value may run over several lines."""
+    """Split by RFC 4180; a quoted value may span several lines."""
     begin = 0
 
     def feed() -> Iterator[str]:
@@ -69,9 +69,9 @@ def _split_quoted(numbered: NumberedLines, delimiter: str, name: str, bad: BadLi
 
 
 def find_delimiter(sample: NumberedLines, *, usual: str, quoted: bool, names: Collection[str]) -> str:
-    """What separates the cells of the first lines: `usual`, unless another does so far more evenly.
+    """Return the delimiter of the first lines: `usual`, unless another one splits them far more evenly.
 
-    A first line with all of `names` (in lower case) settles it.
+    A delimiter with which the first line has all of `names` (in lower case) is chosen at once.
     """
     lines = [line for _, line in sample if line.strip(" ")]
     others = [delimiter for delimiter in DELIMITERS if delimiter != usual]
@@ -81,25 +81,25 @@ def find_delimiter(sample: NumberedLines, *, usual: str, quoted: bool, names: Co
             return delimiter
     agreement = {delimiter: _agreement(rows) for delimiter, rows in tables.items()}
     best = max(others, key=lambda delimiter: agreement[delimiter])
-    if agreement[best] >= AGREEMENT > agreement[usual] and len(tables[best]) > 1:
+    if agreement[best] >= MIN_AGREEMENT > agreement[usual] and len(tables[best]) > 1:
         return best
     return usual
 
 
 def _try(lines: Sequence[str], delimiter: str, *, quoted: bool) -> list[list[str]]:
-    """The rows that a delimiter makes of the lines; an empty one where it makes none."""
+    """Split the lines at a delimiter; every bad line after the first is an empty row."""
     skipped = BadLines(skip=True)
     rows = [cells for _, cells in split_lines(enumerate(lines), delimiter, quoted=quoted, name="", bad=skipped)]
-    # The sample may end inside a quoted value, so one fault proves nothing.
+    # The sample may end inside a quoted value, so a single error proves nothing.
     return rows + [[]] * (skipped.count - 1)
 
 
 def _agreement(rows: Sequence[Sequence[str]]) -> float:
-    """The share of rows with as many cells as most have; none where that is a single one."""
+    """The share of rows with the most frequent number of cells; 0 if that number is one."""
     if not rows:
         return 0.0
     (width, count), *_ = Counter(map(len, rows)).most_common()
     if width == 1 or len(rows[0]) != width:
         return 0.0
     prose = all(cell.startswith(" ") for row in rows for cell in row[1:])
-    return count / len(rows) * (PROSE if prose else 1)
+    return count / len(rows) * (PROSE_FACTOR if prose else 1)

@@ -1,20 +1,20 @@
-"""Whether the first line of a table names its columns, and which column is probably which.
+"""Decides whether the first line of a table is a header, and which column is probably which.
 
-Were the first line an example like the n others, each of its cells could as well stand in another row. Each column
-therefore gives the chance p of a first cell that differs so much from the others:
+If the first line were an example like the n others, each of its cells could as well be in another row. So each column
+gives a probability p of a first cell that differs so much from the others:
 
     known word      "review", "label" … or a language; k others are such, too  k / n, at least 1 / 50
     numbers         all others are numbers, it is none                         1 / (5 (n + 1))
     digits          all others have digits, it has none                        1 / (n + 1)
     its only place  u of the others occur once as well                         (u + 1) / (n + 1)
 
-and so does the whole row:
+and the whole row gives one:
 
     length          s of the others are at most twice as long in every column  (s + 1) / (n + 1)
 
-Of a column the smallest counts. The product over columns and row is compared with `CHANCE`; length counts once because
-the two sides of a pair are long or short together, and twice the length because files are often sorted by it. A cell
-that no header has (a sentence, a number, a value that comes again) settles it whatever the chances are.
+The smallest p of each column counts. The product over columns and row is compared with `MAX_HEADER_PROBABILITY`.
+Length counts once because the two sides of a pair are long or short together, and twice the length because files are
+often sorted by it. A cell that cannot be a name (a sentence, a number, a value that occurs again) excludes a header.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final, Literal, NamedTuple
 
-CHANCE = 1e-3
-"""A first line that is less likely than this among the others is a header."""
+MAX_HEADER_PROBABILITY = 1e-3
+"""A first line that is less probable than this as an example is a header."""
 
-LONGEST_NAME, MOST_WORDS = 40, 4
+MAX_NAME_CHARACTERS, MAX_NAME_WORDS = 40, 4
 """Characters and words of a column's name."""
 
 TEXT_WORDS: Final = (
@@ -106,7 +106,7 @@ _ENDS_SENTENCE = (*".!?…,;。！？", '"', "”", "»")
 
 
 def looks_like_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row names the columns of the rows after it, all of one width."""
+    """Whether a first row is a header of the rows after it, all of one width."""
     as_short = sum(all(len(cell) <= 2 * len(name) for cell, name in zip(row, first, strict=True)) for row in others)
     chance = (as_short + 1) / (len(others) + 1)
     names = [cell.strip() for cell in first]
@@ -122,14 +122,14 @@ def looks_like_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> 
         if not _may_be_name(name) or name in column:
             return False
         chance *= _chance(name, column, languages=languages)
-    return chance < CHANCE
+    return chance < MAX_HEADER_PROBABILITY
 
 
 def _may_be_name(cell: str) -> bool:
-    """Whether a header could have this cell."""
+    """Whether this cell could be the name of a column."""
     return (
-        0 < len(cell) <= LONGEST_NAME
-        and len(cell.split()) <= MOST_WORDS
+        0 < len(cell) <= MAX_NAME_CHARACTERS
+        and len(cell.split()) <= MAX_NAME_WORDS
         and not cell.endswith(_ENDS_SENTENCE)
         and any(map(str.isalpha, cell))
         and "\n" not in cell
@@ -137,7 +137,7 @@ def _may_be_name(cell: str) -> bool:
 
 
 def _chance(name: str, column: Sequence[str], *, languages: bool) -> float:
-    """How likely this cell is among the values of its column."""
+    """The probability of this cell among the values of its column."""
     rows = len(column)
     once = Counter(Counter(column).values())[1]
     chances = [1.0, (once + 1) / (rows + 1)]
@@ -157,11 +157,11 @@ def is_number(value: str) -> bool:
 
 
 def known_as(name: str) -> Literal["language", "column"] | None:
-    """Whether a name is made of words that headers have: `review`, `Review Text`, `sentence2`; or names a language.
+    """Whether a name consists of words that are usual in headers: `review`, `Review Text`, `sentence2`; or a language.
 
-    In one written as programs write names, `airline_sentiment`, a single such word is enough.
+    In a name with underscores, such as `airline_sentiment`, a single such word is enough.
     """
-    parts = name_parts(name) if len(name) <= LONGEST_NAME else []
+    parts = name_parts(name) if len(name) <= MAX_NAME_CHARACTERS else []
     known = [part in COLUMN_WORDS for part in parts]
     if parts and (all(known) or (any(known) and "_" in name and " " not in name)):
         return "column"
@@ -173,7 +173,7 @@ def name_parts(name: str) -> list[str]:
 
 
 def label_comes_first(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first of two columns has a few values again and again, and the second longer texts, no two alike."""
+    """Whether the first of two columns has few distinct values, and the second longer, mostly distinct texts."""
     if len(rows) < 4:
         return False
     labels, texts = ([row[place].strip() for row in rows] for place in (0, 1))
@@ -184,8 +184,8 @@ def label_comes_first(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-class Seen(NamedTuple):
-    """A column as far as it was read."""
+class ColumnSample(NamedTuple):
+    """The name of a column and its first values."""
 
     name: str
     values: list[str]
@@ -200,26 +200,26 @@ class Seen(NamedTuple):
         return sum(map(len, self.values)) / max(1, len(self.values))
 
 
-def _like_label(column: Seen) -> tuple[float, ...]:
+def _like_label(column: ColumnSample) -> tuple[float, ...]:
     distinct = len(set(column.values))
     repeats = 2 * distinct <= len(column.values)
     return _rank(column.name, LABEL_WORDS), repeats, distinct > 1, -column.mean_length
 
 
-def _like_text(column: Seen) -> tuple[float, ...]:
+def _like_text(column: ColumnSample) -> tuple[float, ...]:
     return column.is_text, _rank(column.name, TEXT_WORDS), column.mean_length
 
 
-def _like_source(column: Seen) -> tuple[float, ...]:
+def _like_source(column: ColumnSample) -> tuple[float, ...]:
     return column.is_text, _rank(column.name, SOURCE_WORDS), -_rank(column.name, TARGET_WORDS)
 
 
-def _like_target(column: Seen) -> tuple[float, ...]:
+def _like_target(column: ColumnSample) -> tuple[float, ...]:
     return column.is_text, _rank(column.name, TARGET_WORDS)
 
 
 LIKENESS: Final = {"label": _like_label, "text": _like_text, "source": _like_source, "target": _like_target}
-"""How much a column is like what a setting means, in the order in which settings choose; the first of equals is it."""
+"""How well a column suits a setting. Settings choose in this order; of equal columns the first is chosen."""
 
 
 def guess_columns(
@@ -228,11 +228,13 @@ def guess_columns(
     settings: Collection[str],
     taken: Collection[int] = (),
 ) -> dict[str, int]:
-    """The column that each setting (text, label, source, target) probably means; those in `taken` mean another."""
+    """Return the column that each setting (text, label, source, target) probably means, except those in `taken`."""
     width = len(names) if names is not None else len(rows[0]) if rows else 0
     heads = names if names is not None else [""] * width
     columns = {
-        place: Seen(heads[place], [row[place].strip() for row in rows]) for place in range(width) if place not in taken
+        place: ColumnSample(heads[place], [row[place].strip() for row in rows])
+        for place in range(width)
+        if place not in taken
     }
     found: dict[str, int] = {}
     for setting, likeness in LIKENESS.items():
@@ -243,5 +245,5 @@ def guess_columns(
 
 
 def _rank(name: str, words: Sequence[str]) -> int:
-    """How early the best of a name's parts stands among these words; 0 where none does."""
+    """The rank of the best of a name's parts among these words, highest for the first word; 0 if none is there."""
     return max((len(words) - words.index(part) for part in name_parts(name) if part in words), default=0)

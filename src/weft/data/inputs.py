@@ -1,7 +1,7 @@
-"""Files of inputs in every format that training reads, and the same files with answers added.
+"""Reads files of inputs in every format that training reads, and writes them again with predictions added.
 
-An `InputFile` yields what is to be answered, row by row, and writes each row again with its answer: other cells, header
-and order stay. A format is chosen by name, else by the suffix of the file.
+An `InputFile` yields the inputs row by row, and formats each row with its prediction (its answer): other cells, header
+and order stay. The format is chosen by name, else by the suffix of the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TABLES: Final[dict[str, Format]] = {"tsv": "tsv", "csv": "csv", "jsonl": "jsonl"
 SENTENCES: Final = ("conllu", "columns")
 
 COLUMN_SUFFIXES: Final = (".tsv", ".conll", ".iob", ".iob2", ".bio")
-"""Of files with a word and its tags on each line."""
+"""The suffixes of files with a word and its tags on each line."""
 SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 SETTINGS: Final[dict[type, tuple[str, ...]]] = {
@@ -38,11 +38,11 @@ SETTINGS: Final[dict[type, tuple[str, ...]]] = {
     Pair: ("source", "target"),
     Text: ("text",),
 }
-"""The settings that name columns, the input's first."""
+"""The settings that name the columns of a record, the input first."""
 
 
 class Input(NamedTuple):
-    """One row: where it stands, what is to be answered (None where there is nothing), and the row itself."""
+    """One row: its file and line, its input (None if it is empty), and the row itself."""
 
     place: str
     source: str | list[str] | None
@@ -50,7 +50,7 @@ class Input(NamedTuple):
 
 
 class InputFile(Protocol):
-    """One pass over a file. `cells` are the columns of an answer, empty for a row without one."""
+    """One pass over a file. `cells` are the columns of an answer, empty for a row without an answer."""
 
     plain: ClassVar[bool]
     """Whether an answer is a line by itself."""
@@ -58,27 +58,27 @@ class InputFile(Protocol):
     def __iter__(self) -> Iterator[Input]: ...
 
     def begin(self) -> str:
-        """What stands before the first row."""
+        """The text before the first row."""
         ...
 
     def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
-        """The row with its answer, which is `line` in plain text."""
+        """Format a row with its answer, which is `line` in plain text."""
         ...
 
     def end(self) -> str:
-        """What stands after the last row."""
+        """The text after the last row."""
         ...
 
 
 def formats_of(columns: Columns) -> tuple[str, ...]:
-    """The formats in which a task can be asked."""
+    """The formats in which a task accepts inputs."""
     return (PLAIN, *SENTENCES) if columns.record is Tagged else (PLAIN, *TABLES)
 
 
 def find_format(name: str, columns: Columns) -> str:
-    """The format of a file by its suffix; standard input, and any other file, has plain lines.
+    """Return the format of a file by its suffix; standard input and any other file have plain lines.
 
-    For taggers and language models a suffix means what it means in training.
+    For taggers and language models a suffix means the same as in training.
     """
     if name == STDIN or columns.record is Text:
         return PLAIN
@@ -97,9 +97,9 @@ def open_inputs(
     names: Sequence[str],
     tag: str | int | None = None,
 ) -> InputFile:
-    """Open a file to be answered; `names` are the columns of an answer, `column` is read instead of the run's own.
+    """Open a file of inputs; `names` are the columns of an answer, `column` replaces the run's own input column.
 
-    `tag` is the column of CoNLL-U that answers are written to.
+    `tag` is the column of CoNLL-U for predicted tags.
     """
     known = formats_of(columns)
     if format is not None and format not in known:
@@ -147,7 +147,7 @@ class LineInputs:
 
 @dataclass
 class CellInputs:
-    """A TSV or CSV: the answer's cells stand at the end of each row, under names of their own."""
+    """A TSV or CSV: the cells of the answer are new columns at the end of each row."""
 
     table: Table
     setting: str
@@ -179,14 +179,14 @@ class CellInputs:
 
 @dataclass
 class ObjectInputs:
-    """JSON objects, one per line or in one array: the answer's cells are further keys of each."""
+    """JSON objects, one per line or in one array: the cells of the answer are new keys."""
 
     table: Table
     setting: str
     names: Sequence[str]
     plain: ClassVar = False
     taken: set[str] = field(default_factory=set, init=False)
-    """Keys of the objects so far."""
+    """The keys of all objects so far."""
     written: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -212,7 +212,7 @@ class ObjectInputs:
 
 @dataclass
 class SentenceInputs:
-    """A word per line: CoNLL-U gets the tags in their column, other files in a new last one."""
+    """A word per line: CoNLL-U gets the tags in their column, other files in a new last column."""
 
     file: SentenceFile
     plain: ClassVar = False
@@ -233,7 +233,7 @@ class SentenceInputs:
 
 
 def free_names(names: Sequence[str], taken: Any) -> dict[str, str]:
-    """Names for new columns: where a file has one already, it is predicted_NAME."""
+    """Return names for new columns: NAME, or predicted_NAME if the file has a column NAME."""
     used = {str(name).strip().casefold() for name in taken}
     found: dict[str, str] = {}
     for name in names:
@@ -252,12 +252,12 @@ def _each_row(table: Table, setting: str) -> Iterator[Input]:
 
 
 def _is_array(name: str) -> bool:
-    """Whether a JSON file is one array, as standard input then has to be."""
+    """Whether a JSON file is one array; standard input is assumed to be one."""
     return name == STDIN or next((raw for _, raw in raw_lines(name) if raw.strip()), b"").lstrip().startswith(b"[")
 
 
 def _spell(value: Any) -> str:
-    """A cell in one line: numbers with four digits, a text without the characters that would end it."""
+    """A cell on one line: numbers with four digits, texts without tabs and line ends."""
     if isinstance(value, float):
         return f"{value:.4g}"
     return " ".join(str(value).replace("\t", " ").splitlines())

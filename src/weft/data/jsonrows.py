@@ -1,4 +1,4 @@
-"""JSON objects with the line each begins on: one per line, or all in one array; and the values inside them."""
+"""Reads JSON objects with their line numbers, one per line or all in one array; and looks up values in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLANK = " \t\r\n"
 
 
 def read_objects(name: str, bad: BadLines) -> Iterator[tuple[int, Object]]:
-    """The objects of a file of JSON lines, or of one array; an array is held in memory while it is read."""
+    """Yield the objects of a file of JSON lines, or of one array; an array is held in memory while it is read."""
     numbered = ((number, line) for number, line in lines(name, bad) if line.strip())
     first = next(numbered, None)
     if first is None:
@@ -44,7 +44,7 @@ def _by_line(numbered: Iterator[tuple[int, str]], name: str, bad: BadLines) -> I
 
 
 def _in_array(numbered: Iterator[tuple[int, str]], name: str, bad: BadLines) -> Iterator[tuple[int, Any]]:
-    """The elements one by one, which gives their lines. Nothing can be skipped: a fault hides where the next begins."""
+    """Parse the elements one by one, to know their lines. None can be skipped: an error hides where the next begins."""
     begins, parts = list[tuple[int, int]](), list[str]()
     size = 0
     for number, line in numbered:
@@ -67,7 +67,7 @@ def _in_array(numbered: Iterator[tuple[int, str]], name: str, bad: BadLines) -> 
             value, position = decoder.raw_decode(text, position)
             position = _skip(text, position)
             if (end := text[position : position + 1]) not in (",", "]"):
-                raise ValueError("an array goes on with , or ends with ]")
+                raise ValueError("expected , or ] after an element of the array")
         except (ValueError, RecursionError) as error:
             what = f"not JSON: {getattr(error, 'msg', error)}"
             raise DataError(
@@ -84,7 +84,7 @@ def _skip(text: str, position: int) -> int:
 
 
 def look_up(value: Object, path: str) -> Any:
-    """The value of a key, or of a path of keys and positions in lists: `review.body`, `translations.0`."""
+    """Return the value of a key, or of a path of keys and list positions: `review.body`, `translations.0`."""
     if path in value:
         return value[path]
     found: Any = value
@@ -108,7 +108,7 @@ def reaches(value: Any, path: str) -> bool:
 
 
 def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every path of an object that leads to a text, a number or a truth value."""
+    """Yield every path of an object that leads to a text, a number or a boolean."""
     for key, inner in value.items():
         if isinstance(inner, Mapping):
             yield from leaves(inner, f"{prefix}{key}.")
@@ -117,7 +117,7 @@ def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def spell(value: Any, name: str, place: str) -> str:
-    """A string as it is; numbers, true and false as JSON spells them."""
+    """Return a string as it is; numbers, true and false as JSON writes them."""
     if not isinstance(value, str | bool | int | float):
         raise DataError(f'"{name}" is {json.dumps(value)[:40]}, not a text', where=place, cure='write it as "…"')
     text = value if isinstance(value, str) else json.dumps(value)

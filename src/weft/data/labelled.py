@@ -23,7 +23,7 @@ _ENDINGS = (".txt", ".txt.gz", ".txt.xz")
 def read_labelled(
     path: Paths, *, text: Column = "text", label: Column = "label", layout: Layout = LAYOUT, bad: BadLines
 ) -> Iterator[Labelled]:
-    """The examples of tables and folders of classes; `text` and `label` say which columns of a table are meant."""
+    """Yield the examples of tables and of folders of classes; `text` and `label` name the columns of a table."""
     for name in each_path(path):
         if Path(name).is_dir():
             yield from _read_folder(name, bad)
@@ -42,7 +42,7 @@ def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadL
 
 
 def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:
-    """The classes of a folder by name: `LABEL.txt` with a text per line, or `LABEL/*.txt` with a text per file."""
+    """Read the classes of a folder by name: `LABEL.txt` with a text per line, or `LABEL/*.txt` with a text per file."""
     files = {file: _label(file) for file in _texts_in(folder)}
     if odd := next((one.name for one in Path(folder).iterdir() if has_surrogate(one.name)), None):
         raise DataError(f"the name {os.fsencode(odd)!r} is not UTF-8", where=folder, cure="rename it")
@@ -69,7 +69,7 @@ def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:
 
 
 def _texts_in(folder: str | Path) -> list[Path]:
-    """The text files of a folder by their names; hidden ones are none of the data."""
+    """The text files of a folder, sorted by name, without hidden ones."""
     return [file for file in sorted(Path(folder).iterdir()) if _label(file) and not file.name.startswith(".")]
 
 
@@ -85,7 +85,7 @@ def _read_class(name: str, label: str, bad: BadLines) -> Iterator[Labelled]:
 
 
 def _read_whole(name: str, label: str, bad: BadLines) -> Iterator[Labelled]:
-    """One text, with its line ends."""
+    """Read a whole file as one text, with its line ends."""
     if text := "\n".join(line for _, line in lines(name, bad)).strip():
         yield Labelled(text, label, f"{name}:1")
     else:

@@ -1,4 +1,4 @@
-"""What to do with an example of too many tokens."""
+"""The limit on the tokens of an example, and the policies for longer ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Item = TypeVar("Item")
 
 @dataclass
 class Limit:
-    """At most `max_length` items in a row, and an account of what had to be done to keep to it.
+    """Cuts rows to at most `max_length` items, and counts the rows that were longer.
 
-    With `overlap`, each piece of a split begins with that many items of the one before, over and above the length:
-    a piece of running text needs the token before its first to predict it.
+    With `overlap`, each piece of a split begins with that many items of the one before, in addition to the length: a
+    piece of running text needs the token before its first to predict it.
 
-    A `moving` limit keeps texts whole: their pieces lie elsewhere in every epoch (see pieces.py).
+    A `moving` limit keeps texts whole: they are cut anew in every epoch (see pieces.py).
     """
 
     max_length: int
@@ -28,9 +28,9 @@ class Limit:
     overlong_seen: int = field(default=0, init=False)
 
     def cut(self, ids: list[Item], place: str = "") -> list[list[Item]]:
-        """The pieces that stand for `ids`: itself, its beginning, all its parts, or none."""
-        room = self.max_length + self.overlap
-        if self.moving or len(ids) <= room:
+        """Return the pieces of `ids` by the policy: itself, its beginning, all its parts, or none."""
+        most = self.max_length + self.overlap
+        if self.moving or len(ids) <= most:
             return [ids]
         self.overlong_seen += 1
         if self.overlong == "error":
@@ -40,12 +40,12 @@ class Limit:
         if self.overlong == "drop":
             return []
         if self.overlong == "truncate":
-            return [ids[:room]]
+            return [ids[:most]]
         starts = range(0, len(ids) - self.overlap, self.max_length)
-        return [ids[start : start + room] for start in starts]
+        return [ids[start : start + most] for start in starts]
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should know about it."""
+        """Notes for the user about the rows that were longer."""
         if not self.overlong_seen:
             return ()
         done = {"truncate": "cut off", "split": "split", "drop": "left out"}[self.overlong]

@@ -1,6 +1,6 @@
-"""Data given in Python: lists, tables of columns, pandas and polars frames, Hugging Face data sets, as records.
+"""Reads Python data as records: lists, dicts of columns, pandas and polars frames, Hugging Face data sets.
 
-None of these packages is imported: a frame or a data set is known by the methods it has.
+None of these packages is imported: frames and data sets are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from weft.data.badlines import BadLines, at_least_one
 from weft.data.records import Pair, Record, Text
 from weft.data.sources import PYTHON
-from weft.data.texts import BLOCK
+from weft.data.texts import BLOCK_CHARACTERS
 from weft.data.values import Columns, LabelNames, read_example, show_value
 from weft.errors import DataError, counted
 
-LOOKED_AT = 1000
-"""Strings of a list that are looked for among the files, to know texts from paths."""
+MAX_CHECKED_PATHS = 1000
+"""Strings of a list that are checked as paths of files, to tell texts from paths."""
 
 
 class Objects:
-    """Python data that can be read as records, as often as needed. `name` is where it was given: data.train."""
+    """Python data that can be read as records several times. `name` is the setting that holds it: data.train."""
 
     def __init__(self, data: Any, name: str) -> None:
         self.name, self.rows, self.labels = name, _rows_of(data, name), _label_names(data)
@@ -41,11 +41,11 @@ class Objects:
         self.content = content.hexdigest()[:16]
 
     def __str__(self) -> str:
-        """What stands for the data in a configuration: the number of records, and a hash of what they hold."""
+        """The text for the data in a configuration: the number of records, and a hash of their content."""
         return f"{PYTHON}{counted(self.count, 'record')}, {self.content}>"
 
     def read(self, columns: Columns, bad: BadLines) -> Iterator[Record]:
-        """The records; one that cannot be used is reported with its number, counted from 0."""
+        """Yield the records; a bad one is reported with its number, counted from 0."""
         return at_least_one(self._read(columns, bad), self.name, bad)
 
     def _read(self, columns: Columns, bad: BadLines) -> Iterator[Record]:
@@ -64,22 +64,22 @@ class Objects:
 
 
 def find_objects(data: Any, name: str) -> Objects | None:
-    """Python data; None for a path, or for a list of strings that all look like paths or of which one is a file."""
+    """Wrap Python data; returns None for a path, or a list of strings that all look like paths or include a file."""
     if isinstance(data, str | os.PathLike):
         return None
     strings = isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data)
-    if strings and (all(map(_like_a_path, data)) or any(map(_is_file, islice(data, LOOKED_AT)))):
+    if strings and (all(map(_like_a_path, data)) or any(map(_is_file, islice(data, MAX_CHECKED_PATHS)))):
         return None
     return Objects(data, name)
 
 
 def each_row(data: Any, name: str) -> Iterator[Any]:
-    """The rows of Python data, once."""
+    """Iterate once over the rows of Python data."""
     return _rows_of(data, name)()
 
 
 def _rows_of(data: Any, name: str) -> Callable[[], Iterator[Any]]:
-    """A function that begins a new pass over the rows."""
+    """Return a function that starts a new pass over the rows."""
     if hasattr(data, "iter_rows"):  # polars
         return lambda: data.iter_rows(named=True)
     if hasattr(data, "itertuples"):  # pandas
@@ -90,7 +90,7 @@ def _rows_of(data: Any, name: str) -> Callable[[], Iterator[Any]]:
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         cure = "give a path, a list of records, a frame or a data set"
         raise DataError(f"{show_value(data)} is no data", where=name, cure=cure)
-    rows = list(data) if isinstance(data, Iterator) else data  # an iterator serves only once
+    rows = list(data) if isinstance(data, Iterator) else data  # an iterator can be read only once
     return lambda: iter(rows)
 
 
@@ -132,15 +132,15 @@ def _is_file(text: str | os.PathLike[str]) -> bool:
 
 
 def _blocks(record: Text) -> Iterator[Text]:
-    """Parts of a running text that end at a line end, as `read_stream` has them."""
+    """Split a running text into blocks that end at a line end, like `read_stream`."""
     text = record.text if record.text.endswith("\n") else f"{record.text}\n"
     start = 0
     while start < len(text):
-        end = text.find("\n", start + BLOCK - 1) + 1 or len(text)
+        end = text.find("\n", start + BLOCK_CHARACTERS - 1) + 1 or len(text)
         yield Text(text[start:end], record.place)
         start = end
 
 
 def _plain(value: Any) -> Any:
-    """What JSON cannot hold: arrays and numbers of other packages, or anything else as it shows itself."""
+    """Convert a value for JSON: arrays and numbers of other packages to lists and numbers, anything else to text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -19,9 +19,9 @@ Sides: TypeAlias = tuple[str, str, str]
 def read_pairs(
     path: Paths, *, source: Column = "source", target: Column = "target", layout: Layout = LAYOUT, bad: BadLines
 ) -> Iterator[Pair]:
-    """The pairs of a table (`source` and `target` say which columns) or of the parallel files `[source, target]`.
+    """Yield the pairs of a table (`source` and `target` name its columns) or of parallel files `[source, target]`.
 
-    A pair with an empty side is left out and counted in `bad.empty`.
+    A pair with an empty side is skipped and counted in `bad.empty`.
     """
     match each_path(path):
         case [name]:
@@ -43,7 +43,7 @@ def _filled(rows: Iterator[Sides], bad: BadLines) -> Iterator[Pair]:
 
 
 def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Sides]:
-    """Line n of one file with line n of the other. Raw lines, so that a faulty one takes its partner along."""
+    """Yield line n of one file with line n of the other. Lines are raw, so that a bad one skips its partner too."""
     if left == right == STDIN:
         raise DataError("both sides are -", cure="only one of two parallel files can be the standard input")
     sources, targets = raw_lines(left), raw_lines(right)

@@ -1,8 +1,8 @@
-"""The batches of an epoch over very many rows, cut when they are asked for.
+"""The batches of an epoch over very many rows, made when they are needed.
 
-To move tens of millions of numbers one by one through memory, and to sort them, takes longer than everything else
-before training. So short runs of neighbours are shuffled, not single rows; how many batches each pool of rows makes is
-counted from its lengths alone; and a pool is shuffled, sorted and cut when the first of its batches comes.
+To shuffle and sort tens of millions of numbers takes longer than everything else before training. So short runs of
+neighbours are shuffled instead of single rows; the number of batches of each pool of rows is computed from its lengths
+alone; and a pool is shuffled, sorted and cut when the first of its batches is needed.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-RUN: Final = 16
-"""Neighbours that stay together until their pool is shuffled."""
+RUN_ROWS: Final = 16
+"""Neighbouring rows that stay together until their pool is shuffled."""
 
 Rows = NDArray[Any]
 Cut = Callable[[Rows], Iterator[Rows]]
-"""Rows of a pool -> its batches, views of them."""
+"""(rows of a pool) -> its batches, which are views of them."""
 
 
 class Pools(Sequence[Rows]):
-    """The batches of `count` pools; `sizes` tells how many a pool makes, `cut` makes them."""
+    """The batches of `count` pools; `sizes` returns the number of batches of a pool, `cut` makes them."""
 
     def __init__(self, rows: int, count: int, *, seed: tuple[int, int], sizes: Callable[[Rows], int], cut: Cut) -> None:
         random = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ class Pools(Sequence[Rows]):
         return self._batch(int(self.order[index]))
 
     def with_row(self, row: int) -> int:
-        """Which batch has that row."""
+        """The number of the batch with that row."""
         number = next(number for number, pool in enumerate(self.pools) if (pool == row).any())
         own = next(place for place, batch in enumerate(self._pool(number)) if (batch == row).any())
         first = int(self.ends[number - 1]) if number else 0
@@ -65,9 +65,9 @@ class Pools(Sequence[Rows]):
 
 
 def _shuffled_runs(count: int, random: np.random.Generator) -> Rows:
-    """Rows 0 … N-1 in random order, in runs of neighbours; what is left over comes last."""
+    """Rows 0 … N-1 in runs of neighbours, in random order; an incomplete run comes last."""
     kind = np.int32 if count < np.iinfo(np.int32).max else np.int64
-    runs: Rows = random.permutation(count // RUN).astype(kind)
-    runs = runs[:, None] * RUN + np.arange(RUN, dtype=kind)
-    rest = np.arange(count // RUN * RUN, count, dtype=kind)
+    runs: Rows = random.permutation(count // RUN_ROWS).astype(kind)
+    runs = runs[:, None] * RUN_ROWS + np.arange(RUN_ROWS, dtype=kind)
+    rest = np.arange(count // RUN_ROWS * RUN_ROWS, count, dtype=kind)
     return np.append(runs, rest) if len(rest) else runs.ravel()

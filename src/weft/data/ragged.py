@@ -4,8 +4,8 @@
     start(i) = sum of the lengths before i
 
 A large text has more tokens than fit in memory beside a model. Above a limit the values stay in a file and each row is
-read when it is asked for. The file is not mapped, because mapped pages count as memory of the process. There, only
-every 64th start is kept: tens of millions of rows are a burden of their own.
+read when it is needed. The file is not mapped, because mapped pages count as memory of the process. Then only every
+64th start is stored: the starts of tens of millions of rows would need much memory too.
 """
 
 from __future__ import annotations
@@ -29,32 +29,31 @@ if TYPE_CHECKING:
 
 Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
 
-MEMORY = 32_000_000
-"""Tokens that are kept in memory."""
+MEMORY_TOKENS = 32_000_000
+"""Tokens that are kept in memory; more go to a file."""
 
-_CHUNK = 1 << 20
+_CHUNK_TOKENS = 1 << 20
 """Tokens that are written to the file at a time."""
 
-_BYTES = 4
-"""Bytes per token."""
+_BYTES_PER_TOKEN = 4
 
-_BLOCK = 64
-"""Rows to each start that is kept where the values are in a file."""
+_ROWS_PER_START = 64
+"""Rows per stored start if the values are in a file."""
 
 
 class Ragged:
-    """N rows of ids in `size` stored tokens; made by `RaggedBuilder`, `from_lists`, `open` or `view`, never changed."""
+    """N rows of ids in `size` stored tokens; immutable, made by `RaggedBuilder`, `from_lists`, `open` or `view`."""
 
     def __init__(self, values: NDArray[np.int32] | IO[bytes], lengths: NDArray[np.int32]) -> None:
         self._values = values
         self._whole: Ragged | None = None
         self._width = int(lengths[0]) if len(lengths) and bool((lengths == lengths[0]).all()) else None
         if self._width is not None:
-            # Columns with one number per row, such as labels: one length stands for all.
+            # Columns with one number per row, such as labels, store one length for all.
             self.lengths: NDArray[np.int64] = np.broadcast_to(np.int64(self._width), lengths.shape)
             self.size = self._width * len(lengths)
         else:
-            self._block = 1 if isinstance(values, np.ndarray) else _BLOCK
+            self._block = 1 if isinstance(values, np.ndarray) else _ROWS_PER_START
             sums = lengths if self._block == 1 else _sums(lengths, self._block)
             self._starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sums, dtype=np.int64)])
             self.lengths = lengths.astype(np.int64)
@@ -63,49 +62,49 @@ class Ragged:
             weakref.finalize(self, values.close)
 
     @classmethod
-    def from_lists(cls, rows: Iterable[Ids], *, memory: int = MEMORY) -> Ragged:
-        """The given rows; above `memory` tokens they are kept in a file."""
+    def from_lists(cls, rows: Iterable[Ids], *, memory: int = MEMORY_TOKENS) -> Ragged:
+        """Store the given rows; above `memory` tokens in a file."""
         builder = RaggedBuilder(memory=memory)
         builder.extend(rows)
         return builder.build()
 
     @classmethod
-    def open(cls, path: Path, lengths: NDArray[np.int32], *, memory: int = MEMORY) -> Ragged:
-        """The rows of these lengths whose tokens a file holds; up to `memory` tokens they are read at once."""
+    def open(cls, path: Path, lengths: NDArray[np.int32], *, memory: int = MEMORY_TOKENS) -> Ragged:
+        """Open a file of tokens with rows of these lengths; up to `memory` tokens are read at once."""
         size = path.stat().st_size
-        if lengths.min(initial=0) < 0 or int(lengths.sum(dtype=np.int64)) * _BYTES != size:
+        if lengths.min(initial=0) < 0 or int(lengths.sum(dtype=np.int64)) * _BYTES_PER_TOKEN != size:
             raise ValueError(f"rows of such lengths do not have {size:,} bytes")
-        if size <= memory * _BYTES:
+        if size <= memory * _BYTES_PER_TOKEN:
             return cls(np.fromfile(path, dtype=np.int32), lengths)
         return cls(path.open("rb"), lengths)
 
     def view(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Ragged:
-        """Rows of these lengths (N,) that begin at these places (N,) among the same tokens; they may overlap."""
+        """Rows of these lengths (N,) that begin at these positions (N,) of the same tokens; they may overlap."""
         made = object.__new__(Ragged)
         made._values, made._width, made._block = self._values, None, 1
         made._starts, made.lengths, made.size = starts, lengths, self.size
-        made._whole = self  # which closes the file of values when it goes
+        made._whole = self  # kept alive, because it closes the file of values
         return made
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, row: int) -> NDArray[np.int32]:
-        """A copy of one row (T,)."""
+        """Return a copy of one row (T,)."""
         return self.join([range(len(self))[row]])
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self[row] for row in range(len(self)))
 
     def flat(self, start: int, stop: int) -> NDArray[np.int32]:
-        """A copy of stored tokens `start` to `stop`: all rows laid end to end, or what a view was made of."""
+        """Return a copy of the stored tokens `start` to `stop`; of a view, those of the rows it was made of."""
         start, stop, _ = slice(start, stop).indices(self.size)
         if isinstance(self._values, np.ndarray):
             return self._values[start:stop].copy()
         return np.frombuffer(_read(self._values, start, max(stop - start, 0)), dtype=np.int32)
 
     def join(self, rows: Sequence[int] | Rows) -> NDArray[np.int32]:
-        """The given rows laid end to end, in one go."""
+        """Return the given rows, laid end to end."""
         chosen = np.asarray(rows, dtype=np.int64)
         starts, lengths = self.starts(chosen), self.lengths[chosen]
         if isinstance(self._values, np.ndarray):
@@ -117,7 +116,7 @@ class Ragged:
         return np.frombuffer(bytearray().join(parts), dtype=np.int32)
 
     def starts(self, rows: Sequence[int] | Rows) -> NDArray[np.int64]:
-        """Where each of these rows (B) begins among all tokens."""
+        """The position of the first token of each of these rows (B) among all tokens."""
         chosen = np.asarray(rows, dtype=np.int64)
         if self._width is not None:
             return chosen * self._width
@@ -131,17 +130,17 @@ class Ragged:
 
 
 def _sums(lengths: NDArray[np.int32], block: int) -> NDArray[np.int64]:
-    """The sum of every `block` lengths, and of the rest; `np.add.reduceat` takes ten times as long."""
+    """The sum of every `block` lengths, and of the rest; ten times as fast as `np.add.reduceat`."""
     whole = len(lengths) // block * block
     sums: NDArray[np.int64] = lengths[:whole].reshape(-1, block).sum(1, dtype=np.int64)
     return np.append(sums, lengths[whole:].sum(dtype=np.int64)) if whole < len(lengths) else sums
 
 
 def _read(file: IO[bytes], start: int, count: int) -> bytearray:
-    """`count` tokens of a file."""
+    """Read `count` tokens of a file."""
     data = bytearray()
-    while len(data) < count * _BYTES:
-        part = _read_at(file, start * _BYTES + len(data), count * _BYTES - len(data))
+    while len(data) < count * _BYTES_PER_TOKEN:
+        part = _read_at(file, start * _BYTES_PER_TOKEN + len(data), count * _BYTES_PER_TOKEN - len(data))
         if not part:
             raise Fault("the file of tokens has been cut short", cure="train again, with more disk space")
         data += part
@@ -149,7 +148,7 @@ def _read(file: IO[bytes], start: int, count: int) -> bytearray:
 
 
 def _read_at(file: IO[bytes], position: int, size: int) -> bytes:
-    """Where the system can, without moving the pointer that forked processes share; Windows has no forks."""
+    """Read without moving the file position, which forked processes share; Windows has no pread and no forks."""
     if hasattr(os, "pread"):
         return os.pread(file.fileno(), size, position)
     file.seek(position)
@@ -159,11 +158,11 @@ def _read_at(file: IO[bytes], position: int, size: int) -> bytes:
 class RaggedBuilder:
     """Collects rows one by one: `append` and `extend`, then `build` once.
 
-    With a `path` all values go there and the file stays; else to a file without a name, once they are too many.
+    With a `path` all values go to that file, which stays; else to a temporary file if they are too many.
     """
 
-    def __init__(self, *, memory: int = MEMORY, path: Path | None = None) -> None:
-        self._memory = memory if path is None else _CHUNK
+    def __init__(self, *, memory: int = MEMORY_TOKENS, path: Path | None = None) -> None:
+        self._memory = memory if path is None else _CHUNK_TOKENS
         self._path = path
         self._values = array("i")
         self._lengths = array("i")
@@ -178,7 +177,7 @@ class RaggedBuilder:
         else:
             self._values.fromlist(list(ids))
         self._lengths.append(len(ids))
-        if len(self._values) > (self._memory if self._file is None else _CHUNK):
+        if len(self._values) > (self._memory if self._file is None else _CHUNK_TOKENS):
             self._spill()
 
     def extend(self, rows: Iterable[Ids]) -> None:
@@ -190,7 +189,7 @@ class RaggedBuilder:
         return len(self._lengths)
 
     def build(self) -> Ragged:
-        """The rows collected so far."""
+        """Return the rows collected so far."""
         if self._path is not None:
             return Ragged.open(self._path, self.finish())
         lengths = np.frombuffer(self._lengths, dtype=np.int32)
@@ -200,7 +199,7 @@ class RaggedBuilder:
         return Ragged(self._file, lengths)
 
     def finish(self) -> NDArray[np.int32]:
-        """Write what is left to the `path`, for `Ragged.open` in another process; the lengths of the rows (N,)."""
+        """Write the rest to the `path`, for `Ragged.open` in another process; returns the lengths of the rows (N,)."""
         self._spill()
         assert self._file is not None
         self._file.close()
@@ -214,7 +213,7 @@ class RaggedBuilder:
             self._values.tofile(self._file)
             self._file.flush()
         except OSError as error:
-            what = f"no room for a file of tokens: {error}"
+            what = f"cannot write a file of tokens: {error}"
             where = str(self._path.parent) if self._path else tempfile.gettempdir()
             setting = "WEFT_CACHE" if self._path else "TMPDIR"
             raise Fault(what, where=where, cure=f"free some space, or set {setting} to another disk") from None
@@ -222,7 +221,7 @@ class RaggedBuilder:
 
 
 def pad(column: Ragged, rows: Sequence[int] | Rows, value: int = 0) -> tuple[Tensor, Tensor]:
-    """The given rows as ids (B, T), with `value` past each row's end, and lengths (B,); T is the longest length."""
+    """Return the given rows as ids (B, T), padded with `value`, and their lengths (B,); T is the longest length."""
     import torch
 
     lengths = column.lengths[np.asarray(rows, dtype=np.int64)]

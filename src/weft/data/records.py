@@ -1,8 +1,8 @@
-"""What a reader yields: one small value per example.
+"""Records: the examples that a reader yields, one small value each.
 
-`place` is `file:line`, with the path as it was given, or "" for an example that comes from no file. `key` is the text
-that decides whether two examples count as the same one when data is split; `stratum` is what both parts should have
-in the same shares, if anything; `sides` are the texts whose shape decides about defaults, in a fixed order.
+`place` is `file:line`, with the path as it was given, or "" for an example that comes from no file. Examples with the
+same `key` count as the same when data is split; `stratum` is the class that both parts should have in equal shares, if
+there is one; `sides` are the texts whose shape decides on defaults, in a fixed order.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ KINDS: dict[str, Callable[..., Record]] = {"Text": Text, "Labelled": Labelled, "
 
 
 def as_values(record: Record) -> list[Any]:
-    """A record as plain JSON values."""
+    """Return a record as plain JSON values."""
     return [type(record).__name__, *(getattr(record, field.name) for field in fields(record))]
 
 
 def from_values(values: list[Any]) -> Record:
-    """The record that `as_values` was given."""
+    """Return the record that `as_values` was called with."""
     kind, *parts = values
     return KINDS[kind](*(tuple(part) if isinstance(part, list) else part for part in parts))

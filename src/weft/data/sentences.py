@@ -1,4 +1,4 @@
-"""Files with a word per line, CoNLL-U or columns, read to be tagged and written again with the tags."""
+"""Reads files with a word per line, CoNLL-U or columns, and writes them again with predicted tags."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ PROBABILITY: Final = "Probability"
 
 
 class Sentence(NamedTuple):
-    """Lines up to the end of a sentence, blank ones after it included, and which of them are words."""
+    """The lines of a sentence, blank ones after it included, and which of them are words."""
 
     place: str
     lines: list[str]
     words: list[str]
     numbers: list[int]
-    """The line of each word."""
+    """The index of each word's line."""
 
 
 @dataclass
 class SentenceFile:
-    """One pass over a file; `column` is where CoNLL-U has the tag, None for a file of columns."""
+    """One pass over a file; `column` is the tag's column in CoNLL-U, None for a file of columns."""
 
     name: str
     column: int | None
@@ -46,7 +46,7 @@ class SentenceFile:
             yield self._sentence(lines, start)
 
     def write(self, sentence: Sentence, tags: Sequence[str], probabilities: Sequence[str] | None) -> str:
-        """The lines with the tags, and their probabilities if there are some."""
+        """Format the lines with the tags, and with their probabilities if they are given."""
         lines = list(sentence.lines)
         for index, (number, tag) in enumerate(zip(sentence.numbers, tags, strict=False)):
             share = None if probabilities is None else probabilities[index]
@@ -62,7 +62,7 @@ class SentenceFile:
         return Sentence(f"{self.name}:{start}", lines, words, numbers)
 
     def _word(self, line: str, place: str) -> str:
-        """The word of a line; empty for a comment, a multiword token (3-4) and an empty node (5.1)."""
+        """Return the word of a line; "" for a comment, a multiword token (3-4) and an empty node (5.1)."""
         if self.column is None:
             word = (line.split("\t") if "\t" in line else line.strip(" ").split(" "))[0].strip(" ")
             if not word:
@@ -87,7 +87,7 @@ class SentenceFile:
 
 
 def open_sentences(name: str, *, conllu: bool, field: str | int | None) -> SentenceFile:
-    """A file of sentences; `field` is the name or the number of CoNLL-U's column for tags, upos unless given."""
+    """Open a file of sentences; `field` is the name or number of CoNLL-U's column for tags, by default upos."""
     if not conllu:
         return SentenceFile(name, None)
     if isinstance(field, str) and field not in COLUMNS:

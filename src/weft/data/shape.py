@@ -1,7 +1,7 @@
-"""What texts look like: how long they are, and of how many different words and characters they are made.
+"""The shape of texts: their median lengths, and how many different words and characters they have.
 
-Sentences, single words and sequences from a small set of symbols need different tokens and different metrics, and this
-is what tells them apart. Memory does not grow with the number of texts.
+Sentences, single words and sequences of a few symbols need different tokens and metrics; the shape distinguishes them.
+Memory does not grow with the number of texts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 MAX_LENGTH = 1000
-"""Lengths above this count as this long."""
+"""Longer texts count as this long, in characters or words."""
 
 MAX_DISTINCT = 1000
 """Different words and characters are counted up to this number."""
@@ -18,16 +18,16 @@ MAX_DISTINCT = 1000
 SHORT_CHARACTERS, SHORT_WORDS = 30, 3
 """Median lengths up to which texts are single words or names rather than sentences."""
 
-FEW_WORDS, TIMES_SEEN = 200, 10
-"""A closed set has fewer different words than this, each seen so many times in the mean, so that no new ones come."""
+FEW_WORDS, MIN_MEAN_COUNT = 200, 10
+"""A closed set has fewer different words than this, with at least this mean count, so that new ones are unlikely."""
 
 LARGE_ALPHABET = 300
-"""Characters from which on a script writes words or syllables, such as Chinese, and puts no blanks between words."""
+"""Scripts with at least this many characters write words or syllables, such as Chinese, and have no blanks."""
 
 
 class Shape(NamedTuple):
-    """Median characters and median blank-separated words of some texts; their words, different words and different
-    characters in all."""
+    """Median characters and median blank-separated words of some texts; the number of all words, of different words and
+    of different characters."""
 
     characters: int
     words: int
@@ -37,22 +37,22 @@ class Shape(NamedTuple):
 
     @property
     def short(self) -> bool:
-        """Whether a text is a word or a few, not a sentence."""
+        """Whether texts are a few words at most, not sentences."""
         return self.characters <= SHORT_CHARACTERS and self.words <= SHORT_WORDS
 
     @property
     def closed(self) -> bool:
-        """Whether a text is a sequence of items from a small set, such as phones or actions."""
-        return self.words > 1 and self.distinct < FEW_WORDS and self.total >= TIMES_SEEN * self.distinct
+        """Whether texts are sequences of items from a small set, such as phones or actions."""
+        return self.words > 1 and self.distinct < FEW_WORDS and self.total >= MIN_MEAN_COUNT * self.distinct
 
     @property
     def blanks(self) -> bool:
-        """Whether blanks part words in this script."""
+        """Whether this script separates words by blanks."""
         return self.alphabet < LARGE_ALPHABET
 
 
 class ShapeCount:
-    """Counts texts one by one."""
+    """Computes the shape of texts, one text at a time."""
 
     def __init__(self) -> None:
         self._characters, self._words = [0] * (MAX_LENGTH + 1), [0] * (MAX_LENGTH + 1)
@@ -76,6 +76,6 @@ class ShapeCount:
 
 
 def _median(counts: list[int]) -> int:
-    """The lower median of numbers of which there are `counts[n]` times n; 0 of none."""
+    """The lower median of numbers in which n occurs `counts[n]` times; 0 of none."""
     half = sum(counts) / 2
     return next((number for number, below in enumerate(accumulate(counts)) if below >= half), 0)

@@ -1,4 +1,4 @@
-"""Files as numbered lines: streaming, plain or compressed, always UTF-8.
+"""Reads files as numbered lines: streaming, plain or compressed, always UTF-8.
 
 A line ends at LF or CRLF and nowhere else. Python's `str.splitlines` also breaks at U+2028, form feeds and the like,
 which would put two parallel files out of step.
@@ -27,20 +27,20 @@ Paths: TypeAlias = PathLike | Sequence[PathLike]
 
 STDIN = "-"
 PYTHON = "<python: "
-"""What begins the name of data that was given in Python, which stands in a configuration where else a path does."""
-LONGEST = 1 << 26
-"""Bytes that one line may have; more is a file without line ends, which must not be read into memory."""
-PIECE = 1 << 20
-"""Bytes after which a line of running text is cut."""
+"""The prefix of the text for Python data, which is in a configuration in place of a path."""
+MAX_LINE_BYTES = 1 << 26
+"""A longer line means a file without line ends, which must not be read into memory."""
+PIECE_BYTES = 1 << 20
+"""A longer line of running text is cut."""
 
-_BUFFER = 1 << 18
+_BUFFER_BYTES = 1 << 18
 _COMPRESSED = (".gz", ".xz")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def each_path(path: Paths) -> list[str]:
-    """One path or several, spelled as they were given."""
+    """Return one path or several as a list, as they were given."""
     found = [os.fspath(path)] if isinstance(path, str | os.PathLike) else [os.fspath(one) for one in path]
     if "" in found:
         raise DataError("the path is empty", cure="name a file")
@@ -48,18 +48,18 @@ def each_path(path: Paths) -> list[str]:
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether a text has half of a surrogate pair, which is no character and which no encoder takes."""
+    """Whether a text has half of a surrogate pair, which is no character and cannot be encoded."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def suffix(name: str) -> str:
-    """The suffix that tells the format, in lower case: `.csv` for `a.csv`, `A.CSV` and `a.csv.gz`."""
+    """The suffix for the format, in lower case: `.csv` for `a.csv`, `A.CSV` and `a.csv.gz`."""
     path = Path(name.lower())
     return path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
 
 
 def lines(name: str, bad: BadLines) -> Iterator[tuple[int, str]]:
-    """Number (from one) and text of every line, without its end. A faulty line is reported and left out."""
+    """Yield number (from one) and text of every line, without its end. A bad line is reported and skipped."""
     for number, raw in raw_lines(name):
         try:
             line = decode(raw, name, number)
@@ -70,19 +70,19 @@ def lines(name: str, bad: BadLines) -> Iterator[tuple[int, str]]:
 
 
 def raw_lines(name: str) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of every line, with its end; for readers that must know which lines cannot be decoded."""
-    for number, raw in _chunks(name, LONGEST):
-        if len(raw) >= LONGEST and raw[-1:] != b"\n":
-            decode(raw[:PIECE], name, number)
+    """Yield number and bytes of every line, with its end; for readers that must know which lines cannot be decoded."""
+    for number, raw in _chunks(name, MAX_LINE_BYTES):
+        if len(raw) >= MAX_LINE_BYTES and raw[-1:] != b"\n":
+            decode(raw[:PIECE_BYTES], name, number)
             cure = 'give one example per line, or read the file as running text with unit = "stream"'
-            raise DataError(f"a line of more than {LONGEST:,} bytes", where=f"{name}:{number}", cure=cure)
+            raise DataError(f"a line of more than {MAX_LINE_BYTES:,} bytes", where=f"{name}:{number}", cure=cure)
         yield number, raw
 
 
 def raw_pieces(name: str) -> Iterator[tuple[int, bytes]]:
-    """Like `raw_lines`, but a line of any length comes in pieces, cut after a blank or at least between characters."""
+    """Like `raw_lines`, but a long line comes in pieces, cut after a blank or at least between characters."""
     number, rest = 0, b""
-    for number, raw in _chunks(name, PIECE):
+    for number, raw in _chunks(name, PIECE_BYTES):
         piece, rest = rest + raw, b""
         if piece[-1:] != b"\n":
             end = _last_break(piece)
@@ -94,7 +94,7 @@ def raw_pieces(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(raw: bytes, name: str, number: int) -> str:
-    """The text of line `number` of the file `name`."""
+    """Decode line `number` of the file `name`; raises a DataError if it is not UTF-8."""
     if 0 in raw:
         utf16 = number == 1 and raw.startswith(_UTF16_MARKS)
         what = "not UTF-8: it looks like UTF-16" if utf16 else "looks binary: it has NUL bytes"
@@ -114,7 +114,7 @@ def without_end(line: str) -> str:
 
 
 def _chunks(name: str, size: int) -> Iterator[tuple[int, bytes]]:
-    """Lines, longer ones in chunks of `size` bytes that all bear the line's number."""
+    """Yield lines; longer ones in chunks of `size` bytes, all with the number of the line."""
     number, ended = 0, True
     try:
         with _opened(name) as stream:
@@ -131,22 +131,22 @@ def _chunks(name: str, size: int) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
-    """The plain bytes of a file. Reading lines straight from gzip and lzma objects is slow, hence the buffer."""
+    """Open a file and decompress it. Reading lines directly from gzip and lzma objects is slow, hence the buffer."""
     if name == STDIN:
         yield sys.stdin.buffer
         return
-    with Path(name).open("rb", buffering=_BUFFER) as file:
+    with Path(name).open("rb", buffering=_BUFFER_BYTES) as file:
         match Path(name).suffix.lower():
             case ".gz":
-                yield io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), _BUFFER)
+                yield io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), _BUFFER_BYTES)
             case ".xz":
-                yield io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(file)), _BUFFER)  # noqa: SIM115
+                yield io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(file)), _BUFFER_BYTES)  # noqa: SIM115
             case _:
                 yield file
 
 
 def _last_break(raw: bytes) -> int:
-    """Where a piece without line end may be cut: after its last blank, else before its last character."""
+    """The position where a piece without line end may be cut: after its last blank, else before its last character."""
     if blank := raw.rfind(b" ") + 1:
         return blank
     end = len(raw) - 1
@@ -156,7 +156,7 @@ def _last_break(raw: bytes) -> int:
 
 
 def _unreadable(error: Exception, name: str, number: int) -> DataError:
-    """What went wrong while opening a file (line 0) or after reading its line `number`."""
+    """The error for a file that cannot be opened (line 0) or read after its line `number`."""
     where = f"{name}:{number + 1}" if number else name
     match error:
         case FileNotFoundError() if name.startswith(PYTHON):
@@ -181,7 +181,7 @@ def _unreadable(error: Exception, name: str, number: int) -> DataError:
 
 
 def _near(path: Path) -> str:
-    """The cure for a missing file: a name in its folder that differs by a slip."""
+    """The cure for a missing file: a similar name in its folder."""
     try:
         names = [one.name for one in path.parent.iterdir()]
     except OSError:

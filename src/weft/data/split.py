@@ -1,4 +1,4 @@
-"""Holding out examples so that no text is on both sides, and telling whether two sets share some."""
+"""Holds out examples so that no text is in both parts, and counts the texts that two sets share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Fingerprints: TypeAlias = NDArray[np.uint64]
 
 _GOLDEN = 0x9E3779B97F4A7C15
 
-_PART = 1 << 20
+_PART_VALUES = 1 << 20
 
 
 def fingerprints(keys: Iterable[str]) -> Fingerprints:
-    """A number (N,) per key, the same on every machine and in every process.
+    """Return a hash (N,) of each key, the same on every machine and in every process.
 
-    Keys that differ only in their blanks are the same key; upper and lower case differ.
+    Keys that differ only in blanks have the same hash; upper and lower case differ.
     """
     return np.fromiter((_fingerprint(key) for key in keys), dtype=np.uint64)
 
@@ -39,15 +39,15 @@ def hold_out(
     most: int = 2000,
     seed: int = 0,
 ) -> NDArray[np.bool_]:
-    """True (N,) for the examples to hold out: about `fraction` of them, `most` at most, equal fingerprints together.
+    """Return True (N,) for the examples to hold out: about `fraction`, at most `most`, equal fingerprints together.
 
-    Which ones depends on the fingerprints and the seed alone, not on the order of the examples. Something is always
-    held out and something always stays, so the budget is exceeded where every group is larger. Where each example is
-    of a stratum, such as its label, each gives its share and keeps at least one text.
+    The choice depends on the fingerprints and the seed only, not on the order of the examples. At least one group of
+    equal fingerprints is held out and at least one stays, so the budget is exceeded if every group is larger. With
+    `strata`, such as labels, each stratum gives its share and keeps at least one text.
     """
     if strata is not None:
         return _hold_out_each(fingerprints, strata, fraction=fraction, most=most, seed=seed)
-    # Sorted by scrambled value, equal ones stand together and the groups are in random order at the same time.
+    # Sorting by scrambled value puts equal ones together and the groups in random order.
     mixed = _scramble(fingerprints, seed)
     mixed.sort()
     if not len(mixed) or mixed[0] == mixed[-1]:
@@ -66,7 +66,7 @@ def hold_out(
 def _hold_out_each(
     fingerprints: Fingerprints, strata: Fingerprints, *, fraction: float, most: int, seed: int
 ) -> NDArray[np.bool_]:
-    """`hold_out` from each stratum in turn. A text that is in several of them stays where it is."""
+    """`hold_out` from each stratum. A text in several strata is never held out."""
     texts, of_text, sizes = np.unique(_scramble(fingerprints, seed), return_inverse=True, return_counts=True)
     names, stratum = np.unique(strata, return_inverse=True)
     lowest, highest = np.full(len(texts), len(names)), np.full(len(texts), -1)
@@ -80,7 +80,9 @@ def _hold_out_each(
         what = "nothing to hold out from: no label has two texts of its own"
         raise DataError(what, where="data.train", cure="check data.label, or give a file as data.valid")
     free = np.flatnonzero(own)
-    free = free[np.argsort(lowest[free], kind="stable")]  # by stratum, within one in random order as scrambled
+    free = free[
+        np.argsort(lowest[free], kind="stable")
+    ]  # by stratum; within one in random order, since they are scrambled
     ends = np.searchsorted(lowest[free], np.arange(len(names)), side="right")
     budgets = _share_out(
         np.bincount(lowest[free], sizes[free], minlength=len(names)), min(fraction * len(strata), most), names, seed
@@ -98,9 +100,9 @@ def _hold_out_each(
 
 
 def _share_out(sizes: NDArray[Any], budget: float, names: Fingerprints, seed: int) -> NDArray[np.int64]:
-    """A whole number for each size, in proportion to it, that add up to the budget: largest remainders are rounded up.
+    """Share the budget among the sizes in proportion, in whole numbers: the largest remainders are rounded up.
 
-    Of equal remainders the seed decides.
+    Among equal remainders the seed decides.
     """
     exact = sizes * min(1.0, budget / sizes.sum())
     whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
@@ -111,12 +113,12 @@ def _share_out(sizes: NDArray[Any], budget: float, names: Fingerprints, seed: in
 
 
 def _take(ordered: Fingerprints, budget: float) -> Fingerprints:
-    """The groups to take from the beginning: those that fit, while they fit, but not all; else the smallest."""
+    """Return the first groups that fit into the budget, but not all groups; if none fits, the smallest."""
     look = int(budget) * 4 + 2
     while True:
         groups, sizes = np.unique(ordered[:look], return_counts=True)
         whole = look >= len(ordered)
-        if not whole:  # the last group may go on
+        if not whole:  # the last group may be incomplete
             groups, sizes = groups[:-1], sizes[:-1]
         small = sizes <= budget
         sums = np.cumsum(sizes[small])
@@ -129,7 +131,7 @@ def _take(ordered: Fingerprints, budget: float) -> Fingerprints:
 
 
 def overlap(train: Fingerprints, test: Fingerprints) -> int:
-    """How many examples of `test` have a text that is also in `train`."""
+    """The number of examples of `test` whose text is also in `train`."""
     texts, counts = np.unique(test, return_counts=True)
     shared = np.zeros(len(texts), dtype=np.bool_)
     for part in _parts(len(train)):
@@ -139,7 +141,7 @@ def overlap(train: Fingerprints, test: Fingerprints) -> int:
 
 
 def _among(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
-    """True (N,) for each value that is in the sorted array."""
+    """Return True (N,) for each value that is in the sorted array."""
     if not len(ordered):
         return np.zeros(len(values), dtype=np.bool_)
     places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -148,12 +150,12 @@ def _among(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
 
 
 def _parts(size: int) -> Iterator[slice]:
-    """All of `size` values, a million at a time: what is computed from them must not need as much memory again."""
-    return (slice(start, start + _PART) for start in range(0, size, _PART))
+    """Slices of about a million values, so that computing with them needs little memory."""
+    return (slice(start, start + _PART_VALUES) for start in range(0, size, _PART_VALUES))
 
 
 def _scramble(values: Fingerprints, seed: int) -> Fingerprints:
-    """A one-to-one mixing of 64-bit numbers that differs with the seed (the finaliser of SplitMix64)."""
+    """Permute 64-bit numbers by the seed (the finaliser of SplitMix64)."""
     mixed = values + np.uint64((seed + 1) * _GOLDEN % 2**64)
     for part in _parts(len(mixed)):
         piece = mixed[part]

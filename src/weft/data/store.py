@@ -1,8 +1,8 @@
-"""Entries on disk, each a folder of files under a key: there as a whole, or not at all.
+"""A store of entries on disk, each a folder of files under a key, complete or absent.
 
 An entry is written under another name, synced and renamed, so that processes that start together, are killed or run
-out of disk never see half of one. A list of its files with sizes and checksums is checked whenever it is opened; an
-entry that does not agree with it, or cannot be read, is removed and made anew.
+out of disk never see an incomplete one. A list of its files with sizes and checksums is checked whenever it is opened;
+an entry that does not match its list, or cannot be read, is removed and made anew.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.disk import open_regular, read_regular, sync, write_whole
+from weft.disk import atomic_write, open_regular, read_regular, sync
 from weft.documents import parse_json, to_json
 from weft.errors import WeftError
 from weft.limits import KEPT_FILE, SMALL_FILE
 
 FORMAT = 4
-"""Rises when what is in an entry, or how it is made, changes: what older versions kept is then never found."""
+"""The version of the content of entries; it is part of the keys, so entries of older versions are not found."""
 
-MOST = 20 * 10**9
-"""Bytes of all entries together; beyond them the ones that were not used for longest are removed."""
+MAX_STORE_BYTES = 20 * 10**9
+"""Bytes of all entries together; beyond them the least recently used entries are removed."""
 
 VALUES = ".values"
-"""Files with this ending may have gigabytes. Their checksum is the CRC-32, which takes a quarter of a second for each:
-it is against damage, and whoever could forge an entry could forge its list as well."""
+"""Files with this suffix may have gigabytes. Their checksum is CRC-32, a quarter of a second per gigabyte: it detects
+damage; a forger could change the list as well."""
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, WeftError)
-"""What comes of reading an entry that is not what it should be."""
+"""The errors of reading a damaged entry."""
 
-ABANDONED = 24 * 3600
-"""Seconds after which an unfinished entry belongs to nobody."""
+ABANDONED_SECONDS = 24 * 3600
+"""An unfinished entry of this age is removed: its process was killed."""
 
 _LIST, _UNFINISHED = "entry.json", ".new-"
-_BLOCK = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
 Read = TypeVar("Read")
 
 
 def key_of(*parts: Any) -> str:
-    """A name for all that an entry depends on, given as plain JSON values."""
+    """Return the key of an entry: a hash of all that it depends on, given as plain JSON values."""
     text = json.dumps([FORMAT, *parts], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
 class Store:
-    """The entries below a folder."""
+    """The entries in a folder, at most `most` bytes of them."""
 
-    def __init__(self, folder: Path, *, most: int = MOST) -> None:
+    def __init__(self, folder: Path, *, most: int = MAX_STORE_BYTES) -> None:
         self.folder, self.most = folder, most
         self._fresh: set[str] | None = None
 
     def renew(self) -> None:
-        """From here on only what is made from here on is found, and what was there before is made anew."""
+        """Ignore and remove all entries that were made before this call."""
         self._fresh = set()
 
     def find(self, key: str) -> Path | None:
-        """The folder of an entry that is complete; it counts as used now."""
+        """Return the folder of an entry, and mark it as used now; None if it is missing or damaged."""
         entry = self.folder / key
         outdated = self._fresh is not None and key not in self._fresh
         if outdated or not _agrees(entry):
@@ -79,7 +79,7 @@ class Store:
         return entry
 
     def use(self, key: str, read: Callable[[Path], Read]) -> Read | None:
-        """What `read` makes of an entry; None, and the entry is gone, where it cannot be read."""
+        """Return `read(folder)` of an entry; None if it is missing or cannot be read, which removes it."""
         entry = self.find(key)
         if entry is None:
             return None
@@ -91,18 +91,17 @@ class Store:
 
     @contextmanager
     def make(self, key: str) -> Iterator[Path]:
-        """A folder to write files into, which becomes the entry unless an error leaves the block.
+        """Yield a folder to write files into, which becomes the entry unless the block raises.
 
-        Where another process was faster, its entry stays. Columns that are open keep their files either way.
+        If another process was faster, its entry stays. Columns that are open keep their files either way.
         """
         self._tidy()
         fresh = Path(tempfile.mkdtemp(dir=self.folder, prefix=_UNFINISHED))
         try:
             yield fresh
             listed = {file.name: _describe(file) for file in sorted(fresh.iterdir())}
-            write_whole(fresh / _LIST, to_json(listed))
-            sync(fresh)
-            with suppress(OSError):  # it is there already
+            atomic_write(fresh / _LIST, to_json(listed).encode())
+            with suppress(OSError):  # it exists already
                 fresh.rename(self.folder / key)
                 sync(self.folder)
             if self._fresh is not None:
@@ -122,7 +121,7 @@ class Store:
         return [entry for entry in self.folder.iterdir() if (entry / _LIST).is_file()]
 
     def _shrink(self, *, keep: str) -> None:
-        """Remove what was not used for longest until the rest is within the limit; `keep` always stays."""
+        """Remove the least recently used entries until the rest is within the limit; `keep` always stays."""
         sized = [(entry, _size(entry)) for entry in sorted(self._entries(), key=_used)]
         total = sum(size for _, size in sized)
         for entry, size in sized:
@@ -131,20 +130,20 @@ class Store:
                 total -= size
 
     def _tidy(self) -> None:
-        """Remove what killed processes left unfinished."""
+        """Remove unfinished entries of killed processes."""
         for folder in self.folder.glob(f"{_UNFINISHED}*"):
             with suppress(OSError):
-                if max(file.stat().st_mtime for file in (folder, *folder.iterdir())) < time.time() - ABANDONED:
+                if max(file.stat().st_mtime for file in (folder, *folder.iterdir())) < time.time() - ABANDONED_SECONDS:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_values(path: Path) -> Any:
-    """The values of a JSON file in an entry."""
+    """Read a JSON file of an entry."""
     return parse_json(read_regular(path, most=KEPT_FILE))
 
 
 def read_numbers(path: Path, dtype: type[np.generic]) -> NDArray[Any]:
-    """The numbers (N,) of a file that holds nothing else, as `tofile` writes them: there is no head to be trusted."""
+    """Read the numbers (N,) of a file written by `tofile`, which has no header that would need to be checked."""
     with open_regular(path) as file:
         numbers: NDArray[Any] = np.fromfile(file, dtype=dtype)
         if numbers.nbytes != os.fstat(file.fileno()).st_size:
@@ -161,14 +160,14 @@ def _describe(file: Path) -> list[Any]:
 def _checksum(stream: BufferedReader, suffix: str) -> str:
     if suffix != VALUES:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-    found, block = 0, memoryview(bytearray(_BLOCK))
+    found, block = 0, memoryview(bytearray(_BLOCK_BYTES))
     while count := stream.readinto(block):
         found = zlib.crc32(block[:count], found)
     return f"{found:08x}"
 
 
 def _agrees(entry: Path) -> bool:
-    """Every file of the list is there, with its size and checksum, and no other."""
+    """Whether exactly the files of the list exist, with their sizes and checksums."""
     try:
         if entry.is_symlink():
             return False

@@ -1,8 +1,7 @@
-"""Tables: the rows of a TSV, CSV or JSON file with their places, and the texts in the columns that settings mean.
+"""Tables: the rows of a TSV, CSV or JSON file with their lines, and the texts in the columns that settings name.
 
-The first line of a TSV or CSV is a header if it has all the names that are wanted; upper and lower case are the same
-there. A first line that looks like a header with other names is an error, because as an example it would bring a class
-of its own.
+The first line of a TSV or CSV is a header if it has all wanted names, in upper or lower case. A first line that looks
+like a header with other names is an error, because as an example it would add a class of its own.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ SUFFIXES: Final[dict[str, Format]] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson
 """Formats by the suffix of a file; every other is TSV."""
 
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 200, 1 << 20
-"""What is read ahead to find delimiter and header."""
+"""The part of a file that is read ahead to find delimiter and header."""
 
 DELIMITER_NAMES: Final = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 
 
 class Layout(NamedTuple):
-    """How a file is written; what is None is found out."""
+    """The format of a file; parts that are None are detected."""
 
     format: Format | None = None
     delimiter: str | None = None
@@ -39,11 +38,11 @@ class Layout(NamedTuple):
 
 
 LAYOUT: Final = Layout()
-"""Everything is found out."""
+"""The default layout: all parts are detected."""
 
 
 class Row(NamedTuple):
-    """The cells of one row as they stand: a list, or a JSON object."""
+    """One row as it is in the file: a list of cells, or a JSON object."""
 
     place: str
     cells: list[str] | Object
@@ -56,12 +55,12 @@ class Table:
     name: str
     format: Format
     columns: list[str] | None
-    """The header's names; none without a header, and for JSON."""
+    """The names of the header; None without a header, and for JSON."""
     delimiter: str | None
     """None for JSON."""
     rows: Iterator[Row] = field(repr=False)
     keys: dict[str, tuple[Key, ...]]
-    """Where the columns of the settings stand; none for one that the file does not have."""
+    """The positions of the columns of each setting; a setting without a column is missing."""
     wanted: Wanted
 
     def __iter__(self) -> Iterator[Row]:
@@ -72,7 +71,7 @@ class Table:
         return setting in self.keys
 
     def text(self, setting: str, row: Row) -> str:
-        """What a row has in the column of a setting, without the blanks at its ends; several are joined with one."""
+        """Return the text of a row in the column of a setting, stripped; several columns are joined with a blank."""
         keys, cells = self.keys[setting], row.cells
         if isinstance(cells, list):
             found = [cells[key].strip() for key in keys if isinstance(key, int)]
@@ -81,10 +80,10 @@ class Table:
         return found[0] if len(found) == 1 else " ".join(part for part in found if part)
 
     def texts(self, first: str, second: str, bad: BadLines) -> Iterator[tuple[str, str, str]]:
-        """The texts of two settings in each row, as `text` gives them, and the row's place."""
+        """Yield the texts of two settings in each row, as `text` returns them, and the row's place."""
         (left, *more), (right, *others) = self.keys.get(first, (0,)), self.keys.get(second, (0,))
         if isinstance(left, int) and isinstance(right, int) and not more and not others:
-            # Most files: nothing can go wrong in a row, and nothing needs to be looked up in it.
+            # The usual case, and the fastest: two plain columns, in which no error can occur.
             for place, cells in self.rows:
                 yield cells[left].strip(), cells[right].strip(), place  # type: ignore[index]
             return
@@ -117,11 +116,11 @@ def read_table(
     override: str = OVERRIDE,
     bad: BadLines,
 ) -> Table:
-    """Open a table and find the columns that settings mean: `{"text": data.text, "label": data.label}`.
+    """Open a table and find the columns that settings name: `{"text": data.text, "label": data.label}`.
 
-    Those that are not `needed` (all are, unless given) may be missing. A row that cannot be read goes to `bad`. All but
-    JSON is read up to `SAMPLE_ROWS` rows ahead, unless the layout has both delimiter and header. `override` is how a
-    message spells the choice of a column.
+    Columns that are not `needed` may be missing; by default all are needed. A bad row is reported to `bad`. Files other
+    than JSON are read up to `SAMPLE_ROWS` rows ahead, unless the layout has both delimiter and header. `override` is
+    the option that messages suggest for choosing a column.
     """
     wanted = Wanted(columns, set(columns if needed is None else needed), override)
     kind = layout.format or SUFFIXES.get(suffix(name), "tsv")
@@ -153,7 +152,7 @@ def read_table(
 
 
 def _ahead(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The first lines, as many as are worth a look."""
+    """Yield the first lines, up to `SAMPLE_ROWS` or about `SAMPLE_CHARACTERS`."""
     characters = 0
     for number, line in islice(numbered, SAMPLE_ROWS):
         yield number, line
@@ -165,7 +164,7 @@ def _ahead(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 def _even_rows(
     name: str, cells: NumberedCells, finder: Finder, header: list[str] | None, width: int, bad: BadLines
 ) -> Iterator[Row]:
-    """Rows of the right width; the others are reported."""
+    """Yield the rows of the right width; others are reported."""
     for number, row in cells:
         if len(row) == width:
             yield Row(f"{name}:{number}", row)

@@ -1,4 +1,4 @@
-"""Sentences with one tag per word: CoNLL-U, or columns with an empty line between sentences."""
+"""Reads sentences with one tag per word: CoNLL-U, or columns with an empty line between sentences."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _BLANKS = re.compile("[ \t]+")
 
 
 def read_tagged(path: Paths, *, field: str = "upos", column: int | None = None, bad: BadLines) -> Iterator[Tagged]:
-    """The sentences of files with one token per line.
+    """Yield the sentences of files with one token per line.
 
-    CoNLL-U is known by the suffix `.conllu` or by ten columns that begin with a token number; its tag is the column
-    called `field`, or number `column`. In any other file the word is column 0 and the tag is `column`, or the last one.
+    CoNLL-U is recognised by the suffix `.conllu` or by ten columns that begin with a token number; its tag is the
+    column called `field`, or number `column`. In any other file the word is column 0 and the tag is `column`, or the
+    last column.
     """
     if field not in COLUMNS:
         raise ConfigError(f'"{field}" is no column of CoNLL-U', where="data.field", cure=did_you_mean(field, COLUMNS))
@@ -48,7 +49,7 @@ def _read_sentences(name: str, field: str, column: int | None, bad: BadLines) ->
 
 
 def _groups(name: str) -> Iterator[Group]:
-    """Lines up to an empty one. They stay raw, so that a faulty line takes its whole sentence along."""
+    """Yield groups of lines up to an empty one. They stay raw, so that a bad line skips its whole sentence."""
     group: Group = []
     for number, raw in raw_lines(name):
         if raw.strip():
@@ -61,7 +62,7 @@ def _groups(name: str) -> Iterator[Group]:
 
 
 def _until_sample(groups: Iterator[Group]) -> tuple[list[Group], str]:
-    """The first line that cannot be a comment, which shows the format, and the groups up to it."""
+    """Return the groups up to the first line that is no comment, and that line, which shows the format."""
     leading: list[Group] = []
     for group in groups:
         leading.append(group)
@@ -87,7 +88,7 @@ def _choose(name: str, sample: str, field: str, column: int | None) -> Parse:
 def _parse_columns(
     sentence: NumberedLines, *, name: str, tabs: bool, column: int | None, width: int | None
 ) -> WordsAndTags:
-    """Column 0 and the tag's; `width` is the number of columns that every line must have, None for just enough."""
+    """Return column 0 and the tag's; `width` is the required number of columns, None for any that reaches the tag."""
     words, tags = [], []
     for number, line in sentence:
         place = f"{name}:{number}"
@@ -104,7 +105,7 @@ def _parse_columns(
 
 
 def _cells(line: str, *, tabs: bool) -> list[str]:
-    """Only blanks and tabs separate: a no-break space, which `str.split` would take too, can be part of a word."""
+    """Split at blanks and tabs only: a no-break space, at which `str.split` splits too, can be part of a word."""
     return [cell.strip(" ") for cell in line.split("\t")] if tabs else _BLANKS.split(line.strip(" \t"))
 
 

@@ -1,4 +1,4 @@
-"""Plain text: one text per line, running text, and the lines somebody wants predictions for."""
+"""Reads plain text: one text per line, running text, and lines of inputs for predictions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from weft.data.records import Text
 from weft.data.sources import PathLike, Paths, decode, each_path, lines, raw_lines, raw_pieces, without_end
 from weft.errors import DataError
 
-BLOCK, SMALLEST_BLOCK = 1 << 16, 1 << 10
-"""Characters after which a block of running text ends at the next line end; in a small file after an eighth of it, but
-not before the second."""
+BLOCK_CHARACTERS, MIN_BLOCK_CHARACTERS = 1 << 16, 1 << 10
+"""The length after which a block of running text ends at the next line end: the first, or in a small file an eighth of
+it, but at least the second."""
 
-BLOCKS = 8
-"""Blocks that a small file comes in, so that the last can be set aside."""
+MIN_BLOCKS = 8
+"""Blocks of a small file, so that the last can be held out."""
 
 
 def read_texts(path: Paths, *, bad: BadLines) -> Iterator[Text]:
-    """Every line that is not blank, without the blanks at its ends; several files follow one another."""
+    """Yield every line that is not blank, stripped; several files are read one after the other."""
     for name in each_path(path):
         yield from at_least_one(_texts(name, bad), name, bad)
 
@@ -32,10 +32,10 @@ def _texts(name: str, bad: BadLines) -> Iterator[Text]:
 
 
 def read_stream(path: Paths, *, bad: BadLines) -> Iterator[Text]:
-    """Running text in blocks of about 64 thousand characters, in a small file of an eighth of it.
+    """Yield running text in blocks of about 64 thousand characters, of a small file in blocks of an eighth of it.
 
-    Joined, the blocks of a file are its text to the letter, with CRLF as LF. A block ends at a line end; only a line of
-    more than a megabyte is cut, after a blank where it has one. What is left at the end is a block of its own if it is
+    The blocks of a file, joined, are exactly its text, with CRLF as LF. A block ends at a line end; only a line of more
+    than a megabyte is cut, after a blank if it has one. The rest at the end is a block of its own if it is at least
     half as long as the others.
     """
     for name in each_path(path):
@@ -73,16 +73,16 @@ def _blocks(name: str, bad: BadLines) -> Iterator[Text]:
 
 
 def _block_size(name: str) -> int:
-    """Characters of a block; compressed, a file counts as what it is on the disk."""
+    """The characters of a block; of a compressed file its size on disk counts."""
     try:
-        size = Path(name).stat().st_size if Path(name).is_file() else BLOCK * BLOCKS
+        size = Path(name).stat().st_size if Path(name).is_file() else BLOCK_CHARACTERS * MIN_BLOCKS
     except OSError:
-        size = BLOCK * BLOCKS
-    return min(BLOCK, max(SMALLEST_BLOCK, size // BLOCKS))
+        size = BLOCK_CHARACTERS * MIN_BLOCKS
+    return min(BLOCK_CHARACTERS, max(MIN_BLOCK_CHARACTERS, size // MIN_BLOCKS))
 
 
 def read_inputs(path: PathLike) -> Iterator[str]:
-    """Every line as it stands, blank ones too: one line in, one line out. An empty file is no error here."""
+    """Yield every line unchanged, blank ones too, so that output lines match input lines. A file may be empty."""
     name = fspath(path)
     for number, raw in raw_lines(name):
         yield without_end(decode(raw, name, number))

@@ -1,4 +1,4 @@
-"""One example given in Python as a record: a tuple, a dict, a named tuple or a text, checked value by value."""
+"""Converts one Python example to a record: a tuple, a dict, a named tuple or a text, checked value by value."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ LabelNames: TypeAlias = Mapping[str, Sequence[str]]
 """The names of labels that a data set stores as numbers, by column."""
 
 ALIASES: Final = {"words": "tokens", "tags": "upos"}
-"""Other names that data sets give to the columns of tagged words."""
+"""Other names of the columns of tagged words in data sets."""
 
 UNNAMED: Final = ("text", "label", "source", "target")
-"""Columns that a tuple can have: the names that settings have by default."""
+"""The default names of columns, which a tuple can have too."""
 
 TAGGED: Final = 'give [("The", "DET"), …], or {"words": […], "tags": […]}'
 
 
 class Columns(NamedTuple):
-    """The columns that an example of a task is made of: its input, and its answer, if it has one."""
+    """The columns of an example of a task: its input, and its answer, if it has one."""
 
     record: type[Record]
     input: Column
@@ -35,11 +35,11 @@ class Columns(NamedTuple):
 
     @property
     def predicted(self) -> str:
-        """The column that answers get in a table."""
+        """The column for predictions in a table."""
         return {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
 
     def example(self) -> str:
-        """How a record may be written."""
+        """The forms of a record, for messages."""
         if self.answer is None:
             return "a text"
         names = (show_column(self.input), show_column(self.answer))
@@ -47,7 +47,7 @@ class Columns(NamedTuple):
 
 
 def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> Record:
-    """A record with its answer."""
+    """Convert an example to a record with its answer."""
     if isinstance(row, columns.record):
         return row
     if columns.record is Tagged:
@@ -68,7 +68,7 @@ def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
 
 
 def read_input(row: Any, columns: Columns, place: str) -> str | list[str]:
-    """What a prediction is made for: a text, or for a tagger also the words of a sentence. An answer is left aside."""
+    """Convert an example to an input: a text, or for a tagger also the words of a sentence. An answer is ignored."""
     value = row
     if columns.record is Tagged:
         value = _pick(row, columns.input, 0, columns, place) if _names_of(row) else row
@@ -111,7 +111,7 @@ def _read_tagged(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
 
 
 def _unzip(row: Any, place: str) -> tuple[Any, Any]:
-    """Words and tags, from a list of pairs of them, or from a tuple of two lists."""
+    """Return words and tags, from a list of pairs of them, or from a tuple of two lists."""
     if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, list) for part in row):
         return row
     pairs = _items(row, "pairs of word and tag", place)
@@ -123,7 +123,7 @@ def _unzip(row: Any, place: str) -> tuple[Any, Any]:
 
 
 def _pick(row: Any, column: Column, position: int, columns: Columns, place: str) -> Any:
-    """The value of a column; of several, their texts joined by blanks. Without names the order is input, answer."""
+    """Return the value of a column; of several, their joined texts. Without names the order is input, answer."""
     if not isinstance(column, str | int):
         parts = [_text(_pick(row, one, position, columns, place), one, place) for one in column]
         return " ".join(part for part in parts if part)
@@ -144,7 +144,7 @@ def _pick(row: Any, column: Column, position: int, columns: Columns, place: str)
 
 
 def _look_up(row: Any, names: Sequence[str], column: str | int, columns: Columns, place: str) -> Any:
-    """A value by its name, by its number, or below others by a dotted path."""
+    """Return a value by its name, by its number, or by a dotted path."""
     values = row if isinstance(row, Mapping) else row._asdict()
     if isinstance(column, int) and 0 <= column < len(names):
         return values[names[column]]
@@ -178,7 +178,7 @@ def _text(value: Any, column: Column, place: str, *, strip: bool = True) -> str:
 
 
 def _label(value: Any, column: Column, place: str) -> str:
-    """A label as text; numbers, true and false as JSON spells them."""
+    """Return a label as text; numbers, true and false as JSON writes them."""
     value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
     if _is_missing(value) or not isinstance(value, str | int | float):
         cure = "leave such records out" if _is_missing(value) else "a label is a text or a number"
@@ -187,7 +187,7 @@ def _label(value: Any, column: Column, place: str) -> str:
 
 
 def _named(value: Any, column: Column, labels: LabelNames) -> Any:
-    """The name of a label that a data set stores by its number; below 0 it has none."""
+    """Return the name of a label that a data set stores as a number; a negative number means no label."""
     names = labels.get(column, ()) if isinstance(column, str) else ()
     if not names or not isinstance(value, int):
         return value
@@ -202,7 +202,7 @@ def _words(values: Iterable[Any], place: str) -> list[str]:
 
 
 def _items(value: Any, what: str, place: str) -> list[Any]:
-    """A list, or another sequence such as an array."""
+    """Return a list of a sequence such as an array; raises a DataError for other values."""
     if _is_missing(value) or isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise DataError(f"{show_value(value)} is no list of {what}", where=place, cure=TAGGED)
     return list(value)
@@ -223,6 +223,6 @@ def _names_of(row: Any) -> Sequence[str]:
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN, and what pandas has in their place."""
+    """Whether a value is None, NaN or one of pandas' missing values."""
     nan = isinstance(value, float) and math.isnan(value)
     return value is None or nan or type(value).__name__ in ("NAType", "NaTType")

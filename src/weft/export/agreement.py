@@ -1,8 +1,8 @@
-"""Whether an exported model is the model: the same numbers for given texts, the same texts of its own.
+"""Compares an exported model with the original: the numbers for fixed texts, and the texts of both searches.
 
-Sentences are made from the vocabulary. When to stop is decided by rules that differ, so beam searches are compared on
-texts of a fixed length. A tie may fall either way: so where a text is not ours, the search that wrote it must have
-given it the probability that we give it.
+Sentences are made from the vocabulary. The rules for stopping differ, so beam searches are compared on texts of a fixed
+length. A tie may be decided either way: where a text differs from ours, the other search must have given it the
+log-probability that our model gives it.
 M tokens of all texts, V entries of the vocabulary.
 """
 
@@ -25,25 +25,23 @@ from weft.nn import length_mask
 from weft.text import EOS, SOS, SPECIALS
 
 SENTENCES: Final = 8
-LONGEST: Final = 12
-"""Tokens of a sentence."""
+MAX_SENTENCE_TOKENS: Final = 12
 
-WRITTEN: Final = 24
-"""Tokens that a search may write."""
+MAX_SEARCH_TOKENS: Final = 24
+"""Tokens that a search may generate."""
 
-NUMBER: Final = 1e-4
+LOGIT_TOLERANCE: Final = 1e-4
 """The most by which two numbers of at most 10 may differ; float32 rounds larger ones more coarsely."""
 
-SEARCHED: Final = 1e-3
+SEARCH_TOLERANCE: Final = 1e-3
 """The most by which the log-probability of a token may differ in a search, on average over its text."""
 
-
-SILENT: Final = -1e4
-"""A logit that leaves no probability."""
+IMPOSSIBLE_LOGIT: Final = -1e4
+"""A logit so low that its token has no probability."""
 
 
 class Example(NamedTuple):
-    """source: what a translator reads, or how a language model is made to begin; target: what comes after it."""
+    """source: the input of a translator, or the prompt of a language model; target: the text after it."""
 
     source: list[int]
     target: list[int]
@@ -57,25 +55,25 @@ class Answer(NamedTuple):
     finished: bool
 
 
-class Twin(Protocol):
-    """An exported model, loaded by the software that it was exported for.
+class ComparedModel(Protocol):
+    """A model that can be compared: an exported one in the software that it was exported for, or the original.
 
-    Some software renormalises: where a token may not be written, its probability is shared out to the others.
+    Some software renormalises: the probability of a token that may not be generated is given to the others.
     """
 
     renormalises: bool
 
     def forced(self, examples: Sequence[Example]) -> Tensor:
-        """For each token of the texts and their ends all logits (M, V), or its own log-probability (M,)."""
+        """Return for each token of the texts and their ends all logits (M, V), or its own log-probability (M,)."""
         ...
 
     def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
-        """The best text for each source."""
+        """Return the best text for each source."""
         ...
 
 
 class Agreement(NamedTuple):
-    """The largest difference of a number, and the shares of texts that are ours: by greedy search, by beam search."""
+    """The largest difference of a number, and the shares of equal texts by greedy search and by beam search."""
 
     difference: float
     greedy: float
@@ -89,14 +87,14 @@ class Agreement(NamedTuple):
 
 
 class Original:
-    """Our model as a twin of itself."""
+    """The original model, with the methods of `ComparedModel`."""
 
     def __init__(self, model: Translator | LanguageModel) -> None:
         self.model, self.device = model.eval(), next(model.parameters()).device
 
     @torch.no_grad()
     def forced(self, examples: Sequence[Example]) -> Tensor:
-        """(M, V)."""
+        """Return all logits (M, V)."""
         if isinstance(self.model, Translator):
             source, lengths = self._pad([example.source for example in examples])
             read, read_lengths = self._pad([[SOS, *example.target] for example in examples])
@@ -118,12 +116,12 @@ class Original:
         return [Answer(one.tokens, sum(one.log_probabilities), one.finished) for one in best]
 
     def expected(self, examples: Sequence[Example]) -> Tensor:
-        """(M,) the tokens that `forced` tells about."""
+        """Return the tokens (M,) whose logits `forced` returns."""
         begun = isinstance(self.model, LanguageModel)
         return torch.tensor([token for one in examples for token in (*(one.source if begun else ()), *one.target, EOS)])
 
     def total(self, source: list[int], answer: Answer) -> float:
-        """The log-probability of someone's answer."""
+        """Return the log-probability that the original gives to an answer."""
         example = Example(source, list(answer.tokens))
         logs = self.forced([example]).log_softmax(-1).gather(1, self.expected([example])[:, None]).squeeze(1)
         written = logs[-len(answer.tokens) - 1 :]
@@ -135,29 +133,34 @@ class Original:
 
 
 def compare(
-    model: Translator | LanguageModel, weights: Weights, twin: Twin, decode: DecodeConfig, *, exact: bool = True
+    model: Translator | LanguageModel,
+    weights: Weights,
+    exported: ComparedModel,
+    decode: DecodeConfig,
+    *,
+    exact: bool = True,
 ) -> Agreement:
-    """What a twin shares with our model; a Fault where it is not the same function, unless it need not be exact."""
+    """Compare an exported model with the original; with `exact` raise a Fault where it is not the same function."""
     original, examples = Original(model), make_examples(weights)
-    difference = _compare_numbers(original, twin, examples, exact=exact)
-    longest = max(1, min(WRITTEN, decode.max_length, weights.decoder.settings.max_positions // 3))
+    difference = _compare_numbers(original, exported, examples, exact=exact)
+    longest = max(1, min(MAX_SEARCH_TOKENS, decode.max_length, weights.decoder.settings.max_positions // 3))
     beam = 4 if decode.sample or decode.beam == 1 else decode.beam
     greedy = DecodeConfig(beam=1, max_length=longest)
     wide = DecodeConfig(beam=beam, length_penalty=decode.length_penalty, min_length=longest, max_length=longest)
     shares = []
     for one in (greedy, wide):
         forbidden = (*NEVER, EOS) if one.min_length else NEVER
-        with _silenced(model, forbidden if twin.renormalises else ()):
-            shares.append(_compare_texts(original, twin, examples, one, exact=exact))
+        with _silenced(model, forbidden if exported.renormalises else ()):
+            shares.append(_compare_texts(original, exported, examples, one, exact=exact))
     return Agreement(difference, *shares)
 
 
 @contextmanager
 def _silenced(model: Translator | LanguageModel, forbidden: Sequence[int]) -> Iterator[None]:
-    """The model as if some tokens had no probability at all, so that the others share it."""
+    """Take all probability from some tokens inside the block, so that the others share it."""
     bias = model.output.scores.bias.detach()
     before = bias.clone()
-    bias[list(forbidden)] = SILENT
+    bias[list(forbidden)] = IMPOSSIBLE_LOGIT
     try:
         yield
     finally:
@@ -165,38 +168,40 @@ def _silenced(model: Translator | LanguageModel, forbidden: Sequence[int]) -> It
 
 
 def make_examples(weights: Weights) -> list[Example]:
-    """Random tokens, the same every time, in sentences of different lengths."""
+    """Return sentences of random tokens and different lengths, the same ones on every call."""
     draw, target = random.Random(0), weights.decoder
     source, end = (target, []) if weights.encoder is None else (weights.encoder, [EOS])
 
     def words(stack: Stack) -> list[int]:
-        length = draw.randint(1, max(1, min(LONGEST, stack.settings.max_positions // 3)))
+        length = draw.randint(1, max(1, min(MAX_SENTENCE_TOKENS, stack.settings.max_positions // 3)))
         return [draw.randrange(len(SPECIALS), stack.table.size(0)) for _ in range(length)]
 
     return [Example(words(source) + end, words(target)) for _ in range(SENTENCES)]
 
 
-def _compare_numbers(original: Original, twin: Twin, examples: Sequence[Example], *, exact: bool) -> float:
-    ours, theirs = original.forced(examples), twin.forced(examples)
+def _compare_numbers(original: Original, exported: ComparedModel, examples: Sequence[Example], *, exact: bool) -> float:
+    ours, theirs = original.forced(examples), exported.forced(examples)
     if theirs.dim() == 1:
         ours = ours.log_softmax(-1).gather(1, original.expected(examples)[:, None]).squeeze(1)
     difference = float((ours - theirs).abs().max())
-    if exact and not difference <= NUMBER * max(1.0, float(ours.abs().max()) / 10):
+    if exact and not difference <= LOGIT_TOLERANCE * max(1.0, float(ours.abs().max()) / 10):
         raise differs(f"a number of the full pass by {difference:.2g}")
     return difference
 
 
 def _compare_texts(
-    original: Original, twin: Twin, examples: Sequence[Example], decode: DecodeConfig, *, exact: bool
+    original: Original, exported: ComparedModel, examples: Sequence[Example], decode: DecodeConfig, *, exact: bool
 ) -> float:
-    """The share of equal texts."""
+    """Return the share of equal texts."""
     sources = [example.source for example in examples]
-    ours, theirs = original.write(sources, decode), twin.write(sources, decode)
+    ours, theirs = original.write(sources, decode), exported.write(sources, decode)
     equal = 0
     for source, own, other in zip(sources, ours, theirs, strict=True):
         if own.tokens == other.tokens:
             equal += 1
-        elif exact and not abs(original.total(source, other) - other.total) <= SEARCHED * (len(other.tokens) + 1):
+            continue
+        allowed = SEARCH_TOLERANCE * (len(other.tokens) + 1)
+        if exact and not abs(original.total(source, other) - other.total) <= allowed:
             raise differs(f"the text for tokens {source}, {list(own.tokens)} here and {list(other.tokens)} there")
     return equal / len(sources)
 

@@ -1,4 +1,4 @@
-"""The README.md of an exported folder: what it is, how near it is to the original, and lines that use it."""
+"""The README.md of an exported folder: its origin, how near it is to the original, and example code."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Final
 from weft.decoding import NEVER
 from weft.export.tokenizer import TARGET
 from weft.export.weights import Weights
+from weft.models import LanguageModel
 from weft.run import Run
-from weft.run.card import PIPELINES
-from weft.run.files import write_text
-from weft.run.save import CARD
+from weft.run.card import pipeline
+from weft.run.folder.files import CARD, write_text
 from weft.text import SPECIALS
 from weft.version import __version__
 
 PLACE: Final = "PATH_TO_THIS_FOLDER"
-"""Stands for the folder in the lines that use it."""
+"""The placeholder of the folder in the example code."""
 
 INPUT: Final = "…"
-"""Stands for a text to read."""
+"""The placeholder of a text to read."""
 
 LIBRARIES: Final = {"huggingface": "transformers", "ctranslate2": "ctranslate2"}
 
 
 def write_card(run: Run, weights: Weights, folder: Path, *, to: str, facts: Sequence[str]) -> None:
-    """README.md with the head that model hubs read."""
+    """Write README.md, with the header that model hubs read."""
     usage = _transformers_lines(run) if to == "huggingface" else _ctranslate2_lines(run, weights)
-    head = ["---", f"library_name: {LIBRARIES[to]}", f"pipeline_tag: {PIPELINES[run.config.task]}", "---", ""]
+    head = ["---", f"library_name: {LIBRARIES[to]}", *pipeline(run.config.task), "---", ""]
     title = [f"# {run.config.name or f'weft {run.config.task}'}", ""]
     origin = [f"Trained and exported by weft {__version__}. Compared with the original on sentences made from the"]
     origin += ["vocabulary:", "", *(f"- {fact}" for fact in facts), ""]
@@ -36,7 +36,7 @@ def write_card(run: Run, weights: Weights, folder: Path, *, to: str, facts: Sequ
 
 
 def _transformers_lines(run: Run) -> list[str]:
-    kind = "AutoModelForCausalLM" if run.config.task == "lm" else "AutoModelForSeq2SeqLM"
+    kind = "AutoModelForCausalLM" if isinstance(run.model, LanguageModel) else "AutoModelForSeq2SeqLM"
     lines = [f"from transformers import {kind}, AutoTokenizer", "", f'folder = "{PLACE}"']
     lines += ["tokenizer = AutoTokenizer.from_pretrained(folder)", f"model = {kind}.from_pretrained(folder)"]
     writer = "tokenizer"
@@ -47,7 +47,7 @@ def _transformers_lines(run: Run) -> list[str]:
 
 
 def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
-    writes = run.config.task == "lm"
+    writes = isinstance(run.model, LanguageModel)
     options = [f"    {name}={value!r}," for name, value in _search_options(run, weights).items()]
     lines = ["import ctranslate2", "from tokenizers import Tokenizer", "", f'folder = "{PLACE}"']
     lines += ['tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")']
@@ -60,18 +60,18 @@ def _ctranslate2_lines(run: Run, weights: Weights) -> list[str]:
     lines += [f"answers = model.{call}(", "    [text.tokens for text in texts],", *options, ")"]
     lines += ["for text, answer in zip(texts, answers):" if writes else "for answer in answers:"]
     if writes:
-        # The beginning is put back by its tokens: a piece by itself may lose the blank before it.
+        # The prompt is decoded with the text: tokens decoded alone may lose the blank before them.
         return [*lines, "    print(tokenizer.decode(text.ids + answer.sequences_ids[0]))"]
     return [*lines, f"    print({target}.decode([{target}.token_to_id(token) for token in answer.hypotheses[0]]))"]
 
 
 def _search_options(run: Run, weights: Weights) -> dict[str, object]:
-    """`[decode]` in the words of CTranslate2."""
-    decode, kind = run.config.decode, "length" if run.config.task == "lm" else "decoding_length"
+    """Return `[decode]` as options of CTranslate2."""
+    decode, kind = run.config.decode, "length" if isinstance(run.model, LanguageModel) else "decoding_length"
     options: dict[str, object] = {f"max_{kind}": weights.longest(decode.max_length), f"min_{kind}": decode.min_length}
     options["suppress_sequences"] = [[SPECIALS[index]] for index in sorted(NEVER)]
-    if run.config.task == "lm":
-        # The beginning would count as written, and among others the rest of a longer one.
+    if isinstance(run.model, LanguageModel):
+        # The prompt would count as generated, and in a larger batch the rest of a longer one.
         options |= {"include_prompt_in_result": False, "max_batch_size": 1}
     if decode.sample:
         chance = {"sampling_temperature": decode.temperature, "sampling_topp": decode.top_p}
@@ -80,5 +80,5 @@ def _search_options(run: Run, weights: Weights) -> dict[str, object]:
 
 
 def _apart(run: Run) -> bool:
-    """Whether the two sides have vocabularies of their own."""
+    """Return whether the two sides have vocabularies of their own."""
     return TARGET in run.task.codec.tokenizers

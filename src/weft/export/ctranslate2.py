@@ -1,4 +1,4 @@
-"""CTranslate2: a specification of theirs filled with our weights; positions of any kind are a table there."""
+"""Export to CTranslate2: its model specification filled with our weights; positions of any kind are a table there."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ QUANTIZATIONS: Final = (
 )
 
 EPSILON: Final = 1e-5
-"""That of torch's norms, which ours are."""
+"""The epsilon of torch's norms, which ours use."""
 
 
 def load_ctranslate2() -> Any:
-    """The package, by its name: neither running nor checking weft may need it."""
+    """Import the package by its name, so that weft runs and is type-checked without it."""
     try:
         return import_module("ctranslate2")
     except ImportError:
@@ -47,7 +47,7 @@ def check_quantization(quantization: str) -> None:
 def write_ctranslate2(
     weights: Weights, folder: Path, source: list[str], target: list[str], *, quantization: str = "float32"
 ) -> None:
-    """model.bin, config.json and the vocabularies, given by their entries."""
+    """Write model.bin, config.json and the vocabularies, given by their entries."""
     check_quantization(quantization)
     spec = _build_spec(weights)
     if weights.encoder is None:
@@ -80,7 +80,7 @@ def _build_spec(weights: Weights) -> Any:
 
 
 def _stack_spec(build: Any, stack: Stack, **options: Any) -> Any:
-    """One of their stacks, all but its table."""
+    """Return the specification of a stack, without its embedding table."""
     settings, activations = stack.settings, load_ctranslate2().specs.Activation
     spec = build(
         settings.layers,
@@ -104,7 +104,7 @@ def _stack_spec(build: Any, stack: Stack, **options: Any) -> Any:
 
 
 def _set_attention(spec: Any, attention: Attention) -> None:
-    """Two maps of self-attention, [query; key; value] and the output; three of the other, [key; value] alone."""
+    """Set the maps: [query; key; value] and output of self-attention; query, [key; value] and output of the other."""
     query, key, value = attention.query, attention.key, attention.value
     inputs = [[query, key, value]] if len(spec.linear) == 2 else [[query], [key, value]]
     for linear, maps in zip(spec.linear, inputs, strict=False):
@@ -122,5 +122,5 @@ def _set_norm(spec: Any, norm: Affine) -> None:
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """A copy: quantizing writes over what it is given, which is the memory of the run's model."""
+    """Return a copy: quantization overwrites its input, which is the memory of the run's model."""
     return tensor.clone(memory_format=torch.contiguous_format)

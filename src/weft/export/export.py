@@ -1,4 +1,4 @@
-"""From a run to a folder that other software reads."""
+"""Export of a run to a folder that other software reads."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from weft.errors import ConfigError, did_you_mean
 from weft.export.agreement import Agreement, compare, differs
 from weft.export.card import write_card
 from weft.export.ctranslate2 import check_quantization, write_ctranslate2
+from weft.export.exported import CTranslate2Model, HuggingFaceModel
 from weft.export.huggingface import build_huggingface, load_transformers, quiet, write_huggingface
 from weft.export.tokenizer import TARGET, write_tokenizers
-from weft.export.twins import CTranslate2Twin, HuggingFaceTwin
 from weft.export.weights import Weights, read_weights
 from weft.models import LanguageModel, Translator
 from weft.run import Run, load
-from weft.run.claiming import claimed
-from weft.run.files import writing
+from weft.run.folder.files import writing
+from weft.run.folder.lock import claim_folder
 from weft.text import EOS, SOS
 
-ENTRIES: Final = 50
-"""Entries of a vocabulary in a text by which tokenizers are compared."""
+ENTRIES_PER_TEXT: Final = 50
+"""Entries of the vocabulary in each text by which tokenizers are compared."""
 
 AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
     "source": lambda ids: [*ids, EOS],
     "prompt": lambda ids: [SOS, *ids],
     "target": lambda ids: ids,
 }
-"""The ids that a model reads, from those of the text."""
+"""Functions from the ids of a text to the ids that a model reads."""
 
 LACKING: Final = {"huggingface": ("groups", "n_best"), "ctranslate2": ("groups", "min_p", "n_best")}
-"""Settings of `[decode]` that a folder cannot hold: the software has none of the kind, or asks who calls it."""
+"""Settings of `[decode]` that a folder cannot hold: the software has no such setting, or has it only in its calls."""
 
 
 class Exported(NamedTuple):
-    """Where it is, and what was compared; of a quantized model also how near it still is. left_out are settings of the
-    search that have no counterpart there, as `name = value`."""
+    """The folder, and how near the exported model is to the original; for a quantized model also after quantization.
+
+    left_out are settings of the search that have no counterpart there, as `name = value`.
+    """
 
     folder: Path
     agreement: Agreement
@@ -49,7 +51,7 @@ class Exported(NamedTuple):
 
 
 def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None) -> Exported:
-    """Write a folder that `to` reads, "huggingface" or "ctranslate2"; whole and compared, or not at all.
+    """Write a folder for `to`, "huggingface" or "ctranslate2"; it is complete and compared, or absent.
 
     quantization is one of CTranslate2's types of numbers, such as "int8".
     """
@@ -61,13 +63,13 @@ def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization:
         check_quantization(quantization)
     run = run if isinstance(run, Run) else load(run, device="cpu")
     weights = read_weights(_model(run), run.config.model, places=run.config.decode.max_length + 1)
-    with claimed(out, to) as folder, _filled(folder) as temporary:
+    with claim_folder(out, to) as folder, _filled(folder) as temporary:
         found = FORMATS[to](run, weights, temporary, quantization)
         return found._replace(folder=folder, left_out=_left_out(run.config.decode, to))
 
 
 def _left_out(decode: DecodeConfig, to: str) -> tuple[str, ...]:
-    """What is set and lost."""
+    """Return the settings that are not the default and have no counterpart."""
     plain = DecodeConfig()
     names = [name for name in LACKING[to] if getattr(decode, name) != getattr(plain, name)]
     return tuple(f"{name} = {getattr(decode, name)}" for name in names)
@@ -75,7 +77,7 @@ def _left_out(decode: DecodeConfig, to: str) -> tuple[str, ...]:
 
 @contextmanager
 def _filled(folder: Path) -> Iterator[Path]:
-    """A folder beside the given empty one, which takes its place when the block is done, every file on the disk."""
+    """Yield a new folder that replaces the given empty one after the block, when every file is on the disk."""
     temporary = folder.with_name(f".{folder.name}.tmp")
     try:
         with writing(folder, cure="nothing is left behind"):
@@ -94,14 +96,14 @@ def _to_huggingface(run: Run, weights: Weights, folder: Path, quantization: str 
     write_huggingface(build_huggingface(weights, run.config.decode), folder)
     write_tokenizers(run, folder)
     _check_tokenizers(run, folder)
-    twin = HuggingFaceTwin(folder, translates=weights.encoder is not None)
-    agreement = compare(_model(run), weights, twin, run.config.decode)
+    exported = HuggingFaceModel(folder, translates=weights.encoder is not None)
+    agreement = compare(_model(run), weights, exported, run.config.decode)
     write_card(run, weights, folder, to="huggingface", facts=[agreement.describe()])
     return Exported(folder, agreement)
 
 
 def _to_ctranslate2(run: Run, weights: Weights, folder: Path, quantization: str | None) -> Exported:
-    """A quantized model is another function, so what is compared exactly is written first, in float32."""
+    """Export in float32 first, to be compared exactly: a quantized model computes another function."""
     write_ctranslate2(weights, folder, *_entries(run))
     agreement = compare(_model(run), weights, _load_ctranslate2(run, folder), run.config.decode)
     facts, quantized = [agreement.describe()], None
@@ -118,15 +120,15 @@ FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] 
     "huggingface": _to_huggingface,
     "ctranslate2": _to_ctranslate2,
 }
-"""Name to what fills a folder."""
+"""The function of each format that fills a folder."""
 
 
-def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Twin:
-    return CTranslate2Twin(folder, *_entries(run), translates=isinstance(run.model, Translator))
+def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Model:
+    return CTranslate2Model(folder, *_entries(run), translates=isinstance(run.model, Translator))
 
 
 def _entries(run: Run) -> tuple[list[str], list[str]]:
-    """The vocabularies of both sides, which of a language model are one."""
+    """Return the vocabularies of both sides, which are one for a language model."""
     source, target = (run.task.codec.side(side) for side in ("source", "target"))
     return source.tokens(range(len(source))), target.tokens(range(len(target)))
 
@@ -139,7 +141,7 @@ def _model(run: Run) -> Translator | LanguageModel:
 
 
 def _check_tokenizers(run: Run, folder: Path) -> None:
-    """Each gives our ids for a text, and our text for ids; texts are made from all the entries in turn."""
+    """Raise unless every tokenizer has our ids for a text and our text for ids; the texts cover all entries."""
     transformers = load_transformers()
     frames = {"": "prompt" if isinstance(run.model, LanguageModel) else "source"}
     frames |= {TARGET: "target"} if (folder / TARGET).is_dir() else {}
@@ -147,8 +149,8 @@ def _check_tokenizers(run: Run, folder: Path) -> None:
         ours = run.task.codec.side(frame)
         with quiet(transformers):
             theirs = transformers.AutoTokenizer.from_pretrained(folder / place)
-        for first in range(0, len(ours), ENTRIES):
-            text = ours.decode(range(first, min(first + ENTRIES, len(ours))))
+        for first in range(0, len(ours), ENTRIES_PER_TEXT):
+            text = ours.decode(range(first, min(first + ENTRIES_PER_TEXT, len(ours))))
             ids = ours.encode(text)
             given = theirs(text)["input_ids"]
             if given != AROUND[frame](ids):

@@ -1,11 +1,11 @@
-"""Hugging Face transformers: the architecture of theirs that computes what ours does, filled with our weights.
+"""Export to Hugging Face transformers: an architecture there that computes the same function, with our weights.
 
     translator   post-norm, sinusoids   Marian          language model   any of these   OPT
                  pre-norm, sinusoids    Pegasus
                  pre-norm, learned      Blenderbot
 
-Their sinusoids are made anew from the configuration, as [sin | cos] where ours alternate: so the features of the whole
-stream change places. OPT has neither a scale of embeddings nor biases of the output: see `_opt_state`.
+Their sinusoids are computed from the configuration as [sin | cos], where ours alternate: so the features of the whole
+stream are reordered. OPT has neither a scale of embeddings nor biases of the output: see `_opt_state`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TRANSLATORS: Final[Mapping[tuple[str, str], str]] = {
     ("pre", "sinusoid"): "Pegasus",
     ("pre", "learned"): "Blenderbot",
 }
-"""By norm and positions."""
+"""Architectures of translators, by norm and positions."""
 
 CLASSES: Final = {
     "Marian": "MarianMTModel",
@@ -41,14 +41,14 @@ CLASSES: Final = {
 }
 
 ALIKE: Final = ("width", "norm", "positions", "activation", "max_positions", "dropout", "attention_dropout")
-"""Settings that their encoder and decoder have in common."""
+"""Settings that must be equal in encoder and decoder."""
 
 OPT_OFFSET: Final = 2
 """Rows of OPT's table of positions that no position uses."""
 
 
 def load_transformers() -> Any:
-    """The package, by its name: neither running nor checking weft may need it."""
+    """Import the package by its name, so that weft runs and is type-checked without it."""
     try:
         return import_module("transformers")
     except ImportError:
@@ -57,7 +57,7 @@ def load_transformers() -> Any:
 
 
 def build_huggingface(weights: Weights, decode: DecodeConfig) -> nn.Module:
-    """Their model with our weights and our way of decoding, in evaluation mode; a ConfigError where they have none."""
+    """Build their model with our weights and `[decode]`, in evaluation mode; a ConfigError where they have none."""
     transformers = load_transformers()
     with quiet(transformers):
         build = _build_opt if weights.encoder is None else _build_pair
@@ -67,13 +67,13 @@ def build_huggingface(weights: Weights, decode: DecodeConfig) -> nn.Module:
 
 
 def write_huggingface(model: Any, folder: Path) -> None:
-    """config.json, generation_config.json and model.safetensors."""
+    """Write config.json, generation_config.json and model.safetensors."""
     with quiet(load_transformers()):
         model.save_pretrained(folder)
 
 
 def generation_settings(weights: Weights, decode: DecodeConfig) -> dict[str, Any]:
-    """`[decode]` in their words. Their score too divides by the length of what was written, the end token counted."""
+    """Return `[decode]` as their settings. Their score too is divided by the length, the end token included."""
     settings: dict[str, Any] = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
     settings |= {"decoder_start_token_id": SOS} if weights.encoder is not None else {}
     settings |= {"max_new_tokens": weights.longest(decode.max_length), "suppress_tokens": sorted(NEVER)}
@@ -87,7 +87,7 @@ def generation_settings(weights: Weights, decode: DecodeConfig) -> dict[str, Any
 
 
 def _build_pair(weights: Weights, transformers: Any) -> Any:
-    """A translator."""
+    """Build a translator."""
     assert weights.encoder is not None
     source, target = weights.encoder.settings, weights.decoder.settings
     for name in ALIKE:
@@ -128,7 +128,7 @@ def _build_pair(weights: Weights, transformers: Any) -> Any:
 
 
 def _pair_state(weights: Weights, *, learned: bool) -> dict[str, Tensor]:
-    """Their names of our tensors. Learned positions are part of it; sinusoids they make themselves."""
+    """Return our tensors by their names, with learned positions; sinusoids are computed by their model."""
     if not learned:
         width = weights.decoder.table.size(1)
         weights = weights.reordered(torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)]))
@@ -144,7 +144,7 @@ def _pair_state(weights: Weights, *, learned: bool) -> dict[str, Tensor]:
 
 
 def _build_opt(weights: Weights, transformers: Any) -> Any:
-    """A language model."""
+    """Build a language model."""
     settings = weights.decoder.settings
     config = transformers.OPTConfig(
         vocab_size=weights.decoder.table.size(0),
@@ -164,7 +164,7 @@ def _build_opt(weights: Weights, transformers: Any) -> Any:
 
 
 def _opt_state(weights: Weights) -> dict[str, Tensor]:
-    """The scale goes into the table, which the output then cannot use, and the output's bias into its weights.
+    """Return our tensors by their names: the table includes the scale, the weights of the output include its bias.
 
     Before the output stands a norm, h = γ ⊙ n + β, where the features of n sum to zero. So W h + b = W' (n + 1) with
     W' = W diag(γ) + c 1ᵀ / D and c = b + W β - W γ: what is added to W' acts on the constant alone.
@@ -186,7 +186,7 @@ def _opt_state(weights: Weights) -> dict[str, Tensor]:
 
 
 def _stack_state(stack: Stack, prefix: str, *, end: str) -> dict[str, Tensor]:
-    """Layers and the norm after them, by the names that all four have in common."""
+    """Return the layers and the norm after them, by the names that all four architectures use."""
     parts: dict[str, Affine] = {}
     for number, layer in enumerate(stack.layers):
         name = f"{prefix}.layers.{number}"
@@ -207,8 +207,10 @@ def _tokens() -> dict[str, int]:
 
 
 def _fill(model: Any, state: dict[str, Tensor]) -> Any:
-    """Every tensor of the model is given, but for positions that it made itself; nothing is left over but a table that
-    a model without shared embeddings has no place for."""
+    """Load the state; raise unless it has every tensor of the model, except positions that the model computes.
+
+    Only the shared table may be left over, in a model without shared embeddings.
+    """
     found = model.load_state_dict(state, strict=False)
     lacking = [name for name in found.missing_keys if not name.endswith("embed_positions.weight")]
     extra = [name for name in found.unexpected_keys if name != "model.shared.weight"]
@@ -220,7 +222,7 @@ def _fill(model: Any, state: dict[str, Tensor]) -> Any:
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:
-    """Their progress bars and advice are about things that were decided here."""
+    """Silence progress bars and warnings of transformers inside the block."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

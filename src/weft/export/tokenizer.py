@@ -1,10 +1,10 @@
-"""Tokenizers as other software reads them: the same ids for a text, the same text for ids.
+"""Export of tokenizers: other software gets the same ids for a text, and the same text for ids.
 
 a source       text <eos>             a prompt of a language model       <sos> text             a target    text
 
-What is left out of a decoded text has to be special there, and what is special is found in texts: <eos> in "a <eos>".
-It is read as text with `split_special_tokens` of transformers, and with `encode_special_tokens = True` of `tokenizers`,
-which no file holds.
+Tokens that are removed from a decoded text must be special there, and special tokens are found in texts: <eos> in
+"a <eos>". It is read as text with `split_special_tokens` of transformers, and with `encode_special_tokens = True` of
+`tokenizers`, which cannot be stored in a file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Final, Literal
 import tokenizers
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
+from weft.models import LanguageModel
 from weft.run import Run
-from weft.run.files import write_json
+from weft.run.folder.files import write_json
 from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import normalizer
 from weft.text.vocabulary import entry_of
@@ -32,21 +33,21 @@ TEMPLATES: Final[dict[Frame, str | None]] = {
 }
 
 BREAK: Final = "\ufdd0"
-"""One of the code points that Unicode keeps free for use inside programs."""
+"""A code point that Unicode reserves for use inside programs."""
 
 TARGET: Final = "target"
-"""The folder of the target's tokenizer, where the two sides have vocabularies of their own."""
+"""The folder of the target's tokenizer, where the two sides have different vocabularies."""
 
 
 def framed(tokenizer: Tokenizer, frame: Frame) -> tokenizers.Tokenizer:
-    """A tokenizer of the `tokenizers` library that adds what the model expects around a text."""
+    """Return a tokenizer of the `tokenizers` library that adds the special tokens which the model expects."""
     with tempfile.TemporaryDirectory(prefix="weft-export-") as folder:
         path = Path(folder, "tokenizer.json")
         tokenizer.save(path)
         found = tokenizers.Tokenizer.from_file(str(path))
     if tokenizer.config.unknown is not None:
         _read_unknown(found, tokenizer.config, tokenizer.config.unknown)
-    # What is special is left out of a decoded text; weft writes the other two.
+    # Special tokens are removed from a decoded text; weft keeps the other two.
     found.add_special_tokens([AddedToken(SPECIALS[index], special=True, normalized=False) for index in (PAD, SOS, EOS)])
     template = TEMPLATES[frame]
     if template is not None:
@@ -56,8 +57,9 @@ def framed(tokenizer: Tokenizer, frame: Frame) -> tokenizers.Tokenizer:
 
 
 def _read_unknown(found: tokenizers.Tokenizer, config: TextConfig, unknown: str) -> None:
-    """Make the word that means unknown the unknown token: it is replaced by <unk>, which is then found in texts. Any
-    other <unk> is broken by a character that no text has; where it goes away again, texts are cut in any case.
+    """Encode the word that means unknown as the unknown token: it is replaced by <unk>, which is found in texts.
+
+    Any other <unk> is broken by a character that no text has, and is split there into tokens of its parts.
     """
     between_blanks = config.kind == "word" and config.punctuation == "keep"
     word = normalizer(config)(unknown)
@@ -76,14 +78,14 @@ def _read_unknown(found: tokenizers.Tokenizer, config: TextConfig, unknown: str)
 
 
 def _alone(word: str) -> str:
-    """The pattern of a word between blanks."""
+    """Return the pattern of a word between blanks."""
     return rf"(?<!\S){re.escape(word)}(?!\S)"
 
 
 def write_tokenizers(run: Run, folder: Path) -> None:
-    """tokenizer.json and what transformers wants to know of it; the target's, if it differs, in a folder of its own."""
-    codec, config = run.task.codec.tokenizers, run.config
-    if config.task == "lm":
+    """Write tokenizer.json and its configuration; a different tokenizer of the target has a folder of its own."""
+    codec = run.task.codec.tokenizers
+    if isinstance(run.model, LanguageModel):
         _write(framed(codec[""], "prompt"), folder, side="left")
     elif "" in codec:
         _write(framed(codec[""], "source"), folder, side="right")
@@ -94,7 +96,7 @@ def write_tokenizers(run: Run, folder: Path) -> None:
 
 
 def _write(tokenizer: tokenizers.Tokenizer, folder: Path, *, side: str) -> None:
-    """`side` is where rows are padded."""
+    """Write one tokenizer; `side` is where rows are padded."""
     tokenizer.save(str(folder / "tokenizer.json"))
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",

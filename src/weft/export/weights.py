@@ -1,4 +1,6 @@
-"""A transformer as plain tensors, which may be those of the model itself: what every format is filled from.
+"""The weights of a transformer as plain tensors, which every export format is filled from.
+
+The tensors may share memory with the model.
 
 D width, V tokens, P places, F feed-forward units. A map or norm without a bias gets one of zeros.
 """
@@ -18,12 +20,12 @@ from weft.nn import DecoderBlock, EncoderBlock, MultiHeadAttention
 from weft.nn.positions import LearnedPositions, sinusoids
 from weft.settings import Settings
 
-HELD: Final[dict[str, tuple[str, ...]]] = {
+SUPPORTED: Final[dict[str, tuple[str, ...]]] = {
     "norm": ("post", "pre"),
     "positions": ("sinusoid", "learned"),
     "activation": ("relu", "gelu"),
 }
-"""Settings that other software shares with us, and their values there."""
+"""Settings that other software has too, and the values it supports."""
 
 
 class Affine(NamedTuple):
@@ -39,22 +41,22 @@ class Affine(NamedTuple):
         return cls(weight, bias)
 
     def rows(self, order: Tensor) -> Self:
-        """What it gives, in another order."""
+        """Reorder its outputs."""
         return type(self)(self.weight[order], self.bias[order])
 
     def columns(self, order: Tensor) -> Self:
-        """What it reads, in another order."""
+        """Reorder its inputs."""
         return type(self)(self.weight[:, order], self.bias)
 
     def parts(self, count: int) -> list[Self]:
-        """The maps that are computed in one product, alone."""
+        """Split a map that is computed in one product into its maps."""
         pairs = zip(self.weight.chunk(count), self.bias.chunk(count), strict=True)
         return [type(self)(weight, bias) for weight, bias in pairs]
 
 
 @dataclass(frozen=True)
 class Attention:
-    """Maps from the stream, or for keys and values from the memory, and `output` back to the stream."""
+    """Maps from the stream, or for keys and values from the encoder's output, and `output` back to the stream."""
 
     query: Affine
     key: Affine
@@ -68,8 +70,8 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """One block; `cross` only where there is a memory."""
+class LayerWeights:
+    """The weights of one block; `cross` only in the decoder of a translator."""
 
     attention: Attention
     cross: Attention | None
@@ -77,8 +79,8 @@ class Layer:
     outer: Affine
     norm: Affine
 
-    def reordered(self, order: Tensor) -> Layer:
-        return Layer(
+    def reordered(self, order: Tensor) -> LayerWeights:
+        return LayerWeights(
             self.attention.reordered(order),
             self.cross and self.cross.reordered(order),
             self.inner.columns(order),
@@ -95,7 +97,7 @@ class Stack:
     settings: TransformerConfig
     table: Tensor
     positions: Tensor
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerWeights, ...]
     end: Affine | None
 
     def reordered(self, order: Tensor) -> Stack:
@@ -120,20 +122,20 @@ class Weights:
     one_table: bool
 
     def longest(self, wanted: int) -> int:
-        """As many tokens as wanted, or as there are positions for after the start token."""
+        """Return `wanted`, or the number of positions after the start token if that is less."""
         return min(wanted, self.decoder.positions.size(0) - 1)
 
     def reordered(self, order: Tensor) -> Weights:
-        """The same function with the features of the stream in another order."""
+        """Reorder the features of the stream; the function stays the same."""
         encoder = self.encoder and self.encoder.reordered(order)
         output = self.output.columns(order)
         return replace(self, encoder=encoder, decoder=self.decoder.reordered(order), output=output)
 
 
 def read_weights(model: Translator | LanguageModel, settings: Settings, *, places: int = 0) -> Weights:
-    """The weights of a model that was built with those settings; a ConfigError where only weft knows its kind.
+    """Return the weights of a model built with those settings; a ConfigError where only weft has such a model.
 
-    Sinusoids go on for ever; elsewhere they are a table, of `places` rows or more.
+    Sinusoids exist for every position; in other software they are a table, of `places` rows or more.
     """
     encoder, one_table = None, False
     table = model.decoder.embedding
@@ -149,7 +151,7 @@ def read_weights(model: Translator | LanguageModel, settings: Settings, *, place
 
 
 def refuse(where: str, value: object, cure: str, *, beside: str = "") -> ConfigError:
-    """One line for a setting that a format cannot hold, or not beside another one."""
+    """Return the error for a setting that a format does not support, or not together with another one."""
     shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
     what = f"has no counterpart in this format{beside and f' beside {beside}'}"
     return ConfigError(what, where=f"{where} = {shown}", cure=cure)
@@ -158,7 +160,7 @@ def refuse(where: str, value: object, cure: str, *, beside: str = "") -> ConfigE
 def _read_stack(part: Any, settings: Any, prefix: str, places: int) -> Stack:
     if not settings.has_export:
         raise refuse(f"{prefix}.kind", settings.kind, 'train with kind = "transformer"')
-    for name, values in HELD.items():
+    for name, values in SUPPORTED.items():
         if getattr(settings, name) not in values:
             cure = "train with " + " or ".join(f'"{value}"' for value in values)
             raise refuse(f"{prefix}.{name}", getattr(settings, name), cure)
@@ -174,7 +176,7 @@ def _read_stack(part: Any, settings: Any, prefix: str, places: int) -> Stack:
 
 
 def _positions(part: TransformerEncoder | TransformerDecoder, settings: TransformerConfig, places: int) -> Tensor:
-    """(P, D)."""
+    """Return the positions (P, D)."""
     if settings.positions == "sinusoid":
         return sinusoids(torch.arange(max(settings.max_positions, places)), settings.width)
     learned = part.placed.positions
@@ -182,11 +184,11 @@ def _positions(part: TransformerEncoder | TransformerDecoder, settings: Transfor
     return learned.table.weight.detach().float().cpu()
 
 
-def _read_layer(block: EncoderBlock | DecoderBlock) -> Layer:
+def _read_layer(block: EncoderBlock | DecoderBlock) -> LayerWeights:
     cross = None
     if isinstance(block, DecoderBlock):
         cross = _read_attention(block.cross, block.around_cross)
-    return Layer(
+    return LayerWeights(
         _read_attention(block.attention, block.around_attention),
         cross,
         Affine.of(block.feedforward.inner),

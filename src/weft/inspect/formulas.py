@@ -1,4 +1,4 @@
-"""How many parameters a part has, from its sizes: 4·p·H·m of an attention, 2·p·n + n + p of a feed-forward net."""
+"""Formulas for the number of parameters of a part: 4·p·H·m of an attention, 2·p·n + n + p of a feed-forward net."""
 
 from __future__ import annotations
 
@@ -102,5 +102,5 @@ FORMULAS: Final[dict[type, Callable[[Any], Formula | None]]] = {
     CELLS["peephole_lstm"]: peephole,
     CELLS["projected_lstm"]: projected,
 }
-"""Class to the formula of one of it, or None where its parts have to speak. A subclass may have more, so it is not
-meant."""
+"""The formula of each class; a result of None means that its parts are described instead. Subclasses do not count, as
+they may have more parameters."""

@@ -1,10 +1,10 @@
-"""The parameters of a model, part by part (I7): shapes, formulas, counts.
+"""The parameters of a model, part by part: shapes, formulas, counts.
 
     all                       Translator                                                     63,082,632
       encoder.stack.blocks.0–5                                                  3,150,336    18,902,016
         attention             1536×512, 512×512           4·p·H·m               1,048,576     6,291,456
 
-What two parts share counts once, where it comes first.
+A parameter that two parts share counts once, in the first of them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch import nn
 from weft.inspect.formulas import FORMULAS, Formula
 
 
-class Row(NamedTuple):
-    """A part, how deep it stands, and how often all that it stands in is there."""
+class PartRow(NamedTuple):
+    """A row of the table: a part, its depth, and how many copies of it the model has."""
 
     part: Part
     depth: int
@@ -30,33 +30,33 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A module that has parameters, or modules that do."""
+    """A module with parameters of its own, or with modules that have some."""
 
     name: str
-    """As its parent knows it; "0–5" stands for six of the same."""
+    """The name in its parent; "0–5" means six equal parts."""
     kind: str
     count: int
-    """Parameters of one, less those that an earlier part has already."""
+    """Parameters of one copy, without those that an earlier part has already."""
     times: int = 1
     shapes: tuple[tuple[int, ...], ...] = ()
-    """Of its own parameters, where it is not looked into."""
+    """The shapes of its parameters, where it is not divided further."""
     formula: Formula | None = None
     shared: tuple[str, ...] = ()
-    """Parameters of earlier parts that are its own too."""
+    """Parameters that it shares with earlier parts."""
     parts: tuple[Part, ...] = ()
 
     @property
     def total(self) -> int:
         return self.count * self.times
 
-    def rows(self, depth: int = 0, times: int = 1) -> Iterator[Row]:
-        """This part and all below it, each parent before its parts."""
-        yield Row(self, depth, times * self.times)
+    def rows(self, depth: int = 0, times: int = 1) -> Iterator[PartRow]:
+        """Yield this part and all below it, each parent before its parts."""
+        yield PartRow(self, depth, times * self.times)
         for part in self.parts:
             yield from part.rows(depth + 1, times * self.times)
 
     def tree(self) -> dict[str, Any]:
-        """As plain tables, without what is empty."""
+        """Return the part as plain tables, without empty entries."""
         found: dict[str, Any] = {"name": self.name, "kind": self.kind, "count": self.count, "times": self.times}
         if self.formula is not None:
             found |= {"formula": self.formula.text, "sizes": dict(self.formula.sizes)}
@@ -66,13 +66,13 @@ class Part:
 
 
 def count_parameters(model: nn.Module) -> Part:
-    """The whole model as one part; a model on the "meta" device will do."""
+    """Return the whole model as one part; the model may be on the "meta" device."""
     found = _describe(model, "", "", {})
     return found or Part("", type(model).__name__, 0)
 
 
 def _describe(module: nn.Module, name: str, path: str, seen: dict[int, str]) -> Part | None:
-    """None if there is nothing to count. `seen` are the parameters so far, by their identity, with their paths."""
+    """Describe a module; None without parameters. `seen` has the path of each earlier parameter, by its id."""
     known = FORMULAS.get(type(module))
     formula = known(module) if known else None
     kind = type(module).__name__
@@ -97,12 +97,12 @@ def _describe(module: nn.Module, name: str, path: str, seen: dict[int, str]) -> 
 
 
 def _rest(module: nn.Module, own: list[str]) -> Formula | None:
-    """The formula of a map whose matrix is another part's: its bias is left."""
+    """Return the formula of a linear map whose matrix belongs to another part: that of its bias."""
     return Formula("b", {"b": module.out_features}) if isinstance(module, nn.Linear) and own == ["bias"] else None
 
 
 def _fold(parts: list[Part]) -> list[Part]:
-    """Numbered parts that follow each other and are alike become one."""
+    """Join numbered parts that follow each other and are equal into one."""
     folded: list[Part] = []
     for _, group in groupby(parts, key=_likeness):
         alike = list(group)
@@ -114,6 +114,6 @@ def _fold(parts: list[Part]) -> list[Part]:
 
 
 def _likeness(part: Part) -> Part:
-    """The part, whatever its number."""
+    """Return the part without its number."""
     number, _, below = part.name.partition(".")
     return replace(part, name=below) if number.isdigit() else part

@@ -1,4 +1,4 @@
-"""The model of a configuration before there is any data: its sizes without its numbers."""
+"""The model of a configuration on the "meta" device, before there is any data: its sizes without its numbers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from torch import nn
 
 from weft.catalog import TASKS
 from weft.config import Config
-from weft.run.outline import outlines
+from weft.run.model_size import meta_device
 from weft.tasks import Codec
 
 CHARACTERS = 128
-"""Characters that a tagger tells apart, where no data says."""
+"""The size of a tagger's vocabulary of characters, where there is no data."""
 
 
 class Vocabulary:
-    """Stands for a tokenizer of which only the size is known."""
+    """Replaces a tokenizer of which only the size is known."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -26,13 +26,13 @@ class Vocabulary:
 
 
 def sketch(config: Config, *, words: int, labels: int = 2) -> nn.Module:
-    """The model over so many words and labels, without memory for its weights (on the "meta" device).
+    """Build the model for so many words and labels, without memory for its weights (on the "meta" device).
 
-    Settings that are left open have their fixed defaults: what training chooses may suit the data better.
+    Settings that are left open have their fixed defaults; in training they may depend on the data.
     """
     task = TASKS[config.task]
     sizes = {role: CHARACTERS if role == "characters" else words for role in task.roles(config.text)}
     tokenizers: Any = {role: Vocabulary(size) for role, size in sizes.items()}
     codec = Codec(tokenizers, tuple(str(number) for number in range(labels)))
-    with outlines():
+    with meta_device():
         return task.build(config.model, codec)

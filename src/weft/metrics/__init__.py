@@ -3,7 +3,7 @@
 from weft.metrics.calibration import Reliability, fit_temperature
 from weft.metrics.confusion import Confusion
 from weft.metrics.edits import count_edits, edit_distance
-from weft.metrics.interval import Interval, wilson
+from weft.metrics.interval import ShareInterval, wilson
 from weft.metrics.loss import LossTally, describe_vocabulary
 from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
@@ -12,9 +12,9 @@ from weft.metrics.translation import TranslationTally
 __all__ = [
     "ClassScore",
     "Confusion",
-    "Interval",
     "LossTally",
     "Reliability",
+    "ShareInterval",
     "Span",
     "SpanTally",
     "TranslationTally",

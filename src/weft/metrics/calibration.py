@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say, and one number that makes them (Guo et al., 2017).
+"""Calibration of probabilities: its error, and the temperature that reduces it (Guo et al., 2017).
 
     p = softmax(z / T)          T = argmin Σ -ln p(label) + (ln T)² / 2          error = Σ_bins |right - Σ p| / N
 
@@ -18,10 +18,10 @@ from weft.metrics.scores import ratio
 BINS = 15
 """Equal steps of the probability of the predicted label."""
 
-FEWEST = 50
-"""Examples below which a temperature would fit their noise."""
+MIN_EXAMPLES = 50
+"""With fewer examples a temperature would fit their noise."""
 
-BOUNDS = (0.05, 20.0)
+TEMPERATURE_BOUNDS = (0.05, 20.0)
 """The range of temperatures."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -43,6 +43,12 @@ class Reliability:
         np.add.at(self._right, bins, (predicted == labels).cpu().numpy())
         np.add.at(self._sum, bins, shares.cpu().numpy())
 
+    def merge(self, other: Reliability) -> None:
+        """Add everything that another one has counted."""
+        self._count += other._count
+        self._right += other._right
+        self._sum += other._sum
+
     @property
     def error(self) -> float:
         """Expected calibration error: the mean distance between the share of right labels and their probability."""
@@ -51,7 +57,7 @@ class Reliability:
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """The temperature of logits (N, C) whose labels (N) are known; 1 where the examples are too few."""
-    if len(labels) < FEWEST:
+    if len(labels) < MIN_EXAMPLES:
         return 1.0
     logits = logits.detach().double().cpu()
     labels = labels.cpu()
@@ -61,7 +67,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         return float(loss) + log * log / 2
 
     # Golden section: the cost has one minimum, and each step keeps one of the two inner points.
-    low, high = map(math.log, BOUNDS)
+    low, high = map(math.log, TEMPERATURE_BOUNDS)
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = cost(left), cost(right)
     while high - low > 1e-4:

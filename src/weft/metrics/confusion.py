@@ -31,6 +31,32 @@ class Confusion:
         _check_range("predicted", columns, low=0, high=len(self.labels))
         np.add.at(self._counts, (rows, columns), 1)
 
+    def merge(self, other: Confusion) -> None:
+        """Add everything that another table of the same labels has counted."""
+        self._counts += other._counts
+
+    def sums(self) -> npt.NDArray[np.float64]:
+        """The numbers (3L + 1) that accuracy and F1 follow from: for each label how often it is correct, in the gold
+        data and predicted, and last how many gold labels are unseen."""
+        known = self._counts[:-1]
+        columns = (known.diagonal(), known.sum(axis=1), self._counts.sum(axis=0), [self.unseen])
+        return np.concatenate(columns).astype(np.float64)
+
+    @staticmethod
+    def score(sums: npt.NDArray[np.float64]) -> dict[str, float]:
+        """Accuracy and macro F1 of such sums.
+
+        F1 is the mean over the labels that occur in the gold data or among the predictions. Labels that training never
+        saw count as one more, of which nothing is right.
+        """
+        correct, gold, predicted = sums[:-1].reshape(3, -1)
+        unseen, there = float(sums[-1]), gold + predicted > 0
+        each = (2 * correct[there] / (gold + predicted)[there]).tolist()
+        return {
+            "accuracy": ratio(float(correct.sum()), float(gold.sum()) + unseen),
+            "f1": ratio(sum(each), len(each) + (unseen > 0)),
+        }
+
     @property
     def matrix(self) -> npt.NDArray[np.int64]:
         """(L, L) counts, gold by predicted, of the labels the model knows."""
@@ -49,7 +75,7 @@ class Confusion:
     @property
     def accuracy(self) -> float:
         """Share of rows whose prediction is right."""
-        return ratio(self.correct, self.count)
+        return self.score(self.sums())["accuracy"]
 
     @property
     def majority(self) -> float:
@@ -58,12 +84,8 @@ class Confusion:
 
     @property
     def f1(self) -> float:
-        """Macro F1: the mean over the labels that occur in the gold data or among the predictions.
-
-        Labels that training never saw count as one more, of which nothing is right.
-        """
-        scores = [row.f1 for row in self.occurring()]
-        return ratio(sum(scores), len(scores) + (self.unseen > 0))
+        """Macro F1."""
+        return self.score(self.sums())["f1"]
 
     @property
     def micro_f1(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 UNITS: dict[str, Callable[[str], list[str]]] = {"wer": str.split, "cer": list}
-"""What each rate counts."""
+"""The function that splits a text into the units of each rate."""
 
 
 class Edits(NamedTuple):

@@ -9,8 +9,11 @@ easy to predict: the size of the vocabulary and the share of unknown tokens belo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.errors import DataError
 
@@ -21,10 +24,18 @@ class LossTally:
     Nothing counted is an error, not 0: that would read as a perfect model.
     """
 
-    def __init__(self) -> None:
-        self.total = 0.0
-        self.count = 0
-        self.unknown = 0
+    def __init__(self, total: float = 0.0, count: int = 0, unknown: int = 0) -> None:
+        self.total, self.count, self.unknown = total, count, unknown
+
+    @classmethod
+    def of(cls, sums: Sequence[float] | NDArray[np.float64]) -> LossTally:
+        """A tally with these sums: the total and the count."""
+        total, count = sums
+        return cls(float(total), int(count))
+
+    def sums(self) -> tuple[float, int]:
+        """The total and the count, which loss and perplexity follow from."""
+        return self.total, self.count
 
     def add(self, total: float, count: int, unknown: int = 0) -> None:
         """Add the summed negative log-likelihood of `count` predicted tokens, `unknown` of them the unknown token."""
@@ -32,9 +43,13 @@ class LossTally:
         self.count += count
         self.unknown += unknown
 
+    def merge(self, other: LossTally) -> None:
+        """Add everything that another tally has counted."""
+        self.add(other.total, other.count, other.unknown)
+
     def details(self, *, unit: str, vocabulary: int) -> dict[str, Any]:
-        """What the perplexity was measured with: the unit of a token, the size of the vocabulary, the tokens and the
-        share of them that are unknown."""
+        """The facts behind the perplexity: the unit of a token, the size of the vocabulary, the number of tokens and
+        the share of unknown ones."""
         numbers = {"vocabulary": vocabulary, "tokens": self.count, "unknown_share": self.unknown_share}
         return {"perplexity_unit": unit, **numbers}
 

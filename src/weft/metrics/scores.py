@@ -1,4 +1,4 @@
-"""Precision, recall and F1 from counts, where a division by zero gives 0; and which of the scores people are shown."""
+"""Precision, recall and F1 from counts, where a division by zero gives 0; and the scores that are shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class ClassScore(NamedTuple):
-    """How well one class was found; `support` is how often it is in the gold data."""
+    """Precision, recall and F1 of one class; `support` is its count in the gold data."""
 
     label: str
     precision: float
@@ -34,7 +34,7 @@ def class_score(label: str, *, correct: int, gold: int, predicted: int) -> Class
 def shown(metrics: Mapping[str, float], details: Mapping[str, Any], chosen_by: str | None = None) -> dict[str, float]:
     """The scores that mean something for the data, in the order of `details["shown"]`; without it all of them.
 
-    The one that models were chosen by is always among them.
+    The score that chose the model is always among them.
     """
     names = details.get("shown", metrics)
     extra = [chosen_by] if chosen_by in metrics and chosen_by not in names else []

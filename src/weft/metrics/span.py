@@ -1,7 +1,7 @@
 """Precision, recall and F1 of tagged spans, such as the names of people in a text.
 
-Tags are `O` or a mark and a type: B-PER begins a span, I-PER goes on with it, and where BIOES is used E-PER ends
-one and S-PER is one alone. A span counts as found only if its type and both of its ends are right.
+Tags are `O` or a mark and a type: B-PER begins a span, I-PER continues it, and with BIOES E-PER ends one and S-PER
+is one of a single word. A span counts as found only if its type and both of its ends are right.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 def spans(tags: Sequence[str]) -> list[Span]:
     """The spans of a tag sequence, in order.
 
-    Lenient, as conlleval is: an I or E with no span of its type to go on with begins one.
+    As in conlleval, an I or E without a span of its type before it begins one.
     """
     found: list[Span] = []
     open_type: str | None = None
@@ -71,6 +71,16 @@ class SpanTally:
         self._predicted.update(span.type for span in found)
         self._correct.update(span.type for span in set(there) & set(found))
 
+    def merge(self, other: SpanTally) -> None:
+        """Add everything that another tally has counted."""
+        self._gold += other._gold
+        self._predicted += other._predicted
+        self._correct += other._correct
+
+    def sums(self) -> tuple[int, int, int]:
+        """Correct, gold and predicted spans, which micro F1 follows from by `metrics.scores.f1`."""
+        return self._correct.total(), self._gold.total(), self._predicted.total()
+
     @property
     def precision(self) -> float:
         """Share of the predicted spans that are right."""
@@ -84,7 +94,7 @@ class SpanTally:
     @property
     def f1(self) -> float:
         """Micro F1: of all spans together."""
-        return f1(self._correct.total(), self._gold.total(), self._predicted.total())
+        return f1(*self.sums())
 
     def per_class(self) -> list[ClassScore]:
         """One row for each type of span, by name."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.data import Shape, ShapeCount
-from weft.metrics.edits import count_edits
+from weft.metrics.edits import UNITS, count_edits
 from weft.metrics.scores import ratio
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
+
+Numbers = NDArray[np.float64]
 
 
 class TranslationTally:
@@ -27,6 +33,22 @@ class TranslationTally:
         self._hypotheses.append(hypothesis)
         self._references.append(reference)
 
+    def merge(self, other: TranslationTally) -> None:
+        """Add everything that another tally keeps."""
+        self._hypotheses += other._hypotheses
+        self._references += other._references
+
+    def sums(self) -> Numbers:
+        """The numbers that all scores follow from, those of each translation summed."""
+        return np.concatenate([self._sums(name) for name in NAMES])
+
+    @staticmethod
+    def score(sums: Numbers) -> dict[str, float]:
+        """BLEU, chrF, exact matches and error rates of such sums."""
+        sizes = [_size(name) for name in NAMES]
+        parts = np.split(sums, np.cumsum(sizes)[:-1])
+        return {name: _score(name, part) for name, part in zip(NAMES, parts, strict=True)}
+
     @property
     def count(self) -> int:
         """How many translations were added."""
@@ -35,72 +57,90 @@ class TranslationTally:
     @property
     def bleu(self) -> float:
         """Corpus BLEU."""
-        return self._score(_bleu())
+        return _score("bleu", self._sums("bleu"))
 
     @property
     def chrf(self) -> float:
         """Corpus chrF."""
-        return self._score(_chrf())
+        return _score("chrf", self._sums("chrf"))
 
     @property
     def bleu_signature(self) -> str:
         """How sacreBLEU computed BLEU, in its own notation."""
-        return _signature(_bleu())
+        return _signature("bleu")
 
     @property
     def chrf_signature(self) -> str:
         """How sacreBLEU computed chrF, in its own notation."""
-        return _signature(_chrf())
+        return _signature("chrf")
 
     @property
     def exact(self) -> float:
         """Share of hypotheses that equal their reference."""
-        equal = sum(ours == theirs for ours, theirs in zip(self._hypotheses, self._references, strict=True))
-        return ratio(equal, self.count)
+        return _score("exact", self._sums("exact"))
 
     @property
     def wer(self) -> float:
         """Edits in blank-separated words, over the words of the references."""
-        return self._rate("wer")
+        return _score("wer", self._sums("wer"))
 
     @property
     def cer(self) -> float:
         """Edits in characters, over the characters of the references."""
-        return self._rate("cer")
+        return _score("cer", self._sums("cer"))
 
     @property
     def shape(self) -> Shape:
-        """What the references look like."""
+        """The shape of the references."""
         found = ShapeCount()
         for reference in self._references:
             found.add(reference)
         return found.shape()
 
-    def _rate(self, name: str) -> float:
-        found = [count_edits(name, *texts) for texts in zip(self._hypotheses, self._references, strict=True)]
-        return ratio(sum(edits for edits, _ in found), sum(length for _, length in found))
-
-    def _score(self, metric: Metric) -> float:
-        if not self.count:
-            return 0.0
-        return float(metric.corpus_score(self._hypotheses, [self._references]).score)
-
-
-# sacreBLEU is imported only when a score is asked for: it takes a noticeable part of a second.
-def _bleu() -> Metric:
-    from sacrebleu.metrics.bleu import BLEU
-
-    # force=True only silences the advice on tokenized text, which would come back at every evaluation.
-    return BLEU(force=True)
+    def _sums(self, name: str) -> Numbers:
+        rows: Any
+        if name in CORPUS:  # the statistics that sacreBLEU's own significance tests resample
+            rows = _metric(name)._extract_corpus_statistics(self._hypotheses, [self._references]) if self.count else []
+        else:
+            texts = zip(self._hypotheses, self._references, strict=True)
+            rows = [count_edits(name, *pair) if name in UNITS else (pair[0] == pair[1], 1) for pair in texts]
+        sums: Numbers = np.array(rows, dtype=np.int64).reshape(-1, _size(name)).sum(axis=0).astype(np.float64)
+        return sums
 
 
-def _chrf() -> Metric:
-    from sacrebleu.metrics.chrf import CHRF
+CORPUS = ("bleu", "chrf")
+NAMES = (*CORPUS, "exact", *UNITS)
+"""The scores, in the order in which a report has them."""
 
-    return CHRF()
+
+def _score(name: str, sums: Numbers) -> float:
+    """One score of its own sums; 0 where there are none."""
+    if name not in CORPUS:
+        return ratio(float(sums[0]), float(sums[1]))
+    if not sums.any():
+        return 0.0
+    return float(_metric(name)._compute_score_from_stats(sums.astype(np.int64).tolist()).score)
 
 
-def _signature(metric: Metric) -> str:
+@cache
+def _size(name: str) -> int:
+    """How many sums a score follows from."""
+    return len(_metric(name)._extract_corpus_statistics(["a"], [["a"]])[0]) if name in CORPUS else 2
+
+
+@cache
+def _signature(name: str) -> str:
     """The signature needs the number of references, which sacreBLEU learns from the first score."""
+    metric = _metric(name)
     metric.corpus_score(["a"], [["a"]])
     return str(metric.get_signature())
+
+
+@cache
+def _metric(name: str) -> Metric:
+    """sacreBLEU is imported only when a score is needed: the import takes a noticeable part of a second."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    # force=True only silences the advice on tokenized text, which would come back at every evaluation.
+    return BLEU(force=True) if name == "bleu" else CHRF()

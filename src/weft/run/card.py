@@ -1,30 +1,29 @@
-"""The model card: what a person who finds the folder wants to know."""
+"""The model card, and the sentences that summarise a report."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weft.catalog import CELLS
+from weft.catalog import TASKS
 from weft.config import Config, to_toml
-from weft.config.tree import flatten
 from weft.errors import counted
-from weft.metrics import describe_vocabulary, shown
-from weft.run.conclusions import conclusions
-from weft.training.progress import metric_name, show_score
+from weft.metrics import describe_vocabulary, shown, wilson
+from weft.run.user_cells import user_cell_names
+from weft.training.progress import metric_name, show_metric, show_score
 
-PIPELINES = {
-    "classify": "text-classification",
-    "lm": "text-generation",
-    "tag": "token-classification",
-    "translate": "translation",
+COMPARABLE = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
+
+BASELINES = {
+    "majority": "always the most frequent label",
+    "linear": "a linear model on n-grams",
+    "per_word": "each word's most frequent tag",
 }
+"""The names of simple models in messages."""
 
 
-COMPARES = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
-
-
-def card(config: Config, report: dict[str, Any]) -> str:
-    """README.md with the head that model hubs read."""
+def model_card(config: Config, report: dict[str, Any]) -> str:
+    """Return the text of README.md, with the header that model hubs read."""
     parts = [part for part in ("valid", "test") if part in report]
     every = report.get("details", {})
     rows = [
@@ -36,13 +35,13 @@ def card(config: Config, report: dict[str, Any]) -> str:
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]
     vocabularies = ((part, describe_vocabulary(every.get(part, {}))) for part in parts)
     signatures += [f"- {part}: {vocabulary}" for part, vocabulary in vocabularies if vocabulary]
-    signatures += [f"- {COMPARES}"] if "bits_per_character" in report.get("valid", {}) else []
-    own = "".join(f', "{name}": …' for name in own_cells(config)).removeprefix(", ")
+    signatures += [f"- {COMPARABLE}"] if "bits_per_character" in report.get("valid", {}) else []
+    own = "".join(f', "{name}": …' for name in user_cell_names(config)).removeprefix(", ")
     return "\n".join(
         [
             "---",
             "library_name: weft",
-            f"pipeline_tag: {PIPELINES[config.task]}",
+            *pipeline(config.task),
             "---",
             "",
             f"# {config.name or f'weft {config.task}'}",
@@ -73,7 +72,64 @@ def card(config: Config, report: dict[str, Any]) -> str:
     )
 
 
-def own_cells(config: Config) -> list[str]:
-    """Names of cells that are not weft's: whoever loads the run has to bring them."""
-    kinds = (value for path, value in flatten(config.tree()) if path.endswith(".cell.kind"))
-    return sorted({kind for kind in kinds if kind not in CELLS})
+def pipeline(task: str) -> list[str]:
+    """Return the line of a card's header that names the task for model hubs; empty where they have no name for it."""
+    tag = TASKS[task].pipeline_tag
+    return [] if tag is None else [f"pipeline_tag: {tag}"]
+
+
+def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield sentences on the scores: those of simple models, whether one of them is as good, and the calibration."""
+    part = "test" if "test" in report else "valid"
+    baselines = report.get("baselines", {}).get(part, {})
+    for name, scores in baselines.items():
+        listed = (
+            f"{metric_name(metric)} {show_metric(metric, scores[metric])}"
+            for metric in report[part]
+            if metric in scores
+        )
+        yield f"{BASELINES.get(name, name)}: {', '.join(listed)}"
+    if baselines:
+        yield from _compare_baselines(report, part)
+    if "calibration" in report:
+        yield _describe_calibration(report["calibration"], part)
+
+
+def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:
+    """Yield a sentence where the best simple model is better than the network, or as good within the noise.
+
+    Where tags mark spans, scores of spans are compared.
+    """
+    metric = "span_f1" if "span_f1" in report[part] else "accuracy"
+    simple = {name: scores[metric] for name, scores in report["baselines"][part].items() if metric in scores}
+    if metric not in report[part] or not simple:  # a task may have other scores
+        return
+    ours, details = report[part][metric], report["details"][part]
+    name, best = max(simple.items(), key=lambda item: item[1])
+    near = _near(ours, best, details["count"]) if metric in details["intervals"] else False
+    named = BASELINES.get(name, name)
+    what = named[0].upper() + named[1:]
+    both = f"{metric_name(metric)} {100 * best:.1f}% against {100 * ours:.1f}% on {part}"
+    noise = f" (within the noise of {details['count']:,} {details['count_of']})" if near else ""
+    if best > ours:
+        yield f"{what} is better here: {both}{noise}"
+    elif noise:
+        yield f"{what} does as well here: {both}{noise}"
+
+
+def _near(ours: float, theirs: float, count: int) -> bool:
+    """Return whether one share of `count` lies in the confidence interval of the other."""
+    pairs = ((ours, theirs), (theirs, ours))
+    intervals = [(wilson(round(share * count), count), other) for share, other in pairs]
+    return any(interval.low <= other <= interval.high for interval, other in intervals)
+
+
+def _describe_calibration(found: Mapping[str, Any], part: str) -> str:
+    if found["temperature"] == 1.0:
+        return f"probabilities are not calibrated: {found['examples']} validation examples are too few"
+    errors = found[part]
+    return (
+        f"probabilities calibrated: temperature {found['temperature']:.2f} from {found['examples']:,} validation "
+        f"examples; calibration error on {part} {100 * errors['before']:.1f}% → {100 * errors['after']:.1f}%; "
+        "the loss is after it"
+    )

@@ -1,4 +1,4 @@
-"""Learning curves: one chart specification from the journals of runs, drawn as SVG, PNG or an offline page.
+"""Learning curves: a chart made from the journals of runs, drawn as SVG, PNG or an HTML page that works offline.
 
 The picture has two parts side by side: the loss of training and validation, and the validation metric of the task.
 With several runs each has its colour; the loss of training is then the faint line of the same colour.
@@ -24,9 +24,7 @@ from weft.documents import parse_json
 from weft.errors import ConfigError, Fault, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
 from weft.limits import JOURNAL_FILE, JOURNAL_LINE, JOURNAL_VALUES, STEP
-from weft.run.claiming import JOURNAL
-from weft.run.files import read_table, write_file
-from weft.run.save import CONFIG
+from weft.run.folder.files import CONFIG, JOURNAL, read_table, write_file
 from weft.training.progress import metric_name
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     ".png": ("vegalite_to_png", {"scale": 2.0}),
     ".html": ("vegalite_to_html", {"bundle": True}),
 }
-"""The endings of files that can be drawn, each with the function of vl_convert for it."""
+"""The endings of files that can be drawn, each with its function of vl_convert."""
 
 CONVERT = """
 import json, sys, vl_convert
@@ -47,22 +45,22 @@ name, options, specification = json.load(sys.stdin)
 found = getattr(vl_convert, name)(specification, **options)
 sys.stdout.buffer.write(found.encode() if isinstance(found, str) else found)
 """
-"""The converter brings a JavaScript engine, which ends its process where it does not get the memory that it asks for,
-and threads, which a forked process does not have. So it has a process of its own."""
+"""The program of a process of its own: the converter contains a JavaScript engine, which ends its process when it
+gets no memory, and starts threads, which a forked process does not have."""
 
-GIVE_UP = 120
-"""Seconds for a picture, which takes less than two."""
+MAX_RENDER_SECONDS = 120
+"""Time limit for a picture, which takes less than two seconds."""
 
-MOST_POINTS = 400
-"""Points of one line; of more, neighbours are averaged, which a screen could not tell apart."""
+MAX_POINTS = 400
+"""Points of one line at most; neighbours are averaged where there are more, which no screen can show apart."""
 
 PALETTE = ["#1f6fb4", "#d9622b", "#2c8c57", "#8d5bb0", "#b8487f", "#7a6a1e", "#3a9ea5", "#5b6770"]
-"""Colours that stay apart for most kinds of colour vision and on grey paper."""
+"""Colours that can be told apart with most kinds of colour vision and when printed in grey."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a journal says over time: the loss of training, and the scores of each validation."""
+    """The curves of a journal: the loss of training and the scores of each validation, by the number of the update."""
 
     train: list[tuple[int, float]]
     valid: list[tuple[int, dict[str, float]]]
@@ -73,7 +71,7 @@ class Curve:
 
 
 def read_curve(folder: Path) -> Curve:
-    """The journal of a run; a last line that was cut off is left out."""
+    """Read the journal of a run; a last line that was cut off is left out."""
     path = folder / JOURNAL
     train: list[tuple[int, float]] = []
     valid: list[tuple[int, dict[str, float]]] = []
@@ -90,7 +88,7 @@ def read_curve(folder: Path) -> Curve:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The whole lines of a journal with their numbers, as long as they are within the limits."""
+    """Yield the whole lines of a journal with their numbers; raise where a limit is exceeded."""
     number = values = 0
     try:
         with open_regular(path, most=JOURNAL_FILE) as file:
@@ -108,37 +106,37 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _step(value: Any) -> int:
-    """The number of an update."""
+    """Return the number of an update; raise where it is none."""
     if type(value) is not int or not 0 <= value <= STEP:
         raise ValueError("not the number of an update")
     return value
 
 
 def _number(value: Any) -> float:
-    """A score as it was measured: JSON has no word for one that is not finite, and null stands in its place."""
+    """Return a score; one that is not finite is stored as null, because JSON has no word for it."""
     if type(value) not in (int, float, type(None)):
         raise TypeError("not a number")
     return math.nan if value is None else float(value)
 
 
 def _thin(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most `MOST_POINTS`, each the mean of its neighbours."""
-    if len(points) <= MOST_POINTS:
+    """Reduce a line to at most `MAX_POINTS`, each the mean of its neighbours."""
+    if len(points) <= MAX_POINTS:
         return points
-    parts = np.array_split(np.asarray(points), MOST_POINTS)
+    parts = np.array_split(np.asarray(points), MAX_POINTS)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn
         return [(round(float(step)), float(loss)) for step, loss in (part.mean(0) for part in parts)]
 
 
 def can_draw() -> bool:
-    """Whether the extra for pictures is installed."""
+    """Return whether the extra for pictures is installed."""
     return find_spec("altair") is not None and find_spec("vl_convert") is not None
 
 
-def draw_curves(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Path | None:
-    """`curves.svg` of the run in the folder; None where the extra is not installed or nothing was validated yet.
+def draw_curves(folder: Path, note: Callable[[str], None] = lambda _: None) -> Path | None:
+    """Draw `curves.svg` of the run in the folder; None where the extra is not installed or nothing was validated yet.
 
-    None as well where it cannot be drawn, which is told: a training that has ended well is not to fail for a picture.
+    None too where it cannot be drawn: `note` is called with the reason, and a training that ended well does not fail.
     """
     if not can_draw() or not (folder / JOURNAL).exists():
         return None
@@ -148,26 +146,25 @@ def draw_curves(folder: Path, tell: Callable[[str], None] = lambda _: None) -> P
             return None
         return draw(chart({"": curve}, metric=own_metric(folder, curve)), folder / CURVES)
     except WeftError as error:
-        tell(f"there is no picture of the learning curves: {error}")
+        note(f"there is no picture of the learning curves: {error}")
         return None
 
 
 def own_metric(folder: Path, curve: Curve) -> str:
-    """The metric that picked the best model, as far as the folder tells."""
+    """Return the metric that chose the best model, as far as the files of the folder say."""
     if not curve.metrics:
         raise RunError("was never validated, so there is nothing to draw", where=str(folder), cure="train it longer")
     tree = read_table(folder / CONFIG)
     try:
-        wanted, own = tree.get("train", {}).get("metric"), TASKS[tree["task"]].metric
+        wanted, task = tree.get("train", {}).get("metric"), TASKS[tree["task"]]
     except (KeyError, TypeError, AttributeError):
         raise RunError("is not the configuration of a run", where=str(folder / CONFIG)) from None
-    # A tagger measures spans where its tags mark them, which only the data could tell.
-    names = [wanted] if wanted else ["span_f1", own]
-    return next((name for name in names if name in curve.metrics), curve.metrics[0])
+    name = wanted or task.own_metric(curve.metrics)
+    return name if name in curve.metrics else curve.metrics[0]
 
 
 def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
-    """The specification for runs by their names; a single one may have the name ""."""
+    """Return the chart of runs by their names; a single one may have the name ""."""
     import altair
 
     for name, curve in curves.items():
@@ -191,7 +188,7 @@ def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
 
 
 def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair.LayerChart:
-    """One measure over the updates: dots and a line for validation, and for the loss a fainter line of training."""
+    """Return the chart of one metric: dots and a line for validation, and for the loss a fainter line of training."""
     import altair
 
     points: list[dict[str, Any]] = []
@@ -233,36 +230,33 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
 
 
 def draw(picture: altair.HConcatChart, path: Path) -> Path:
-    """Write the picture in the format that the name of the file asks for."""
+    """Write the picture in the format of the file's ending."""
     check_format(path)
-    content = _render(path, picture.to_dict())
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(content)
-
-    write_file(path, write)
+    write_file(path, _render(path, picture.to_dict()))
     return path
 
 
 def _render(path: Path, specification: dict[str, Any]) -> bytes:
-    """The content of a file."""
-    given = json.dumps([*FORMATS[path.suffix], specification]).encode()
-    # -P: a vl_convert.py in the folder where the command is given is not what is meant.
+    """Return the content of the file."""
+    request = json.dumps([*FORMATS[path.suffix], specification]).encode()
+    # -P: a vl_convert.py in the current folder is not imported.
     command = [sys.executable, "-P", "-c", CONVERT]
     try:
-        return subprocess.run(command, input=given, capture_output=True, check=True, timeout=GIVE_UP).stdout
+        return subprocess.run(
+            command, input=request, capture_output=True, check=True, timeout=MAX_RENDER_SECONDS
+        ).stdout
     except subprocess.CalledProcessError as error:
         code = error.returncode
         what = f"vl-convert was ended by signal {-code}" if code < 0 else f"vl-convert failed with code {code}"
     except subprocess.TimeoutExpired:
-        what = f"vl-convert took more than {GIVE_UP} s"
+        what = f"vl-convert took more than {MAX_RENDER_SECONDS} s"
     except OSError as error:
         what = f"vl-convert cannot be started: {error.strerror or error}"
     raise Fault(f"cannot be drawn: {what}", where=str(path), cure="is there enough memory?")
 
 
 def check_format(path: Path) -> None:
-    """Before any work: the ending is one that can be drawn, and the extra is there."""
+    """Raise unless the ending is one that can be drawn and the extra is installed; called before any work."""
     if path.suffix not in FORMATS:
         raise ConfigError(
             f"cannot draw {path.suffix or 'a file without an ending'}",

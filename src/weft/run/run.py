@@ -1,4 +1,4 @@
-"""A trained model with all it needs: predict, evaluate, look inside. `weft.train` makes one, `weft.load` reads one."""
+"""`Run`, a trained model with all it needs to predict, score and evaluate; `weft.train` and `weft.load` return one."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from typing import Any, overload
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Pair, Record, Text, read_input
+from weft.data import BadLines, Record, read_input
 from weft.decoding import DecodeConfig
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
-from weft.run.given import each_input, find_source, read_records
-from weft.run.save import read_report
-from weft.tasks import DataConfig, Prediction, Task, Translate, encode
-from weft.tasks.generation import Comparing, Generating, Scored, Scoring
+from weft.run.inputs import each_input, find_source, read_records
+from weft.run.report import read_report
+from weft.tasks import TASKS, DataConfig, Prediction, Task, encode
+from weft.tasks.generation import Scored
 from weft.tasks.wording import Words, read_wordings
 
-CHANCE = {"temperature", "top_k", "top_p", "min_p"}
-"""Settings that ask for sampling."""
-
-WIDTH = {"beam", "stop", "groups", "diversity"}
-"""Settings that ask for beam search."""
+SAMPLING_SETTINGS = {"temperature", "top_k", "top_p", "min_p"}
+BEAM_SETTINGS = {"beam", "stop", "groups", "diversity"}
 
 
 class Run:
-    """What training left behind, ready for use."""
+    """A trained model with its task, configuration and folder."""
 
     def __init__(self, folder: Path, config: Config, task: Task, model: nn.Module) -> None:
         self.folder, self.config, self.task, self.model = folder, config, task, model
@@ -54,18 +51,18 @@ class Run:
         attention: bool = False,
         **options: Any,
     ) -> Prediction | list[Prediction]:
-        """The answer for one input, or a list of answers for several; options are those of `[decode]`, as in beam=5.
+        """Return the prediction for one input, or a list of predictions; options are those of `[decode]`, as in beam=5.
 
-        One input is a string, a dict with the columns that the run was trained on, or a record with a place to name.
+        One input is a string, a dict with the columns that the run was trained on, or a record.
         Several are a list of these, of tuples or of lists of words (for a tagger), a frame or a data set.
 
-        Written texts contain no word or phrase of `forbid` and all of `require`: words for all of them, or one list for
-        each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` leaves out the unknown
-        token, which a vocabulary of words may write. With `attention` candidates have the weights of attention.
+        Generated texts contain no word or phrase of `forbid` and all of `require`: one list for all inputs, or a list
+        for each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` excludes the unknown
+        token, which a vocabulary of words may generate. With `attention` candidates have the attention weights.
         """
         several = not isinstance(inputs, str | Mapping | Record)
         rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
-        records = [self._asked(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
+        records = [self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
         )
@@ -88,29 +85,32 @@ class Run:
         forbid_unknown: bool = False,
         **options: Any,
     ) -> Iterator[str]:
-        """The text that `predict(source)` gives first, in pieces as soon as they are certain."""
+        """Yield the first text of `predict(source)` in pieces, each as soon as no later step can change it."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown)
-        examples = encode(self.task, [self._asked(source, "source")])
+        examples = encode(self.task, [self._input_record(source, "source")])
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
     def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
-        """The log-probability and rank of each token of given texts; a translator scores pairs of source and target.
+        """Return the log-probability and rank of each token of texts; a translator scores pairs of source and target.
 
-        Records as a reader of files gives them do as well.
+        Records from a reader of files are accepted too.
         """
-        if not isinstance(self.task, Scoring):
-            cure = "runs of lm and translate do"
-            raise ConfigError("gives no probability to texts", where=f'task = "{self.config.task}"', cure=cure)
-        records = [self._given(item) for item in inputs]
+        if not self.task.scores_texts:
+            others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
+            where = f'task = "{self.config.task}"'
+            raise ConfigError("gives no probability to texts", where=where, cure=f"runs of {others} do")
+        records = [self.task.record_to_score(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
     def evaluate(
         self, data: Any, *, skip_bad_lines: bool = False, columns: Mapping[str, Any] | None = None, **options: Any
     ) -> Evaluation:
-        """Scores on a file of examples in the format the model was trained on, or on examples given in Python; options
-        are those of `[decode]`. `columns` are settings of `[data]` that differ here, as in {"text": "body"}."""
-        if options and not isinstance(self.task, Comparing):
+        """Return scores on a file in the format the model was trained on, or on examples given in Python.
+
+        Options are those of `[decode]`. `columns` are settings of `[data]` that differ here, as in {"text": "body"}.
+        """
+        if options and not self.task.measures_answers:
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
         decode = self.decode(options)
@@ -125,7 +125,7 @@ class Run:
         return found
 
     def _layout(self, columns: Mapping[str, Any]) -> DataConfig:
-        """The run's `[data]` with some settings changed."""
+        """Return the run's `[data]` with some settings changed."""
         if not columns:
             return self.config.data
         tree = self.config.tree()
@@ -133,46 +133,40 @@ class Run:
         return validate(tree, keep_unread=True).data
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
-        """The run's decoding with some settings changed: a beam ends sampling, a temperature starts it.
+        """Return the run's `[decode]` with some settings changed: a beam ends sampling, a temperature starts it.
 
-        An option that nothing would read is an error.
+        Raise for an option that has no effect.
         """
-        if options and not isinstance(self.task, Generating):
+        if options and not self.task.writes:
             name = next(iter(options))
             raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
-        sample = options.get("sample", True if CHANCE & options.keys() else False if WIDTH & options.keys() else None)
-        dropped = set() if sample is None else WIDTH if sample else CHANCE
+        sample = options.get("sample", _implied_sampling(options))
+        dropped = set() if sample is None else BEAM_SETTINGS if sample else SAMPLING_SETTINGS
         dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
-        kept = {name: value for name, value in self.config.decode if name not in dropped}
-        asked = dict(options) if sample is None else {"sample": sample, **options}
-        found = validate({**dict(self.config), "decode": kept | asked}, keep_unread=True).decode
+        own = {name: value for name, value in self.config.decode if name not in dropped}
+        changed = dict(options) if sample is None else {"sample": sample, **options}
+        found = validate({**dict(self.config), "decode": own | changed}, keep_unread=True).decode
         for name, why, cure, harmless in found.unread():
             if name in options and options[name] not in harmless:
                 raise ConfigError(why, where=f"decode.{name} = {options[name]}", cure=cure)
         return found
 
     def _check_writes(self, what: str) -> None:
-        if not isinstance(self.task, Generating):
+        if not self.task.writes:
+            others = " and ".join(name for name, task in TASKS.items() if task.writes)
             where = f'task = "{self.config.task}"'
-            raise ConfigError(
-                f"writes no text, so {what} mean nothing", where=where, cure="runs of lm and translate do"
-            )
+            raise ConfigError(f"writes no text, so {what} mean nothing", where=where, cure=f"runs of {others} do")
 
-    def _asked(self, source: Any, place: str) -> Record:
-        """An input as a record, which it may already be."""
+    def _input_record(self, source: Any, place: str) -> Record:
+        """Return an input as a record, which it may already be."""
         if isinstance(source, Record):
             return source
         return self.task.record(read_input(source, self.task.columns(self.config.data), place))
 
-    def _given(self, item: str | tuple[str, str] | Record) -> Record:
-        """A text, or for a translator a pair, as a record."""
-        pairs = isinstance(self.task, Translate)
-        if isinstance(item, Pair if pairs else Text):
-            return item
-        if isinstance(item, tuple if pairs else str):
-            return Pair(*item) if isinstance(item, tuple) else self.task.record(item)
-        cure = "give (source, target)" if pairs else "give the text alone"
-        raise DataError(f"{item!r} is not what a run of {self.config.task} can score", cure=cure)
-
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"
+
+
+def _implied_sampling(options: Mapping[str, Any]) -> bool | None:
+    """Return whether the options ask for sampling or for beam search; None if for neither."""
+    return True if SAMPLING_SETTINGS & options.keys() else False if BEAM_SETTINGS & options.keys() else None

@@ -1,6 +1,6 @@
-"""The journal of a sweep, which Optuna writes and replays: looked over before Optuna has it.
+"""The journal of a sweep, which Optuna writes and replays; it is checked here before Optuna opens it.
 
-Optuna opens whatever has the name, appends to half a line that a crash left, and fails on a line it did not write.
+Optuna opens any file of that name, appends to half a line that a crash left, and fails on a line it did not write.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from weft.disk import read_regular
 from weft.documents import parse_json
 from weft.errors import RunError, WeftError
 from weft.limits import JOURNAL_FILE
-from weft.run.files import reading, write_bytes
+from weft.run.folder.files import reading, write_file
 
 OPERATIONS: Final = range(10)
-"""The `op_code` of every line: what is done to the study or to a trial."""
+"""The values of `op_code`, which every line has: an operation on the study or on a trial."""
 
 CURE: Final = "restore the file from a copy, or begin again with another --out"
 
 
-class Replayed(BaseJournalBackend):
-    """Lines that are only read. `line` is the number of the last one that was asked for."""
+class CheckedJournal(BaseJournalBackend):
+    """A journal that is only read. `line` is the number of the last line that Optuna has read."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self.path, self.content, self.line = path, content, 0
@@ -40,7 +40,7 @@ class Replayed(BaseJournalBackend):
         raise NotImplementedError
 
     def _parse(self, line: bytes) -> dict[str, Any]:
-        found = parse_json(line, constants=True)  # a score may be no number
+        found = parse_json(line, constants=True)  # a score may be NaN
         if not isinstance(found, dict):
             raise ValueError("not a table")
         code = found.get("op_code")
@@ -52,7 +52,7 @@ class Replayed(BaseJournalBackend):
 
 
 def open_journal(path: Path) -> tuple[JournalStorage, str]:
-    """The trials so far, ready for more, and what there is to say of the file: that half a line at its end is gone."""
+    """Open the journal for more trials; return it, and a note if half a line at its end was dropped."""
     note = ""
     try:
         with reading(path):
@@ -61,20 +61,20 @@ def open_journal(path: Path) -> tuple[JournalStorage, str]:
         content = b""
     end = content.rfind(b"\n") + 1
     if end < len(content):
-        note = f"{path}: the last line was cut off in the middle and is dropped; what it told of is done again"
+        note = f"{path}: the last line was cut off in the middle and is dropped; its trial is run again"
         content = content[:end]
-        write_bytes(path, content)
-    replayed = Replayed(path, content)
+        write_file(path, content)
+    checked = CheckedJournal(path, content)
     try:
-        JournalStorage(replayed)
-    except Exception as error:  # Optuna checks nothing, and fails in as many ways as a line can be wrong
-        raise _damaged(error, f"{path}:{replayed.line}") from None
+        JournalStorage(checked)
+    except Exception as error:  # Optuna checks nothing, so a wrong line can raise anything
+        raise _damaged(error, f"{path}:{checked.line}") from None
     return JournalStorage(JournalFileBackend(str(path))), note
 
 
 @contextmanager
-def trusting(path: Path) -> Iterator[None]:
-    """Turn an error of Optuna into one line: each line of the file was well-formed, but together they make no sense."""
+def explaining_errors(path: Path) -> Iterator[None]:
+    """Turn an error of Optuna into one line: the lines of the file are well-formed, but contradict each other."""
     try:
         yield
     except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""What a sweep may vary: `key=LOW..HIGH` is a range, `key=a,b,c` a choice.
+"""The search space of a sweep: `key=LOW..HIGH` is a range, `key=a,b,c` a choice.
 
-A range of whole numbers stays whole. It is searched by its logarithm if it is written with an e, as rates are, or if
-HIGH is at least a hundred times LOW.
+A range of whole numbers yields whole numbers. A range is searched on a logarithmic scale if it is written with an e, as
+rates are, or if HIGH is at least a hundred times LOW.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Value: TypeAlias = bool | int | float | str
 
 NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
-WIDE = 100
-"""HIGH / LOW from which on a range is searched by its logarithm."""
+LOGARITHMIC_RATIO = 100
+"""The least HIGH / LOW of a range that is searched on a logarithmic scale."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Range:
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """Values to check before anything is trained."""
+        """The values that are checked before anything is trained."""
         return self.low, self.high
 
     def suggest(self, trial: optuna.Trial) -> Value:
@@ -72,7 +72,7 @@ Dimension: TypeAlias = Range | Choice
 
 
 def read_space(words: Iterable[str]) -> tuple[list[Dimension], list[str]]:
-    """The dimensions among the words of a command, and the words that are none."""
+    """Return the dimensions among the words of a command, and the other words."""
     dimensions: list[Dimension] = []
     rest: list[str] = []
     for word in words:
@@ -96,7 +96,7 @@ def _range(word: str, path: str, low_text: str, high_text: str) -> Range:
     exponent = "e" in f"{low_text}{high_text}".lower()
     if exponent and low <= 0:
         raise ConfigError(f"{low_text} has no logarithm", where=word, cure="begin above 0, or write it without an e")
-    return Range(path, low, high, low > 0 and (exponent or high / low >= WIDE))
+    return Range(path, low, high, low > 0 and (exponent or high / low >= LOGARITHMIC_RATIO))
 
 
 def _number(text: str) -> int | float:

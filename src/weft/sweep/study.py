@@ -2,7 +2,7 @@
 
     DIR/  sweep.json (what is searched)   trials.log (Optuna's journal, JSON lines)   trials/N/ (run folders)
 
-Trials never see the test data: whoever picks the best of many by it would measure luck.
+Trials do not use the test data: the best of many trials by it would be chosen by luck.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.errors import ConfigError, DataError, Fault, RunError, WeftError
 from weft.extras import EXTRAS
 from weft.nn import CellClass
 from weft.run import train_run
-from weft.run.files import read_json, write_json
+from weft.run.folder.files import read_json, write_json
 from weft.sweep.space import Choice, Dimension, Value
 from weft.sweep.trial import Goal, Outcome, Trial, TrialWatch, ended_trials, rank, read_trial
 from weft.tasks import Tree
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import optuna
 
 ABOUT, JOURNAL, TRIALS = "sweep.json", "trials.log", "trials"
-PATIENCE = 2
-"""Validations that every trial gets before it may be ended early."""
+MIN_VALIDATIONS = 2
+"""Validations of every trial before it may be ended early."""
 
 
 def sweep(
@@ -44,16 +44,16 @@ def sweep(
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
 ) -> Outcome:
-    """Train `trials` runs of the configuration, each with other values from the space; `say` hears of each that ends.
+    """Train `trials` runs of the configuration, each with other values from the space; call `say` when a trial ends.
 
-    `note` hears of a journal that a crash has left with half a line. With `resume` the trials of the folder count, and
-    those that were cut off are run again.
+    `note` is called if a crash has left half a line in the journal. With `resume` the trials in the folder count, and
+    those that were interrupted are run again.
     """
     if find_spec("optuna") is None:
         raise WeftError("needs optuna", where="weft sweep", cure=EXTRAS["tune"].install)
     import optuna
 
-    from weft.sweep.journal import open_journal, trusting
+    from weft.sweep.journal import explaining_errors, open_journal
 
     if not space:
         raise ConfigError("there is nothing to search", cure="give a range or a list: train.rate=1e-4..1e-2")
@@ -64,29 +64,29 @@ def sweep(
     goal = Goal.of(tree, [dimension.path for dimension in space])
     _claim(out, {"settings": tree, "space": [dimension.tree() for dimension in space]}, resume=resume)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage, found = open_journal(out / JOURNAL)
-    if found:
-        note(found)
-    with trusting(out / JOURNAL):
+    storage, dropped = open_journal(out / JOURNAL)
+    if dropped:
+        note(dropped)
+    with explaining_errors(out / JOURNAL):
         study = _open_study(out, tree, goal, storage)
-        settled = _settle(study, space, trials)
+        total = _queue_trials(study, space, trials)
         rank(study, goal)
-    while len(ended_trials(study)) < settled:
-        with trusting(out / JOURNAL):
+    while len(ended_trials(study)) < total:
+        with explaining_errors(out / JOURNAL):
             trial = study.ask()
             values = {dimension.path: dimension.suggest(trial) for dimension in space}
         folder = out / TRIALS / str(trial.number)
         signal = _run(study, trial, tree, values, folder, goal, skip_bad_lines=skip_bad_lines, cells=cells)
-        told = study.trials[trial.number]
-        if told.state.is_finished():
-            say(read_trial(told, goal))
-        if signal and len(ended_trials(study)) < settled:
+        ended = study.trials[trial.number]
+        if ended.state.is_finished():
+            say(read_trial(ended, goal))
+        if signal and len(ended_trials(study)) < total:
             return Outcome(rank(study, goal), signal)
     return Outcome(rank(study, goal))
 
 
 def _claim(out: Path, about: Tree, *, resume: bool) -> None:
-    """A folder of its own, or with `resume` one in which the same was searched."""
+    """Make the folder of the sweep, or with `resume` check that the same sweep began in it."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not resume:
             raise RunError("is not empty", where=str(out), cure="choose another --out, or go on with --resume")
@@ -108,7 +108,7 @@ def _open_study(out: Path, tree: Tree, goal: Goal, storage: optuna.storages.Jour
         storage=storage,
         study_name="sweep",
         direction="minimize" if goal.lower_is_better else "maximize",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=PATIENCE),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=MIN_VALIDATIONS),
         load_if_exists=True,
     )
     # A resumed sweep must not draw the same settings again.
@@ -116,12 +116,12 @@ def _open_study(out: Path, tree: Tree, goal: Goal, storage: optuna.storages.Jour
     return study
 
 
-def _settle(study: optuna.Study, space: Sequence[Dimension], trials: int) -> int:
-    """Put what was cut off back into the queue; where all combinations fit, queue each once. How many will run."""
+def _queue_trials(study: optuna.Study, space: Sequence[Dimension], trials: int) -> int:
+    """Queue interrupted trials again and, if there are no more than `trials`, all combinations; return how many run."""
     from optuna.trial import TrialState
 
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
-        # A crash may have come before all its values were drawn, and may come again between these two.
+        # Its values may not all be drawn, and a crash may come between these two calls.
         if drawn := {**trial.system_attrs.get("fixed_params", {}), **trial.params}:
             study.enqueue_trial(drawn)
         study.tell(trial.number, state=TrialState.FAIL)
@@ -145,7 +145,7 @@ def _run(
     skip_bad_lines: bool,
     cells: Mapping[str, CellClass] | None,
 ) -> int:
-    """Train one trial and tell the study how it went; the signal that stopped it, or 0."""
+    """Train one trial and report its result to the study; return the signal that stopped it, or 0."""
     from optuna import TrialPruned
     from optuna.trial import TrialState
 

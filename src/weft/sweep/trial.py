@@ -1,4 +1,4 @@
-"""One run of a sweep: what it is scored by, how it is watched while it learns, and what is told of it afterwards."""
+"""One run of a sweep: the metric that ranks it, the reports of its validations to Optuna, and its result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from weft.catalog import TASKS
-from weft.run.setup import LOWER_IS_BETTER
 from weft.sweep.space import Value
 from weft.tasks import Tree
 from weft.training import Event, Started, Validated
@@ -19,8 +18,9 @@ if TYPE_CHECKING:
 
 
 class Goal(NamedTuple):
-    """The validation metric that trials are ranked by: the one that was asked for, or the task's own."""
+    """The validation metric that trials are ranked by: that of the settings (`asked`), or the task's own."""
 
+    task: str
     metric: str
     asked: bool
 
@@ -28,15 +28,16 @@ class Goal(NamedTuple):
     def of(cls, tree: Tree, searched: Collection[str] = ()) -> Goal:
         """`searched` are the settings that differ between trials; scores by different metrics would not compare."""
         wanted = tree.get("train", {}).get("metric")
-        return cls(wanted or TASKS[tree["task"]].metric, wanted is not None or "train.metric" in searched)
+        task = tree["task"]
+        return cls(task, wanted or TASKS[task].metric, wanted is not None or "train.metric" in searched)
 
     @property
     def lower_is_better(self) -> bool:
-        return self.metric in LOWER_IS_BETTER
+        return self.metric in TASKS[self.task].lower_is_better
 
     def name(self, metrics: Mapping[str, float]) -> str:
-        """A tagger goes by spans where its tags mark them, which only the data can tell."""
-        return "span_f1" if not self.asked and "span_f1" in metrics else self.metric
+        """The metric that was asked for, or the task's own, which may depend on the data."""
+        return self.metric if self.asked else TASKS[self.task].own_metric(metrics)
 
     def score(self, metrics: Mapping[str, float]) -> float:
         return metrics[self.name(metrics)]
@@ -68,9 +69,9 @@ class Outcome:
 
 
 class TrialWatch(Watch):
-    """Shows nothing; tells the study each validation score, and leaves the training where the study gives it up.
+    """Shows nothing; reports each validation score to the study, and raises TrialPruned where the study ends the trial.
 
-    Unless a metric was asked for, the goal is the one that suits the data, which is known when training starts.
+    Unless the settings name a metric, the goal is the one that suits the data, which is known when training starts.
     """
 
     def __init__(self, trial: optuna.Trial, goal: Goal) -> None:
@@ -82,7 +83,7 @@ class TrialWatch(Watch):
 
         super().show(event)
         if isinstance(event, Started) and not self.goal.asked:
-            self.goal = Goal(event.metric, asked=True)
+            self.goal = self.goal._replace(metric=event.metric, asked=True)
         if isinstance(event, Validated):
             self.validations += 1
             self.trial.report(self.goal.score(event.metrics), self.validations)
@@ -91,7 +92,7 @@ class TrialWatch(Watch):
 
 
 def read_trial(frozen: FrozenTrial, goal: Goal) -> Trial:
-    """A trial as Optuna keeps it."""
+    """Return the trial that Optuna stores."""
     names = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
     return Trial(
         number=frozen.number,
@@ -105,7 +106,7 @@ def read_trial(frozen: FrozenTrial, goal: Goal) -> Trial:
 
 
 def ended_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that count: one that was cut off and is run again has failed without an error."""
+    """Return the trials that count; an interrupted one, which is run again, is stored as failed without an error."""
     from optuna.trial import TrialState
 
     done = study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL))
@@ -113,7 +114,7 @@ def ended_trials(study: optuna.Study) -> list[FrozenTrial]:
 
 
 def rank(study: optuna.Study, goal: Goal) -> list[Trial]:
-    """The best first; those without a score last, in their order."""
+    """Return the trials, the best first; those without a score last, in their order."""
     sign = 1 if goal.lower_is_better else -1
     found = [read_trial(frozen, goal) for frozen in ended_trials(study)]
     return sorted(found, key=lambda trial: (trial.score is None, sign * (trial.score or 0.0), trial.number))

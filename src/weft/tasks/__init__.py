@@ -4,8 +4,10 @@ from weft.tasks.classify import Classification, Classify
 from weft.tasks.encoding import encode
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
+from weft.tasks.results import Prediction, Scores
+from weft.tasks.sections import DataConfig, Facts, Sections, Tree
 from weft.tasks.tag import Tag, Tagging
-from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Prediction, Scores, Sections, Task, Tree
+from weft.tasks.task import Batch, Codec, Loss, Task
 from weft.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from weft.data import Labelled, Tagged
 from weft.metrics import SpanTally
 from weft.models import fit_linear
-from weft.tasks.labels import Baselines, label_scores
-from weft.tasks.task import UNSEEN, Codec
+from weft.tasks.labels import label_scores
+from weft.tasks.task import UNSEEN, Baselines, Codec
 
 
 def text_baselines(

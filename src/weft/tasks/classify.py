@@ -8,21 +8,22 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Labelled, Limit, Room, read_labelled
+from weft.data import BadLines, Capacity, Columns, Examples, Labelled, Limit, read_labelled
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, Reliability
 from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.baselines import text_baselines
-from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
+from weft.tasks.labels import ClassScores, collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
+from weft.tasks.results import Prediction
+from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import lay
 from weft.tasks.tables import ColumnSetting, TableData
-from weft.tasks.task import UNSEEN, Batch, Codec, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
+from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
 from weft.text import EOS, TextConfig, Tokenizer, word_defaults
 
 
@@ -34,9 +35,9 @@ class LabelledData(TableData):
     label: ColumnSetting = "label"
     """The label's column."""
     max_length: Length = 400
-    """Most tokens of a training text."""
+    """The greatest number of tokens of a training text."""
     overlong: Literal["error", "truncate", "drop"] = "truncate"
-    """What happens to a longer training text."""
+    """The treatment of a longer training text."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class LabelledBatch(Batch):
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Prediction):
     """The likeliest label and the probability of each."""
 
     text: str
@@ -81,10 +82,10 @@ class Classification:
 MODEL = OneOf(CLASSIFIERS)
 
 FEW_TEXTS, LONG_CHARACTERS = 10_000, 200
-"""Fewer texts than these, if they are long on average, can be learned by heart in a few epochs."""
+"""Fewer texts than this with more characters than this on average are learned by heart in a few epochs."""
 
 
-class Classify:
+class Classify(Task):
     """Labelled texts to a classifier."""
 
     name = "classify"
@@ -92,12 +93,16 @@ class Classify:
     metric = "accuracy"
     metrics: tuple[str, ...] = ("accuracy", "f1", "loss")
     sections = Sections(LabelledData, TextConfig, Annotated[ClassifierSettings, MODEL])
+    data: LabelledData
+    pipeline_tag = "text-classification"
+    label_column = "labels"
+    calibrates = True
 
     def __init__(self, codec: Codec, data: LabelledData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.tokenizer: Tokenizer = codec.tokenizers[""]
         self.temperature = 1.0
-        """What the logits were divided by since training ended, for scores that compare with before."""
+        """The number that logits are divided by since training ended, for the calibration error before it."""
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
@@ -109,7 +114,7 @@ class Classify:
             "rnn": {"embedding": 64 if mean < 16 else 128, "hidden": 128, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
         }
-        if facts.examples < FEW_TEXTS and mean >= LONG_CHARACTERS:  # such a set is soon known by heart
+        if facts.examples < FEW_TEXTS and mean >= LONG_CHARACTERS:
             models["rnn"] |= {"dropout": 0.5, "word_dropout": 0.3}
         batch = 1024 if facts.characters < 2_000_000 else 4096
         tokens = facts.examples * (1 + (mean if mean < 16 else mean / 6))
@@ -132,10 +137,6 @@ class Classify:
         return Columns(Labelled, data.text, data.label)
 
     @staticmethod
-    def roles(text: TextConfig) -> dict[str, TextConfig]:
-        return {"": text}
-
-    @staticmethod
     def learn(records: Iterable[Labelled], text: TextConfig) -> Codec:
         labels = collect_labels((record.label,) for record in records if record.label is not None)
         require_classes(labels)
@@ -144,9 +145,6 @@ class Classify:
     @staticmethod
     def build(model: ClassifierSettings, codec: Codec) -> Classifier:
         return Classifier(model, len(codec.tokenizers[""]), len(codec.labels))
-
-    def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong) if training else None
 
     def encode(self, records: Sequence[Labelled], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"tokens": [], "labels": []}
@@ -157,18 +155,14 @@ class Classify:
         return columns
 
     def label(self, record: Labelled) -> int:
-        """The number of a record's label; `UNSEEN` while it is still to be predicted, or if training never saw it."""
+        """The number of a record's label; `UNSEEN` without a label, or for one that is not in the training data."""
         return UNSEEN if record.label is None else self.codec.label_id(record.label)
 
-    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = columns["tokens"].lengths
-        return lengths
-
     def collate(
-        self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
     ) -> LabelledBatch:
         labels = examples.columns["labels"].join(rows).astype(np.int64)
-        tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
+        tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
         count, reads = int((labels != UNSEEN).sum()), int(examples.columns["tokens"].lengths[np.asarray(rows)].sum())
         if isinstance(lengths, Packing):
             labels = np.pad(labels, (0, lengths.count - len(labels)), constant_values=UNSEEN)
@@ -204,16 +198,10 @@ class Classify:
         model.divide_logits(temperature)
         self.temperature *= temperature
 
-    def label_counts(self, examples: Examples) -> dict[str, int]:
-        return count_labels(self.codec, examples, "labels")
-
     def baselines(
         self, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, seed: int
     ) -> dict[str, Baselines]:
         return text_baselines(self.codec, train, parts, seed=seed)
-
-    def record(self, source: Any) -> Labelled:
-        return Labelled(str(source), None, place="")
 
     def predict(
         self,
@@ -229,3 +217,6 @@ class Classify:
             label, probability = next(iter(by_label.items()))
             answers.append(Classification(record.text, label, probability, by_label))
         return answers
+
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return label_columns(self.codec.labels, name, probabilities=probabilities)

@@ -1,4 +1,4 @@
-"""From records to examples, a chunk at a time, so that a text larger than memory goes through.
+"""Encodes records as examples, a chunk at a time, so that a text may be larger than memory.
 
 A chunk is encoded on all cores: the tokenizers have threads of their own.
 """
@@ -28,21 +28,21 @@ from weft.documents import to_json
 from weft.errors import DataError
 from weft.tasks.task import Task
 
-CHUNK = 1000
+CHUNK_RECORDS = 1000
 """Records that are encoded together."""
 
 EXAMPLES, LENGTHS = "examples.json", ".lengths"
 
 
 def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *, running: bool = False) -> Examples:
-    """Without a limit there is a row for each record, and the records are kept for answers and scores."""
+    """Encode records. Without a limit each record is one row, and the records are kept for answers and scores."""
     kept: list[Record] | None = [] if limit is None else None
     columns = {name: builder.build() for name, builder in _collect(task, records, limit, kept=kept).items()}
     return _examples(task, columns, limit, kept, limit.notes() if limit else (), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:
-    """Encode into files of an empty folder, for `read_examples`."""
+    """Encode records into files of an empty folder, for `read_examples`."""
     builders = _collect(task, records, limit, folder=folder)
     for name, builder in builders.items():
         builder.finish().tofile(folder / f"{name}{LENGTHS}")
@@ -51,15 +51,15 @@ def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: 
 
 
 def read_examples(task: Task, folder: Path) -> Examples:
-    """What `write_examples` wrote; the tokens of a large text stay in their file.
+    """Read the examples that `write_examples` wrote; the tokens of a large text stay in their file.
 
-    Something else in the folder is a ValueError, KeyError or TypeError.
+    Raises ValueError, KeyError or TypeError if the folder holds anything else.
     """
     about = read_values(folder / EXAMPLES)
     columns: dict[str, Ragged] = {}
     for name in about["columns"]:
         if not name.isidentifier():
-            raise ValueError("a column has the name of no column")
+            raise ValueError(f"{name!r} is not the name of a column")
         lengths = read_numbers(folder / f"{name}{LENGTHS}", np.int32)
         columns[name] = Ragged.open(folder / f"{name}{VALUES}", lengths)
     if len({len(column) for column in columns.values()}) != 1:
@@ -76,7 +76,7 @@ def _examples(
     *,
     running: bool = False,
 ) -> Examples:
-    """Rows as they were encoded, or those of the first epoch where each epoch cuts its own."""
+    """The rows as encoded; of a text that each epoch cuts anew, the rows of the first epoch."""
     pieces = Pieces(columns[TOKENS], limit.max_length) if limit and limit.moving else None
     if pieces is not None:
         columns = {TOKENS: pieces.cut(0, seed=0)}
@@ -91,9 +91,9 @@ def _collect(
     kept: list[Record] | None = None,
     folder: Path | None = None,
 ) -> dict[str, RaggedBuilder]:
-    """The columns of all records, in memory or in files of the folder."""
+    """Encode all records into columns, in memory or in files of the folder."""
     builders: dict[str, RaggedBuilder] = {}
-    for chunk in chunks(records, CHUNK):
+    for chunk in chunks(records, CHUNK_RECORDS):
         for name, rows in task.encode(chunk, limit).items():
             if name not in builders:
                 builders[name] = RaggedBuilder(path=folder and folder / f"{name}{VALUES}")

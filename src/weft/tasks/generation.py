@@ -1,4 +1,4 @@
-"""Generated text as an answer: the best hypothesis and the others."""
+"""Generated text as an answer, and the probabilities of given text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.data import Record
 from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
@@ -17,6 +17,7 @@ from weft.decoding.score import score_tokens
 from weft.errors import ConfigError
 from weft.models import LanguageModel, Translator
 from weft.nn import length_mask
+from weft.tasks.results import Prediction
 from weft.tasks.wording import Wording
 from weft.text import Tokenizer
 
@@ -25,9 +26,8 @@ from weft.text import Tokenizer
 class Candidate:
     """One hypothesis as text; `score` is its length-normalised log-probability.
 
-    There is a log-probability, a place of the beam (`path`) and a row of `attention` (steps, source tokens) for each
-    token and for the end, which `finished` says it came to. `missing` are required words that the length limit left no
-    room for.
+    Each token, and the end token where the text is `finished`, has a log-probability, a place of the beam (`path`) and
+    a row of `attention` (steps, source tokens). `missing` are required words that did not fit into the length limit.
     """
 
     text: str
@@ -55,9 +55,9 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Generation:
-    """What a model wrote for `source`, best candidate first; none where nothing may be said. `source_tokens` are what
-    attention looks at, where it was asked for."""
+class Generation(Prediction):
+    """The texts that a model wrote for `source`, best first; none where the constraints allow none. `source_tokens` are
+    the columns of attention, where it was requested."""
 
     source: str
     candidates: tuple[Candidate, ...]
@@ -73,11 +73,11 @@ class Generation:
 
     @property
     def lacks(self) -> bool:
-        """Whether the text misses something that it was required to say."""
+        """Whether the best text misses required words."""
         return bool(self.candidates and self.candidates[0].missing)
 
     def __str__(self) -> str:
-        # One line in, one line out: a generated line break must not add a line.
+        # One line of output for each line of input, also where the text has a line break.
         return self.text.replace("\n", " ")
 
     def record(self) -> dict[str, Any]:
@@ -97,51 +97,47 @@ class Generation:
         return texts | ({"score": self.score} if probabilities and self.candidates else {})
 
 
+def text_columns(name: str, *, n_best: int, probabilities: bool) -> list[str]:
+    """The columns of `Generation.cells`."""
+    others = [f"{name}_{number}" for number in range(2, n_best + 1)]
+    return [name, *others, *(["score"] if probabilities else [])]
+
+
 @dataclass(frozen=True)
 class Question:
-    """What a search for the answers to a batch starts from."""
+    """The start of a search for the texts of a batch."""
 
     tokenizer: Tokenizer
-    """Of the texts that are written."""
+    """The tokenizer of the texts that are written."""
     memory: Any
     prompts: Sequence[Sequence[int]] | None = None
-    """What each text begins with."""
+    """The first tokens of each text."""
     limits: Sequence[int] | None = None
-    """The most tokens of each."""
+    """The greatest number of tokens of each text."""
 
-    def room(self, decode: DecodeConfig) -> list[int] | None:
-        """The most tokens of each text; who must write more than that may."""
+    def max_lengths(self, decode: DecodeConfig) -> list[int] | None:
+        """The greatest number of tokens of each text, more than `min_length` requires."""
         return None if self.limits is None else [max(limit, decode.min_length + 1) for limit in self.limits]
 
     def beginning(self, wordings: Sequence[Wording] | None) -> Question:
-        """The same, where each text is made to begin as its wording asks."""
+        """A question whose texts begin with the prefix of their wording."""
         if wordings is None or not any(wording.prefix for wording in wordings):
             return self
         if self.prompts is not None:
             cure = "write it at the end of the input"
-            raise ConfigError("what a language model writes begins with its input", where="prefix", cure=cure)
+            raise ConfigError("a language model goes on from its input", where="prefix", cure=cure)
         return replace(self, prompts=[wording.beginning(self.tokenizer) for wording in wordings])
 
 
-@runtime_checkable
 class Generating(Protocol):
-    """A task whose models write text."""
+    """A task whose models write text: the part of `Task` that a search needs."""
 
     def question(self, model: Any, batch: Any, *, records: Sequence[Any]) -> Question:
-        """What to search for in a batch."""
+        """The start of a search for the texts of a batch."""
         ...
 
     def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
-        """The tokens of each row that attention looks at; None where there is no source."""
-        ...
-
-
-@runtime_checkable
-class Comparing(Protocol):
-    """A task whose scores depend on the texts that its models write."""
-
-    def compare(self, scores: Any, records: Sequence[Any], answers: Sequence[Any]) -> None:
-        """Add what was written for each record to the scores."""
+        """The tokens of each row that attention weights belong to; None where there is no source."""
         ...
 
 
@@ -155,18 +151,18 @@ def generate(
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
 ) -> list[Generation]:
-    """What the model writes for each record of a batch. Without `attention` nobody has to compute it."""
+    """Write a text for each record of a batch; attention weights are computed only on request."""
     question = task.question(model, batch, records=records).beginning(wordings)
     sources = task.source_tokens(batch) if attention else [None] * len(records)
     if sources is None:
-        raise ConfigError("the model reads no source that it could look at", where="attention", cure="leave it out")
+        raise ConfigError("the model has no source to attend to", where="attention", cure="leave it out")
     found = search(
         model,
         question.memory,
         len(records),
         decode,
         prefixes=question.prompts,
-        limits=question.room(decode),
+        limits=question.max_lengths(decode),
         keys=[key_of(record) for record in records] if decode.sample else None,
         constraints=_constraints(question.tokenizer, wordings or ()),
         attention=attention,
@@ -181,7 +177,7 @@ def generate(
 
 
 def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Constraint] | None:
-    """Wordings in tokens, where there is one that constrains; most texts ask for the same."""
+    """The wordings as constraints on tokens; None where none constrains. Equal wordings are translated once."""
     if not any(wording.constrains for wording in wordings):
         return None
     made = {wording: wording.constraint(tokenizer) for wording in set(wordings)}
@@ -189,17 +185,17 @@ def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Cons
 
 
 def key_of(record: Record) -> int:
-    """A number for an input, so that chance depends on what is asked and not on where it stands."""
+    """A random seed that depends on the text of an input and not on its place in the batch."""
     return int.from_bytes(hashlib.blake2b(record.key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def _candidate(
     tokenizer: Tokenizer, one: Hypothesis, prompt: Sequence[int], wording: Wording, columns: int | None
 ) -> Candidate:
-    """A hypothesis as text; of its attention those columns that are not padding."""
+    """A hypothesis as text, with the columns of its attention that are not padding."""
     if columns is not None and one.attention is None:
         cure = "train a decoder with attention, such as context = after"
-        raise ConfigError("the model has none", where="attention", cure=cure)
+        raise ConfigError("the model has no attention", where="attention", cure=cure)
     return Candidate(
         tokenizer.decode([*prompt, *one.tokens]),
         one.score,
@@ -214,13 +210,13 @@ def _candidate(
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model says of a given text: of each token and of the end its log-probability, and its rank from 1 on."""
+    """The log-probability and the rank, from 1 on, that a model gives to each token of a text and to its end."""
 
     source: str | None
     text: str
     tokens: tuple[str, ...]
     pieces: tuple[str, ...]
-    """The tokens for people to read, as in `Tokenizer.pieces`."""
+    """The tokens in readable form, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
 
@@ -241,15 +237,6 @@ class Scored:
         }
 
 
-@runtime_checkable
-class Scoring(Protocol):
-    """A task whose models give a probability to any text."""
-
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
-        """What the model says of the texts of a batch, in its order."""
-        ...
-
-
 def scored(
     model: LanguageModel | Translator,
     tokenizer: Tokenizer,
@@ -259,7 +246,7 @@ def scored(
     *,
     texts: Sequence[tuple[str | None, str]],
 ) -> list[Scored]:
-    """hidden (B, T, D) before the expected tokens (M) of rows of those lengths (B) -> one for each source and text."""
+    """Score texts: hidden (B, T, D) before the expected tokens (M) of rows of these lengths (B) -> one result each."""
     found = score_tokens(model.output, hidden[length_mask(lengths, hidden.size(1))], expected)
     sizes = lengths.tolist()
     columns = zip(*(torch.split(part, sizes) for part in (expected, *found)), strict=True)

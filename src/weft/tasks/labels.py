@@ -1,4 +1,4 @@
-"""Labels, as classifying and tagging share them: collecting them, describing them, counting right and wrong."""
+"""Labels of classifying and tagging: collecting, describing, and counting right and wrong ones."""
 
 from __future__ import annotations
 
@@ -6,57 +6,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.data import Examples, Record
 from weft.errors import DataError
 from weft.metrics import Confusion, LossTally, Reliability, wilson
+from weft.tasks.results import Numbers, Scores
 from weft.tasks.task import UNSEEN, Codec, cross_entropy
 
-Baselines = dict[str, dict[str, float]]
-"""The scores of each baseline by its name."""
+MAX_SHOWN_LABELS, FREQUENT_LABELS, RARE_LABELS = 10, 6, 2
+"""Up to so many labels are all listed with their counts; of more, so many of the most frequent and of the rarest."""
 
-SHOWN, FREQUENT, RARE = 10, 6, 2
-"""Labels that are all shown with their counts; of more, the most frequent and the rarest."""
+LOPSIDED_SHARE = 0.95
+"""The share of one label above which accuracy says little."""
 
-LOPSIDED = 0.95
-"""Share of one label above which accuracy says little."""
-
-LABEL_WIDTH = 24
+LABEL_CHARACTERS = 24
 """Characters of a label in a message."""
 
 
-@runtime_checkable
-class Labelling(Protocol):
-    """A task that chooses from the labels of its training data."""
-
-    def label_counts(self, examples: Examples) -> dict[str, int]:
-        """How often each label is in encoded examples."""
-        ...
-
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The scores of simple models of the training records on each part; the same for the same seed."""
-        ...
-
-
-@runtime_checkable
-class Calibrating(Protocol):
-    """A task whose probabilities are made to mean what they say by one number, fitted on validation data."""
-
-    def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        """logits (N, C) and labels (N) of a batch."""
-        ...
-
-    def set_temperature(self, model: nn.Module, temperature: float) -> None:
-        """Divide all logits of the model by the temperature from now on."""
-        ...
-
-
 def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Every label there is, in a fixed order."""
+    """All labels, sorted."""
     return tuple(sorted({label for group in groups for label in group}))
 
 
@@ -75,68 +47,83 @@ def count_labels(codec: Codec, examples: Examples, column: str) -> dict[str, int
     values, size = examples.columns[column], 1 << 20
     for start in range(0, values.size, size):
         numbers = values.flat(start, start + size).astype(np.int64)
-        counts += np.bincount(numbers + 1, minlength=len(counts))  # those that training never saw are -1
+        counts += np.bincount(numbers + 1, minlength=len(counts))  # labels that are not in the training data are -1
     return dict(zip(codec.labels, counts[1:].tolist(), strict=True))
 
 
 def describe_labels(counts: Mapping[str, int], examples: int) -> Iterator[str]:
-    """The counts in a line, and what looks wrong about them."""
+    """A line with the counts, and one for each thing that looks wrong about them."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{_short(label)} {count:,}" for label, count in ordered]
-    if len(shown) > SHOWN:
-        yield f"{len(shown):,} labels: {' · '.join(shown[:FREQUENT])} · … · {' · '.join(shown[-RARE:])}"
+    if len(shown) > MAX_SHOWN_LABELS:
+        yield f"{len(shown):,} labels: {' · '.join(shown[:FREQUENT_LABELS])} · … · {' · '.join(shown[-RARE_LABELS:])}"
     else:
         yield f"labels: {' · '.join(shown)}"
     total = sum(counts.values())
     label, most = ordered[0]
-    if most > LOPSIDED * total:
+    if most > LOPSIDED_SHARE * total:
         yield f'"{_short(label)}" is {100 * most / total:.1f}% of all labels: accuracy says little here, macro f1 more'
     if len(counts) > max(10, examples / 2):
         yield (
             f"{len(counts):,} different labels in {examples:,} examples look like text of their own: check data.label"
         )
     if none := [_short(label) for label, count in counts.items() if not count]:
-        yield f"no training example is left of {', '.join(none[:SHOWN])}: data.max_length drops them"
+        yield f"no training example is left of {', '.join(none[:MAX_SHOWN_LABELS])}: data.max_length drops them"
 
 
 def _short(label: str) -> str:
-    return shorten(label, LABEL_WIDTH, placeholder="…") or label[:LABEL_WIDTH]
+    return shorten(label, LABEL_CHARACTERS, placeholder="…") or label[:LABEL_CHARACTERS]
 
 
 def describe_unseen(codec: Codec, records: Iterable[Record], part: str) -> Iterator[str]:
-    """A sentence on labels of the records that training never saw, if there are any."""
+    """A sentence on labels of the records that are not in the training data, if there are any."""
     labels = Counter(record.stratum for record in records if record.stratum is not None)
     unseen = {label: count for label, count in labels.items() if codec.label_id(label) == UNSEEN}
     if unseen:
-        named = ", ".join(map(_short, list(unseen)[:SHOWN]))
+        named = ", ".join(map(_short, list(unseen)[:MAX_SHOWN_LABELS]))
         yield f"{sum(unseen.values()):,} {part} examples have labels that training never saw, counted as wrong: {named}"
 
 
+def label_columns(labels: Sequence[str], name: str, *, probabilities: bool) -> list[str]:
+    """The columns of an answer that is a label: its name, its probability, and on request that of each label."""
+    return [name, "probability", *(f"probability_{label}" for label in labels if probabilities)]
+
+
 @dataclass
-class ClassScores:
+class ClassScores(Scores):
     """Loss and confusion over single decisions."""
 
     confusion: Confusion
     loss: LossTally = field(default_factory=LossTally)
     unit: str = "examples"
-    """What a decision is about."""
+    """The word for the things that are classified."""
     unseen: Counter[str] = field(default_factory=Counter)
-    """Labels that training never saw, where they are known."""
+    """Labels that are not in the training data, with their counts."""
     reliability: dict[str, Reliability] = field(default_factory=dict)
-    """Whether the probabilities mean what they say, by the name that the report has for it."""
+    """Counts for the calibration errors, by their names in the report."""
 
     def add(self, logits: Tensor, labels: Tensor) -> None:
-        """logits (N, C) and labels (N); a label unseen in training counts as wrong."""
-        seen = labels != UNSEEN
-        loss = cross_entropy(logits[seen], labels[seen])
+        """Add logits (N, C) and labels (N); a label that is not in the training data counts as wrong."""
+        known = labels != UNSEEN
+        loss = cross_entropy(logits[known], labels[known])
         self.loss.add(float(loss.total), loss.count)
         self.confusion.add(labels.tolist(), logits.argmax(-1).tolist())
         for reliability in self.reliability.values():
             reliability.add(logits, labels)
 
-    def metrics(self) -> dict[str, float]:
-        loss = {"loss": self.loss.loss} if self.loss.count else {}  # no label may be known
-        return {"accuracy": self.confusion.accuracy, "f1": self.confusion.f1} | loss
+    def sums(self) -> Numbers:
+        return np.concatenate([self.confusion.sums(), self.loss.sums()])
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss = LossTally.of(sums[-2:])
+        return self.confusion.score(sums[:-2]) | ({"loss": loss.loss} if loss.count else {})  # no label may be known
+
+    def merge(self, other: ClassScores) -> None:
+        self.confusion.merge(other.confusion)
+        self.loss.merge(other.loss)
+        self.unseen.update(other.unseen)
+        for name, reliability in self.reliability.items():
+            reliability.merge(other.reliability[name])
 
     def details(self) -> dict[str, Any]:
         confusion = self.confusion
@@ -150,7 +137,7 @@ class ClassScores:
             "per_class": [row._asdict() for row in confusion.occurring()],
             "confusion": confusion.matrix.tolist(),
             "unseen": confusion.unseen,
-            "unseen_labels": dict(self.unseen.most_common(SHOWN)),
+            "unseen_labels": dict(self.unseen.most_common(MAX_SHOWN_LABELS)),
             **{name: reliability.error for name, reliability in self.reliability.items()},
         }
 

@@ -1,4 +1,4 @@
-"""How long a model learns by default: a few passes over much data, and enough updates where there is little."""
+"""The default length of a training: few epochs over much data, and enough updates on little data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from weft.tasks.task import written
+from weft.tasks.sections import written
 
 
 def passes(
     tree: Mapping[str, Any], tokens: float, batch_tokens: int, *, epochs: float, between: tuple[int, int], updates: int
 ) -> int:
-    """Epochs for training data of about so many tokens: `epochs` within limits, and more where a pass has so few
-    batches that a model would not get `updates` updates. A batch is what a person wrote, or `batch_tokens`."""
+    """The number of epochs for training data of about so many tokens: `epochs` within the limits of `between`, and more
+    where they would give fewer than `updates` updates. The batch size is the one in the tree, or `batch_tokens`."""
     least, most = between
     batch = (written(tree, "train", "batch_tokens") or batch_tokens) * (written(tree, "train", "accumulate") or 1)
     per_epoch = max(1.0, tokens / batch)

@@ -1,4 +1,4 @@
-"""Language model: text in, the probability of each next token out. Perplexity, and text that goes on from a prompt."""
+"""Language model: the probability of each next token of a text. Perplexity, and texts that continue a prompt."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Limit, Room, Text, read_stream, read_texts
-from weft.decoding import DecodeConfig
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
+from weft.errors import DataError
 from weft.metrics import LossTally
 from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
 from weft.nn import Packing
 from weft.settings import Length, OneOf
-from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.generation import Question, Scored, scored, text_columns
 from weft.tasks.length import passes
+from weft.tasks.results import Numbers, Scores
+from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
-from weft.tasks.task import Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, written
+from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
@@ -30,9 +32,9 @@ class TextData(DataConfig):
     unit: Literal["line", "stream"] = "line"
     """line: each line is a text of its own; stream: the file is one text, cut into other pieces in every epoch."""
     max_length: Length = 256
-    """Most tokens in a row of a batch."""
+    """The greatest number of tokens in a row of a batch."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
-    """What happens to a longer training text; in evaluation it is always split, so that every token counts."""
+    """The treatment of a longer training text; in evaluation it is always split, so that every token counts."""
 
     @property
     def running(self) -> bool:
@@ -41,8 +43,8 @@ class TextData(DataConfig):
 
 @dataclass(frozen=True)
 class TextBatch(Batch):
-    """tokens (B, T) and lengths (B), what is expected after them (M) and where (M), as in `Shifted`; how
-    many characters they all stand for."""
+    """tokens (B, T) and lengths (B), expected tokens (M) and their places (M) as in `Shifted`, and the number of
+    characters of the texts."""
 
     tokens: Tensor
     lengths: Tensor | Packing
@@ -52,8 +54,8 @@ class TextBatch(Batch):
 
 
 @dataclass
-class LanguageScores:
-    """Loss over tokens, and over characters so that models with different tokens compare."""
+class LanguageScores(Scores):
+    """Loss per token, and per character to compare models with different tokens."""
 
     unit: str
     vocabulary: int
@@ -65,11 +67,19 @@ class LanguageScores:
         self.loss.add(float(loss.total), loss.count, count_unknown(batch))
         self.characters += characters
 
-    def metrics(self) -> dict[str, float]:
-        metrics = {"loss": self.loss.loss, "perplexity": self.loss.perplexity}
-        if self.characters:
-            metrics["bits_per_character"] = self.loss.loss * self.loss.count / math.log(2) / self.characters
+    def sums(self) -> tuple[float, ...]:
+        return *self.loss.sums(), self.characters
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss, characters = LossTally.of(sums[:2]), int(sums[2])
+        metrics = {"loss": loss.loss, "perplexity": loss.perplexity}
+        if characters:
+            metrics["bits_per_character"] = loss.loss * loss.count / math.log(2) / characters
         return metrics
+
+    def merge(self, other: LanguageScores) -> None:
+        self.loss.merge(other.loss)
+        self.characters += other.characters
 
     def details(self) -> Tree:
         return self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
@@ -78,7 +88,7 @@ class LanguageScores:
 MODEL = OneOf(LANGUAGE_MODELS)
 
 
-class LanguageModelling:
+class LanguageModelling(Task):
     """Plain text to a language model."""
 
     name = "lm"
@@ -86,9 +96,13 @@ class LanguageModelling:
     metric = "perplexity"
     metrics: tuple[str, ...] = ("loss", "perplexity", "bits_per_character")
     sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
+    data: TextData
+    files = ("train.txt", "valid.txt", "test.txt")
+    pipeline_tag = "text-generation"
+    writes = scores_texts = True
 
     def __init__(self, codec: Codec, data: TextData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.tokenizer: Tokenizer = codec.tokenizers[""]
 
     @staticmethod
@@ -101,9 +115,9 @@ class LanguageModelling:
             "conv": {"embedding": 256, "width": width, "dropout": 0.2},
             "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
         }
-        if facts.device == "cuda" and millions < 20:  # as many passes as a GPU has time for would overfit without it
+        if facts.device == "cuda" and millions < 20:  # the many epochs on a GPU would overfit without it
             models["transformer"]["attention_dropout"] = 0.2
-        # A GPU has time for as many passes as help; on a processor the first ones have to do.
+        # A GPU is fast enough for as many epochs as help; on a processor fewer must do.
         every = (60, 40, 20, 4) if facts.device == "cuda" else (30, 10, 5, 1)
         epochs = every[sum(millions >= limit for limit in (0.2, 2, 20))]
         batch = 1024 if millions < 2 else 2048 if millions < 20 else 4096
@@ -128,10 +142,6 @@ class LanguageModelling:
     @staticmethod
     def columns(data: TextData) -> Columns:
         return Columns(Text, "text", joined=data.unit == "stream")
-
-    @staticmethod
-    def roles(text: TextConfig) -> dict[str, TextConfig]:
-        return {"": text}
 
     @staticmethod
     def learn(records: Iterable[Text], text: TextConfig) -> Codec:
@@ -161,17 +171,24 @@ class LanguageModelling:
         lengths: NDArray[np.int64] = columns["tokens"].lengths - 1  # the last token is only expected
         return lengths
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TextBatch:
-        # Pieces that lie elsewhere in every epoch have no count of their own, and nothing measures them.
+    def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
+        # Only the first piece of a text has a count of characters, that of the whole text.
+        characters = examples.columns["characters"].join(range(len(examples)))
+        return np.asarray(np.cumsum(np.asarray(characters) > 0) - 1, dtype=np.int64)
+
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> TextBatch:
+        # Texts that are cut anew in every epoch have no count of characters; only evaluation needs one.
         characters = int(examples.columns["characters"].join(rows).sum()) if "characters" in examples.columns else 0
-        shifted = shift(examples.columns["tokens"], rows, packed=packed, room=room and room.side(0))
+        shifted = shift(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 
     def loss(self, model: nn.Module, batch: TextBatch, *, label_smoothing: float = 0.0) -> Loss:
         return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
 
     def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
-        """The loss where tokens are read as they are only with probability `truth`, and else as the model writes."""
+        """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
         assert isinstance(model, LanguageModel)
         hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
@@ -189,25 +206,28 @@ class LanguageModelling:
     ) -> None:
         scores.add(self.loss(model, batch), batch, batch.characters)
 
-    def record(self, source: Any) -> Text:
-        return Text(str(source), place="")
+    def measure_running(self, scores: LanguageScores, losses: Iterable[tuple[Loss, Any]], examples: Examples) -> None:
+        for loss, batch in losses:
+            scores.add(loss, batch, 0)
+        scores.characters += int(examples.columns["characters"].flat(0, len(examples)).sum())
 
-    def predict(
-        self,
-        model: nn.Module,
-        batch: TextBatch,
-        *,
-        records: Sequence[Text],
-        decode: DecodeConfig,
-    ) -> list[Generation]:
-        return generate(self, model, batch, records=records, decode=decode)
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return text_columns(name, n_best=n_best, probabilities=probabilities)
 
     def question(self, model: LanguageModel, batch: TextBatch, *, records: Sequence[Text]) -> Question:
         prompts = self.tokenizer.encode_many([record.text for record in records])
         return Question(self.tokenizer, None, prompts=prompts)
 
-    def source_tokens(self, batch: TextBatch) -> None:
-        return None
+    @staticmethod
+    def read_to_score(path: str | list[str], data: TextData, bad: BadLines) -> Iterator[Text]:
+        return read_texts(path, bad=bad)  # also of a run that reads a file as one text
+
+    def record_to_score(self, item: Any) -> Text:
+        if isinstance(item, Text):
+            return item
+        if not isinstance(item, str):
+            raise DataError(f"{item!r} is not what a run of lm can score", cure="give the text alone")
+        return Text(item)
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
         assert isinstance(model, LanguageModel)

@@ -1,4 +1,4 @@
-"""What suits pairs of texts, by what they look like: sentences, single words, or sequences of a few symbols.
+"""Defaults for pairs of texts by their shape: sentences, single words, or sequences of a few symbols.
 
 | texts                                                    | tokens                   | a model is chosen by |
 |----------------------------------------------------------|--------------------------|----------------------|
@@ -17,39 +17,39 @@ from typing import Any, NamedTuple
 
 from weft.data import Shape
 from weft.data.shape import SHORT_WORDS
-from weft.tasks.task import Facts, Tree, written
+from weft.tasks.sections import Facts, Tree, written
 from weft.text import word_defaults
 
 ITEMS: Tree = {"kind": "word", "punctuation": "keep", "min_count": 1}
 CHARACTERS: Tree = {"kind": "char"}
 
 CHARACTERS_PER_TOKEN = {"char": 1.0, "bpe": 3.0, "unigram": 3.0, "word": 6.0}
-"""About how much of a text a token stands for."""
+"""About how many characters a token has, by the kind of token."""
 
 
-class Choice(NamedTuple):
+class MetricChoice(NamedTuple):
     """The metric that models are chosen by, and why."""
 
     metric: str
     reason: str
 
 
-def choose_metric(target: Shape | None) -> Choice:
-    """BLEU counts stretches of four words, so it says nothing of a single word."""
+def choose_metric(target: Shape | None) -> MetricChoice:
+    """Choose by the shape of the targets: BLEU counts sequences of four words, so it says nothing of single words."""
     if target is None:
-        return Choice("bleu", "targets are sentences")
+        return MetricChoice("bleu", "targets are sentences")
     words = f"{target.words} word{'s' * (target.words != 1)}"
     if target.closed:
-        return Choice("exact", f"targets have {words} in the median, and all are from {target.distinct}")
+        return MetricChoice("exact", f"targets have {words} in the median, and all are from {target.distinct}")
     if target.words <= SHORT_WORDS and not target.blanks:
-        return Choice("chrf", "targets are in a script without blanks between words")
+        return MetricChoice("chrf", "targets are in a script without blanks between words")
     if target.short:
-        return Choice("exact", f"targets have {words} in the median")
-    return Choice("bleu", f"targets have {words} in the median")
+        return MetricChoice("exact", f"targets have {words} in the median")
+    return MetricChoice("bleu", f"targets have {words} in the median")
 
 
 def choose_tokens(facts: Facts, tree: Mapping[str, Any], sentences: Tree) -> Tree:
-    """The `[text]` section, below what a person wrote; `sentences` are the subwords that suit data of this size."""
+    """The defaults of `[text]`; `sentences` are the subwords that suit data of this size."""
     own = written(tree, "text") or {}
     if kind := written(own, "kind"):
         return _of_kind(kind, facts, sentences)
@@ -61,7 +61,7 @@ def choose_tokens(facts: Facts, tree: Mapping[str, Any], sentences: Tree) -> Tre
         return sides["source"]
     if written(own, "shared"):
         return CHARACTERS if CHARACTERS in sides.values() else sentences
-    # What is said of both sides goes below what is said of one, so a default of one side would hide it.
+    # Settings of one side override those of both, so a default of one side would hide what a person wrote for both.
     given = {name for name in own if written(own, name) is not None}
     return {"kind": sides["source"]["kind"]} | {
         name: {key: value for key, value in side.items() if key not in given} for name, side in sides.items()
@@ -69,7 +69,7 @@ def choose_tokens(facts: Facts, tree: Mapping[str, Any], sentences: Tree) -> Tre
 
 
 def _of_kind(kind: str, facts: Facts, sentences: Tree) -> Tree:
-    """What suits tokens of a kind that a person chose."""
+    """The defaults for a kind of token that a person chose."""
     if kind == "word":
         return word_defaults(facts.characters)
     return sentences if kind == sentences["kind"] else {"kind": kind}

@@ -3,7 +3,7 @@
     row       <s> a b </s>            tokens    <s> a b
                                       expected      a b </s>
 
-Everything is laid out on the processor, so that no loss has to ask a GPU which positions are real.
+The tensors are made on the processor, so that a loss need not read from a GPU which positions are real.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from weft.nn import Packing
 from weft.tasks.task import Loss, Rows
 from weft.text import PAD, UNK
 
-NOTHING: Final = -1
-"""What is expected where nothing counts."""
+IGNORED: Final = -1
+"""The expected token at a position that adds nothing to the loss."""
 
 
 class Shifted(NamedTuple):
     """tokens (B, T) and lengths (B); expected (M), the next token of each real position, rows laid end to end; places
-    (M) of those positions among all B · T, or None where every position is real. Packed, tokens are (M), and in a room
-    that they do not fill nothing is expected of the rest."""
+    (M) of those positions among all B · T, or None where every position is real. Packed, tokens are (M); positions that
+    only fill the capacity of the batch expect nothing."""
 
     tokens: Tensor
     lengths: Tensor | Packing
@@ -36,25 +36,25 @@ class Shifted(NamedTuple):
     places: Tensor | None
 
 
-def lay(column: Ragged, rows: Rows, *, packed: bool, room: Side | None = None) -> tuple[Tensor, Tensor | Packing]:
+def lay(column: Ragged, rows: Rows, *, packed: bool, capacity: Side | None = None) -> tuple[Tensor, Tensor | Packing]:
     """The rows as padded tokens (B, T) with lengths (B), or packed: tokens (N) and how they lie."""
     if not packed:
         return pad(column, rows)
-    return _pack(column.join(rows).astype(np.int64), column.lengths[np.asarray(rows, dtype=np.int64)], room)
+    return _pack(column.join(rows).astype(np.int64), column.lengths[np.asarray(rows, dtype=np.int64)], capacity)
 
 
-def _pack(flat: NDArray[np.int64], lengths: NDArray[np.int64], room: Side | None) -> tuple[Tensor, Packing]:
-    """Tokens end to end and how they lie; a room that is not full is filled with padding."""
-    if room is None:
+def _pack(flat: NDArray[np.int64], lengths: NDArray[np.int64], capacity: Side | None) -> tuple[Tensor, Packing]:
+    """Tokens end to end and how they lie; padding fills them up to the capacity, if one is given."""
+    if capacity is None:
         return torch.from_numpy(flat), Packing.of(lengths)
-    return torch.from_numpy(_fill(flat, room.tokens, PAD)), Packing.filled(lengths, **room._asdict())
+    return torch.from_numpy(_fill(flat, capacity.tokens, PAD)), Packing.filled(lengths, **capacity._asdict())
 
 
 def _fill(flat: NDArray[np.int64], size: int, value: int) -> NDArray[np.int64]:
     return np.pad(flat, (0, size - len(flat)), constant_values=value)
 
 
-def shift(column: Ragged, rows: Rows, *, packed: bool, room: Side | None = None) -> Shifted:
+def shift(column: Ragged, rows: Rows, *, packed: bool, capacity: Side | None = None) -> Shifted:
     """The rows without their last token, and without their first as what is expected."""
     full = column.lengths[np.asarray(rows, dtype=np.int64)]
     flat, ends = column.join(rows).astype(np.int64), np.cumsum(full)
@@ -63,8 +63,8 @@ def shift(column: Ragged, rows: Rows, *, packed: bool, room: Side | None = None)
     last[(ends - 1)[full > 0]] = True
     expected, lengths = flat[~first], np.maximum(full - 1, 0)
     if packed:
-        expected = expected if room is None else _fill(expected, room.tokens, NOTHING)
-        return Shifted(*_pack(flat[~last], lengths, room), torch.from_numpy(expected), None)
+        expected = expected if capacity is None else _fill(expected, capacity.tokens, IGNORED)
+        return Shifted(*_pack(flat[~last], lengths, capacity), torch.from_numpy(expected), None)
     real = np.arange(lengths.max(initial=0)) < lengths[:, None]
     tokens = np.zeros(real.shape, dtype=np.int64)
     tokens[real] = flat[~last]

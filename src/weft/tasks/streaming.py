@@ -1,4 +1,4 @@
-"""Text as it comes: pieces of whole characters that never change, from tokens that are neither words nor letters."""
+"""Streaming text: pieces of whole characters, each final, from tokens that may be parts of characters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from weft.text import EOS, PAD, SOS, UNK, Tokenizer
 from weft.text.pipeline import byte_tokens
 
 BROKEN: Final = "\N{REPLACEMENT CHARACTER}"
-"""What bytes become that are no character, or not yet one."""
+"""The character that stands for bytes that are no character, or not yet a whole one."""
 
 
-class Pieces:
-    """Turns tokens into text as they come; what has been given stays true whatever follows."""
+class TextPieces:
+    """Turns tokens into text piece by piece; a piece that was returned never changes."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer, self._tokens, self._given = tokenizer, list[int](), ""
-        # Bytes among characters are read as one stretch: one bad byte spoils the good ones before it. Tokens that say
-        # nothing do not end the stretch.
+        # Consecutive bytes are decoded together: one bad byte spoils the good ones before it. Special tokens do not
+        # interrupt them.
         self._bytes = {PAD, SOS, EOS, *map(tokenizer.id, byte_tokens())} - {UNK} if tokenizer.kind == "char" else set()
 
     def add(self, tokens: Sequence[int]) -> str:
@@ -35,7 +35,7 @@ class Pieces:
         return self._give(self._tokenizer.decode(self._tokens[:end]).rstrip(BROKEN))
 
     def finish(self) -> str:
-        """What was held back."""
+        """The rest of the text."""
         return self._give(self._tokenizer.decode(self._tokens))
 
     def _give(self, text: str) -> str:
@@ -54,16 +54,16 @@ def stream_text(
     decode: DecodeConfig,
     wording: Wording | None = None,
 ) -> Iterator[str]:
-    """The text of a batch of one, in pieces; together they are what `generate` gives."""
+    """The text of a batch of one, in pieces; joined they are the text that `generate` returns."""
     question = task.question(model, batch, records=records).beginning([wording] if wording else None)
-    pieces = Pieces(question.tokenizer)
-    prompt, room = question.prompts[0] if question.prompts else (), question.room(decode)
+    pieces = TextPieces(question.tokenizer)
+    prompt, lengths = question.prompts[0] if question.prompts else (), question.max_lengths(decode)
     found = stream(
         model,
         question.memory,
         decode,
         prefix=prompt,
-        limit=None if room is None else room[0],
+        limit=None if lengths is None else lengths[0],
         key=key_of(records[0]),
         constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,
     )

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from weft import limits
 from weft.data import Column, Layout
 from weft.errors import ConfigError
-from weft.tasks.task import DataConfig
+from weft.tasks.sections import DataConfig
 
 
 def _check_column(value: Any) -> Any:
@@ -44,9 +44,9 @@ class TableData(DataConfig):
     """Examples in the rows of a table, and how the table is written."""
 
     delimiter: Annotated[str | None, BeforeValidator(_check_delimiter)] = None
-    """What separates the columns of a TSV or CSV; found out unless given."""
+    """The separator of columns in a TSV or CSV; found from the file unless given."""
     header: bool | None = None
-    """Whether the first line of a TSV or CSV names the columns; found out unless given."""
+    """Whether the first line of a TSV or CSV names the columns; found from the file unless given."""
 
     @property
     def layout(self) -> Layout:

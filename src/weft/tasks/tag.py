@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -14,16 +14,19 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft import limits
-from weft.data import BadLines, Columns, Examples, Limit, Room, Tagged, pad, read_tagged
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
+from weft.metrics.scores import f1
 from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
 from weft.nn import length_mask
 from weft.settings import Length, OneOf, Unread
 from weft.tasks.baselines import word_baselines
-from weft.tasks.labels import Baselines, ClassScores, collect_labels, count_labels, require_classes
+from weft.tasks.labels import ClassScores, collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
-from weft.tasks.task import UNSEEN, Batch, Codec, DataConfig, Facts, Loss, Rows, Sections, Tree, cross_entropy, written
+from weft.tasks.results import Numbers, Prediction
+from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
+from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
@@ -38,9 +41,9 @@ class TaggedData(DataConfig):
     column: int | None = Field(None, ge=1, le=limits.COLUMN)
     """The tag's column in other files, counted from zero; the last one unless given."""
     max_length: Length = 200
-    """Most words of a training sentence."""
+    """The greatest number of words of a training sentence."""
     overlong: Literal["error", "truncate", "split", "drop"] = "split"
-    """What happens to a longer training sentence."""
+    """The treatment of a longer training sentence."""
 
     def unread(self) -> Iterator[Unread]:
         if self.column is not None:
@@ -59,8 +62,8 @@ class TaggedText(TextConfig):
 
 @dataclass(frozen=True)
 class TaggedBatch(Batch):
-    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words, and
-    which one stands where (B, T)."""
+    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words with their lengths (U), and the number
+    of the spelling at each place (B, T)."""
 
     words: Tensor
     lengths: Tensor
@@ -71,7 +74,7 @@ class TaggedBatch(Batch):
 
 
 @dataclass(frozen=True)
-class Tagging:
+class Tagging(Prediction):
     """Words with their likeliest tags and how likely those are."""
 
     words: tuple[str, ...]
@@ -100,8 +103,18 @@ class TagScores(ClassScores):
 
     spans: SpanTally | None = None
 
-    def metrics(self) -> dict[str, float]:
-        return ({"span_f1": self.spans.f1} if self.spans else {}) | super().metrics()
+    def sums(self) -> Numbers:
+        return super().sums() if self.spans is None else np.concatenate([self.spans.sums(), super().sums()])
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        if self.spans is None:
+            return super().score(sums)
+        return {"span_f1": f1(*map(float, sums[:3]))} | super().score(sums[3:])
+
+    def merge(self, other: ClassScores) -> None:
+        super().merge(other)
+        if self.spans is not None and isinstance(other, TagScores) and other.spans is not None:
+            self.spans.merge(other.spans)
 
     def details(self) -> Tree:
         spans = {"spans": [row._asdict() for row in self.spans.per_class()]} if self.spans else {}
@@ -111,7 +124,7 @@ class TagScores(ClassScores):
 MODEL = OneOf(TAGGERS)
 
 
-class Tag:
+class Tag(Task):
     """Tagged sentences to a tagger."""
 
     name = "tag"
@@ -119,9 +132,13 @@ class Tag:
     metric = "accuracy"
     metrics: tuple[str, ...] = ("span_f1", "accuracy", "f1", "loss")
     sections = Sections(TaggedData, TaggedText, Annotated[TaggerSettings, MODEL], marks=0)
+    data: TaggedData
+    files = ("train.conllu", "valid.conllu", "test.conllu")
+    pipeline_tag = "token-classification"
+    label_column = "tags"
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.words: Tokenizer = codec.tokenizers["words"]
         self.characters: Tokenizer = codec.tokenizers["characters"]
         self.spans = looks_like_spans(codec.labels)
@@ -147,6 +164,10 @@ class Tag:
                 "batch_tokens": 1024,
             },
         }
+
+    @classmethod
+    def own_metric(cls, measured: Collection[str]) -> str:
+        return "span_f1" if "span_f1" in measured else cls.metric
 
     @staticmethod
     def read(path: str | list[str], data: TaggedData, bad: BadLines) -> Iterator[Tagged]:
@@ -174,9 +195,6 @@ class Tag:
         words, characters = (len(codec.tokenizers[role]) for role in ("words", "characters"))
         return Tagger(model, words, characters, len(codec.labels))
 
-    def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong) if training else None
-
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"words": [], "tags": [], "characters": [], "sizes": []}
         for record in records:
@@ -196,9 +214,11 @@ class Tag:
         lengths: NDArray[np.int64] = columns["words"].lengths
         return lengths
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> TaggedBatch:
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> TaggedBatch:
         assert not packed, "a tagger takes padded batches"
-        assert room is None
+        assert capacity is None
         words, lengths = pad(examples.columns["words"], rows)
         tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
         spellings, sizes, spelled = spell(examples, rows, words.shape)
@@ -236,9 +256,6 @@ class Tag:
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
 
-    def label_counts(self, examples: Examples) -> dict[str, int]:
-        return count_labels(self.codec, examples, "tags")
-
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, seed: int
     ) -> dict[str, Baselines]:
@@ -250,7 +267,7 @@ class Tag:
         return Tagged(tuple(words), None, place="")
 
     def split(self, text: str) -> list[str]:
-        """Words between blanks, less the punctuation around them unless the whole is a word training saw ("U.S.")."""
+        """Split at blanks and cut off punctuation, except from words of the vocabulary, such as "U.S."."""
         words: list[str] = []
         for word in text.split():
             core = word.strip(PUNCTUATION)
@@ -276,9 +293,12 @@ class Tag:
             answers.append(Tagging(record.words, tags, tuple(shares[: len(tags)])))
         return answers
 
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return label_columns(self.codec.labels, name, probabilities=probabilities)
+
 
 def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Each distinct spelling in these rows once (U, C), their lengths (U), and which stands where (B, T)."""
+    """The distinct spellings in these rows (U, C), their lengths (U), and the number of that at each place (B, T)."""
     words = examples.columns["sizes"].lengths[np.asarray(rows)]
     flat = examples.columns["characters"].join(rows)
     counts = examples.columns["sizes"].join(rows)

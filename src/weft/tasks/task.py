@@ -1,60 +1,51 @@
-"""What a task is: records → examples → batch → loss, predictions, scores. One page per task stands beside this file."""
+"""The contract of a task: records → examples → batch → loss, predictions, scores. Each task has a file beside this."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import field_validator
 from torch import Tensor, nn
 
-from weft.data import BadLines, Columns, Examples, Limit, Record, Room, Shape
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
-from weft.settings import Settings
+from weft.tasks.generation import Question, Scored, generate
+from weft.tasks.results import Prediction, Scores
+from weft.tasks.sections import Facts, Sections, Tree
 from weft.text import TextConfig, Tokenizer
-
-Tree = dict[str, Any]
-"""A part of a configuration as plain nested tables."""
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Numbers of examples."""
 
-NAMED = 8
+NAMED_EXAMPLES = 8
 """Examples of a batch that a message names."""
 
+Baselines = dict[str, dict[str, float]]
+"""The metrics of each simple model by its name."""
+
 UNSEEN = -1
-"""The number of a label that training never saw: never right, and never learned from."""
+"""The number of a label that is not in the training data: it is never right, and adds nothing to the loss."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Sum of the losses and the number of predictions it is a sum over: count first, divide last."""
+    """The sum of the losses of some predictions, and their number; the mean is taken at the end of all batches."""
 
     total: Tensor
     count: int
 
 
-class Facts(NamedTuple):
-    """What defaults depend on: the size of the training data, the type of the device, what the texts of pairs look
-    like."""
-
-    examples: int
-    characters: int
-    device: str = "cpu"
-    source: Shape | None = None
-    target: Shape | None = None
-
-
 @dataclass(frozen=True)
 class Codec:
-    """What was learned from the training text before the model: tokenizers by their role, and the labels."""
+    """Tokenizers by their role, and labels: both are learned from the training data before the model is built."""
 
     tokenizers: Mapping[str, Tokenizer]
     labels: tuple[str, ...] = ()
@@ -68,13 +59,13 @@ class Codec:
         return {label: number for number, label in enumerate(self.labels)}
 
     def label_id(self, label: str) -> int:
-        """The number of a label; `UNSEEN` for one that training never saw."""
+        """The number of a label; `UNSEEN` for one that is not in the training data."""
         return self.label_ids.get(label, UNSEEN)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The examples that a batch was made of, and how batches of some of them are made."""
+    """The examples that a batch was made of, and a function that makes a batch of some of them."""
 
     rows: NDArray[np.int64]
     examples: Examples
@@ -86,35 +77,35 @@ class Origin:
         return self.make(self.rows[:middle]), self.make(self.rows[middle:])
 
     def __str__(self) -> str:
-        """The first of the examples, by their places in a file where these are known."""
-        some = self.rows[:NAMED]
+        """The first of the examples, by their places in a file where those are known."""
+        some = self.rows[:NAMED_EXAMPLES]
         places = [record.place for record in self.examples.pick(some) if record.place]
         named = ", ".join(places) if places else f"training examples {', '.join(map(str, some.tolist()))}"
-        return named if len(self.rows) <= NAMED else f"{named} and {len(self.rows) - NAMED:,} more"
+        return named if len(self.rows) <= NAMED_EXAMPLES else f"{named} and {len(self.rows) - NAMED_EXAMPLES:,} more"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What goes through the model together: tensors, packings, plain numbers, None; each task adds its own."""
+    """Examples that go through the model together, as tensors, packings, numbers or None; each task adds its fields."""
 
     count: int
-    """The predictions that its loss is a sum over."""
+    """The number of predictions that its loss is a sum over."""
     origin: Origin | None = field(default=None, kw_only=True, repr=False, compare=False)
-    """What it was made of, where it can be made again in smaller parts."""
+    """Its examples, for a batch that can be made again in smaller parts."""
     reads: int = field(default=0, kw_only=True)
-    """The tokens that it reads, where it predicts less than one for each."""
+    """The number of tokens that it reads, where it has fewer predictions than tokens; else 0."""
 
     @property
     def token_count(self) -> int:
-        """The tokens that speed is counted in: those read, or those predicted where each is."""
+        """The number of tokens for measuring speed: those read, or those predicted where `reads` is 0."""
         return self.reads or self.count
 
     def to(self, device: torch.device) -> Self:
-        """On the device; from pinned memory the copies run beside whatever the processor does next."""
+        """A copy on the device; from pinned memory the copies run beside other work."""
         return self._each(lambda part: _move(part, device))
 
     def pin(self) -> Self:
-        """In memory from which a GPU copies by itself."""
+        """A copy in pinned memory, from which a GPU copies without the processor."""
         return self._each(lambda part: part.pin_memory())
 
     def _each(self, change: Callable[[Any], Any]) -> Self:
@@ -128,173 +119,172 @@ def _move(part: Tensor | Packing, device: torch.device) -> Tensor | Packing:
     return part.to(device) if isinstance(part, Packing) else part.to(device, non_blocking=True)
 
 
-class Prediction(Protocol):
-    """One answer: `str()` is what a terminal shows, `record()` what `--json` writes."""
+class Task(ABC):
+    """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
-    def __str__(self) -> str: ...
-
-    def record(self) -> Tree: ...
-
-    def line(self, *, probabilities: bool = False) -> str:
-        """The answer in one line of plain text, with all that was asked for, separated by tabs."""
-        ...
-
-    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
-        """The answer as cells of a table; `name` is the column of the answer itself."""
-        ...
-
-
-class Scores(Protocol):
-    """The running sums of one evaluation."""
-
-    def metrics(self) -> dict[str, float]:
-        """The numbers a report has."""
-        ...
-
-    def details(self) -> Tree:
-        """What explains them: tables, signatures, units."""
-        ...
-
-
-class DataConfig(Settings):
-    """The `[data]` section as every task has it."""
-
-    train: str | list[str]
-    """Training examples."""
-    valid: str | list[str] | None = None
-    """Validation examples; without them a part of `train` is set aside."""
-    test: str | list[str] | None = None
-    """Test examples, looked at once, when training is over."""
-
-    @field_validator("train", "valid", "test")
-    @classmethod
-    def _names_files(cls, paths: str | list[str] | None) -> str | list[str] | None:
-        if isinstance(paths, list) and (not paths or "" in paths):
-            raise ValueError("names no file; give a path")
-        return paths
-
-    @property
-    def running(self) -> bool:
-        """Whether a file is one running text, whose records are blocks of it."""
-        return False
-
-
-class Sections(NamedTuple):
-    """The types of the three sections of a configuration that differ between tasks.
-
-    `model` is a table of settings, or a choice of several: `Annotated[…, OneOf(ARMS)]`. `marks` counts the start and
-    end tokens that a network reads beside the tokens of an example.
+    A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
+    defaults, for a task that reads texts and writes none.
     """
-
-    data: type[DataConfig]
-    text: type[TextConfig]
-    model: Any
-    marks: int = 1
-
-
-def written(tree: Mapping[str, Any], *path: str) -> Any:
-    """What a person wrote at a path of the configuration, as a table or as settings; None where there is nothing."""
-    found: Any = tree
-    for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
-    return found
-
-
-@runtime_checkable
-class Choosing(Protocol):
-    """A task whose metric depends on the data."""
-
-    @staticmethod
-    def reason(facts: Facts) -> str:
-        """Why a model is chosen by the metric that the defaults name."""
-        ...
-
-
-class Task(Protocol):
-    """A task owns its record type, its data formats and its defaults, and nothing else."""
 
     name: str
     summary: str
     metric: str
+    """The metric that chooses a model."""
     metrics: tuple[str, ...]
-    """What it can measure: of the class with any data, of an object with the labels that it has."""
+    """The metrics that it can measure: of the class with any data, of an object with the labels that it has."""
     sections: Sections
-    codec: Codec
+    data: Any
+    """The `[data]` section."""
 
-    def __init__(self, codec: Codec, data: Any) -> None: ...
+    lower_is_better: tuple[str, ...] = ("loss", "perplexity", "bits_per_character", "wer", "cer")
+    files: tuple[str, str, str] = ("train.tsv", "valid.tsv", "test.tsv")
+    """Files for training, validation and test in the config file that `weft new` writes."""
+    pipeline_tag: str | None = None
+    """The task's name on model hubs, for the model card."""
+    label_column: str | None = None
+    """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
+    writes: bool = False
+    """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
+    measures_answers: bool = False
+    """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
+    scores_texts: bool = False
+    """Whether its models give a probability to any text, with `score`."""
+    calibrates: bool = False
+    """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
+
+    def __init__(self, codec: Codec, data: Any) -> None:
+        self.codec, self.data = codec, data
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
-        """Settings that suit training data of this size and the kinds of network in the user's tree, below the tree."""
-        ...
+        """Settings that suit training data of this size and the kinds of network in the user's tree, which overrides
+        them. They include `text.kind` and the epochs, batch_tokens and rate of `train`."""
+        return {"text": {"kind": "char"}, "train": {"epochs": 20, "batch_tokens": 1024, "rate": 1e-3}}
 
     @staticmethod
+    def reason(facts: Facts) -> str:
+        """Why the defaults choose a model by their metric, where that depends on the data; else empty."""
+        return ""
+
+    @classmethod
+    def own_metric(cls, measured: Collection[str]) -> str:
+        """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
+        return cls.metric
+
+    @staticmethod
+    @abstractmethod
     def read(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         """The records of a file."""
-        ...
 
     @staticmethod
+    @abstractmethod
     def columns(data: Any) -> Columns:
-        """The columns of a table, or of examples given in Python, that a record is made of."""
-        ...
+        """The columns of a table, or of examples given in Python, that a record is made of, and the type of record."""
 
     @staticmethod
     def roles(text: Any) -> dict[str, TextConfig]:
         """The tokenizers of the task by their role, each with its settings."""
-        ...
+        return {"": text}
 
     @staticmethod
+    @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
         """Tokenizers and labels from the training records."""
-        ...
 
     @staticmethod
+    @abstractmethod
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
-        ...
 
     def limit(self, *, training: bool) -> Limit | None:
-        """The longest example and what to do with longer ones."""
-        ...
+        """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
+        return Limit(self.data.max_length, self.data.overlong) if training else None
 
+    @abstractmethod
     def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
         """Columns of token ids; a limit may drop a record or cut it into several rows."""
-        ...
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        """How long each example is in a padded batch (N,); where it has two sides, of each (N, 2)."""
-        ...
+        """The length of each example in a padded batch (N,); where it has two sides, of each (N, 2)."""
+        lengths: NDArray[np.int64] = columns["tokens"].lengths
+        return lengths
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> Any:
-        """The batch of these rows; packed, without padding, for a model that `packs`, and filling a room if given."""
-        ...
+    def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
+        """The number of the record that each row comes from (N,), where `limit` cuts records in evaluation."""
+        return np.arange(len(examples))
 
+    @abstractmethod
+    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None) -> Any:
+        """The batch of these rows. It is packed, without padding, only for a model that `packs`, and then filled up to
+        the capacity if one is given."""
+
+    @abstractmethod
     def loss(self, model: nn.Module, batch: Any, *, label_smoothing: float = 0.0) -> Loss:
         """The loss of a batch; padding never counts."""
-        ...
 
+    @abstractmethod
     def scores(self) -> Scores:
         """Running sums for `measure` to add to."""
-        ...
 
+    @abstractmethod
     def measure(self, model: nn.Module, batch: Any, scores: Any, *, records: Sequence[Any]) -> None:
         """Add a batch to the scores."""
-        ...
+
+    def measure_running(self, scores: Any, losses: Iterable[tuple[Loss, Any]], examples: Examples) -> None:
+        """Add the losses of all batches of a running text to the scores (`DataConfig.running`)."""
+        raise NotImplementedError
+
+    def add_answers(self, scores: Any, records: Sequence[Any], answers: Sequence[Any]) -> None:
+        """Add the answers to some records to the scores (`measures_answers`)."""
+        raise NotImplementedError
 
     def record(self, source: Any) -> Record:
         """An input to predict for, as a record without its answer."""
-        ...
+        kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
+        return kind(str(source))
 
     def predict(
-        self,
-        model: nn.Module,
-        batch: Any,
-        *,
-        records: Sequence[Any],
-        decode: DecodeConfig,
+        self, model: nn.Module, batch: Any, *, records: Sequence[Any], decode: DecodeConfig
     ) -> Sequence[Prediction]:
-        """Answers for a batch, in its order."""
-        ...
+        """Answers for a batch, in its order; a task that `writes` needs only `question`."""
+        return generate(self, model, batch, records=records, decode=decode)
+
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        """The columns of `Prediction.cells`; `name` is that of the answer itself."""
+        return [name]
+
+    def question(self, model: Any, batch: Any, *, records: Sequence[Any]) -> Question:
+        """The start of a search for the texts of a batch (`writes`)."""
+        raise NotImplementedError
+
+    def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
+        """The tokens of each row that attention weights belong to; None where there is no source."""
+        return None
+
+    @staticmethod
+    def read_to_score(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
+        """The records of a file whose texts are scored (`scores_texts`)."""
+        raise NotImplementedError
+
+    def record_to_score(self, item: Any) -> Record:
+        """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
+        raise NotImplementedError
+
+    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
+        """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
+        raise NotImplementedError
+
+    def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        """logits (N, C) and labels (N) of a batch (`calibrates`)."""
+        raise NotImplementedError
+
+    def set_temperature(self, model: nn.Module, temperature: float) -> None:
+        """Divide all logits of the model by the temperature from now on (`calibrates`)."""
+        raise NotImplementedError
+
+    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
+        """The metrics of simple models of the training records on each part; the same for the same seed."""
+        return {}
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, *, count: int | None = None, label_smoothing: float = 0.0) -> Loss:

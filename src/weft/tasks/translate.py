@@ -11,19 +11,21 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.data import FEW_WORDS, BadLines, Columns, Examples, Limit, Pair, Room, read_pairs
+from weft.data import FEW_WORDS, BadLines, Capacity, Columns, Examples, Limit, Pair, read_pairs
 from weft.data.shape import SHORT_WORDS
-from weft.decoding import DecodeConfig
+from weft.errors import DataError
 from weft.metrics import LossTally, TranslationTally, wilson
 from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
 from weft.nn import Packing
 from weft.settings import KEEP_UNREAD, Count, Length, OneOf, Settings, Unread, Vocabulary
-from weft.tasks.generation import Generation, Question, Scored, generate, scored
+from weft.tasks.generation import Generation, Question, Scored, scored, text_columns
 from weft.tasks.length import passes
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
+from weft.tasks.results import Numbers, Scores
+from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
 from weft.tasks.tables import ColumnSetting, TableData
-from weft.tasks.task import Batch, Codec, Facts, Loss, Rows, Sections, Tree, written
+from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
 
@@ -35,9 +37,9 @@ class PairData(TableData):
     target: ColumnSetting = "target"
     """The target's column."""
     max_length: Length = 200
-    """Most tokens on either side of a training pair."""
+    """The greatest number of tokens on either side of a training pair."""
     overlong: Literal["error", "truncate", "drop"] = "drop"
-    """What happens to a longer training pair."""
+    """The treatment of a longer training pair."""
 
     def unread(self) -> Iterator[Unread]:
         if all(isinstance(path, list) and len(path) == 2 for path in (self.train, self.valid, self.test) if path):
@@ -46,7 +48,7 @@ class PairData(TableData):
 
 
 class SideText(Settings):
-    """What one side of a pair does differently."""
+    """Settings of one side of a pair that differ from those of both."""
 
     kind: Literal["char", "word", "bpe", "unigram"] | None = None
     size: Vocabulary | None = None
@@ -65,14 +67,14 @@ class PairText(TextConfig):
     shared: bool = False
     """One vocabulary for both sides."""
     source: SideText = Field(default_factory=SideText)
-    """What differs on the source side."""
+    """Settings that differ on the source side."""
     target: SideText = Field(default_factory=SideText)
-    """What differs on the target side."""
+    """Settings that differ on the target side."""
 
     @model_validator(mode="after")
     def _shared_means_same(self) -> PairText:
         if self.shared and (self.source.given() or self.target.given()):
-            raise ValueError("shared = true leaves no room for [text.source] or [text.target]; remove one of the two")
+            raise ValueError("shared = true excludes [text.source] and [text.target]; remove one of the two")
         return self
 
     def unread(self) -> Iterator[Unread]:
@@ -95,8 +97,8 @@ class PairText(TextConfig):
 
 @dataclass(frozen=True)
 class PairBatch(Batch):
-    """source (B, S) ends with the end token, target (B, T) starts with the start token; what is expected after each
-    token of the target (M) and where (M), as in `Shifted`."""
+    """source (B, S) ends with the end token, target (B, T) starts with the start token; the token expected after
+    each token of the target (M) and its place (M), as in `Shifted`."""
 
     source: Tensor
     source_lengths: Tensor | Packing
@@ -112,7 +114,7 @@ SHOWN_WITHOUT_BLANKS = ("chrf", "exact", "cer", "loss")
 
 
 @dataclass
-class TranslationScores:
+class TranslationScores(Scores):
     """Loss on the reference and overlap of the output with it; `items` where targets are sequences of a few symbols."""
 
     unit: str
@@ -121,20 +123,20 @@ class TranslationScores:
     loss: LossTally = field(default_factory=LossTally)
     texts: TranslationTally = field(default_factory=TranslationTally)
 
-    def metrics(self) -> dict[str, float]:
-        return {
-            "bleu": self.texts.bleu,
-            "chrf": self.texts.chrf,
-            "exact": self.texts.exact,
-            "wer": self.texts.wer,
-            "cer": self.texts.cer,
-            "loss": self.loss.loss,
-            "perplexity": self.loss.perplexity,
-        }
+    def sums(self) -> Numbers:
+        return np.concatenate([self.texts.sums(), self.loss.sums()])
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss = LossTally.of(sums[-2:])
+        return self.texts.score(sums[:-2]) | {"loss": loss.loss, "perplexity": loss.perplexity}
+
+    def merge(self, other: TranslationScores) -> None:
+        self.texts.merge(other.texts)
+        self.loss.merge(other.loss)
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What people read: BLEU says nothing of single words, and word errors are rarely quoted of sentences."""
+        """The metrics that are shown: BLEU says nothing of single words, and word errors are rare for sentences."""
         shape = self.texts.shape
         if shape.words <= SHORT_WORDS and not shape.blanks:
             return SHOWN_WITHOUT_BLANKS
@@ -153,7 +155,7 @@ class TranslationScores:
         }
 
 
-class Translate:
+class Translate(Task):
     """Sentence pairs to a translator."""
 
     name = "translate"
@@ -161,9 +163,12 @@ class Translate:
     metric = "bleu"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact", "wer", "cer", "loss", "perplexity")
     sections = Sections(PairData, PairText, TranslatorConfig)
+    data: PairData
+    pipeline_tag = "translation"
+    writes = scores_texts = measures_answers = True
 
     def __init__(self, codec: Codec, data: PairData) -> None:
-        self.codec, self.data = codec, data
+        super().__init__(codec, data)
         self.source, self.target = codec.side("source"), codec.side("target")
 
     @staticmethod
@@ -175,7 +180,7 @@ class Translate:
         millions = facts.characters / 1e6  # of the source side
         size = 128 if millions < 1.5 else 256
         words = choose_metric(facts.target).metric == "exact"
-        # Inflected forms and phones follow rules; a model that sees few of them must not learn them by heart.
+        # Inflected forms and phones follow rules; a model with few examples must not learn them by heart.
         dropout = 0.1 if facts.examples > 20_000 else 0.3 if words else 0.2
         models: dict[str, Tree] = {
             "rnn": {"embedding": size, "hidden": size, "dropout": dropout},
@@ -201,10 +206,10 @@ class Translate:
                 ),
                 "batch_tokens": batch,
                 "rate": rate if set(kinds.values()) == {"rnn"} else min(rate, 1e-3),
-                # Smoothing gives every symbol a share; a word that must be right as a whole is then less likely than it
-                # should be, and a beam finds others.
+                # Smoothing gives every symbol a probability. The right word is then less likely than it should be, and
+                # a beam finds others.
                 "label_smoothing": 0.0 if words else 0.1,
-                # The loss of words is lowest early, their exact matches are most when the rate has come down.
+                # The loss of words is lowest early, but exact matches are most frequent after the rate has fallen.
                 **({"patience": 20} if words else {}),
             },
             "decode": {"beam": 4, "length_penalty": 1.0},
@@ -236,9 +241,6 @@ class Translate:
         source, target = codec.side("source"), codec.side("target")
         return model.build(len(source), len(target), shared=source is target)
 
-    def limit(self, *, training: bool) -> Limit | None:
-        return Limit(self.data.max_length, self.data.overlong) if training else None
-
     def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"source": [], "target": []}
         sources = self.source.encode_many([pair.source for pair in records])
@@ -257,16 +259,18 @@ class Translate:
         # The last token of a target is expected and never read.
         return np.stack([columns["source"].lengths, columns["target"].lengths - 1], axis=1)
 
-    def collate(self, examples: Examples, rows: Rows, *, packed: bool = False, room: Room | None = None) -> PairBatch:
-        target = shift(examples.columns["target"], rows, packed=packed, room=room and room.side(1))
-        tokens, lengths = lay(examples.columns["source"], rows, packed=packed, room=room and room.side(0))
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> PairBatch:
+        target = shift(examples.columns["target"], rows, packed=packed, capacity=capacity and capacity.side(1))
+        tokens, lengths = lay(examples.columns["source"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return PairBatch(predictions(examples.columns["target"], rows), tokens, lengths, *target)
 
     def loss(self, model: nn.Module, batch: PairBatch, *, label_smoothing: float = 0.0) -> Loss:
         return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
 
     def forced_loss(self, model: nn.Module, batch: PairBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
-        """The loss where the target is read as it is only with probability `truth`, and else as the model writes it."""
+        """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
         assert isinstance(model, Translator)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
@@ -286,27 +290,17 @@ class Translate:
         loss = self.loss(model, batch)
         scores.loss.add(float(loss.total), loss.count, count_unknown(batch))
 
-    def compare(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
+    def add_answers(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
         for pair, answer in zip(records, answers, strict=True):
             scores.texts.add(answer.text, pair.target or "")
 
-    def record(self, source: Any) -> Pair:
-        return Pair(str(source), None, place="")
-
-    def predict(
-        self,
-        model: nn.Module,
-        batch: PairBatch,
-        *,
-        records: Sequence[Pair],
-        decode: DecodeConfig,
-    ) -> list[Generation]:
-        return generate(self, model, batch, records=records, decode=decode)
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return text_columns(name, n_best=n_best, probabilities=probabilities)
 
     def question(self, model: Translator, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
         memory = model.encode(batch.source, batch.source_lengths)
-        # A command of a few words may stand for many actions, and a subword for several characters.
+        # A few words may command many actions, and a subword may have several characters.
         longer = 8 if self.source.kind == "word" else 6 if self.target.kind == "char" != self.source.kind else 2
         return Question(self.target, memory, limits=(longer * batch.source_lengths + 20).tolist())
 
@@ -314,6 +308,17 @@ class Translate:
         assert isinstance(batch.source_lengths, Tensor)
         rows = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
         return [tuple(self.source.tokens(row[:length])) for row, length in rows]
+
+    @staticmethod
+    def read_to_score(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
+        return Translate.read(path, data, bad)
+
+    def record_to_score(self, item: Any) -> Pair:
+        if isinstance(item, Pair):
+            return item
+        if not isinstance(item, tuple):
+            raise DataError(f"{item!r} is not what a run of translate can score", cure="give (source, target)")
+        return Pair(*item)
 
     def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
         assert isinstance(model, Translator)

@@ -26,7 +26,7 @@ class Wording:
 
     @property
     def constrains(self) -> bool:
-        """Whether it asks for more than a beginning."""
+        """Whether it requires more than a prefix."""
         return bool(self.forbid or self.require or self.forbid_unknown)
 
     def beginning(self, tokenizer: Tokenizer) -> list[int]:
@@ -38,7 +38,7 @@ class Wording:
         return tokens
 
     def constraint(self, tokenizer: Tokenizer) -> Constraint:
-        """What may not and must come in tokens."""
+        """The forbidden and required phrases in tokens."""
         banned: dict[tuple[int, ...], str] = {}
         for word in self.forbid:
             banned |= {way: word for way in _ways_to_forbid(tokenizer, word) if way not in banned}
@@ -55,7 +55,7 @@ class Wording:
 def read_wordings(
     count: int, *, forbid: Words, require: Words, prefix: str | Sequence[str] = "", forbid_unknown: bool = False
 ) -> list[Wording] | None:
-    """The wording of each of `count` texts; None where nothing is asked."""
+    """The wording of each of `count` texts; None where nothing is required."""
     prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
     if len(prefixes) != count:
         what = f"{len(prefixes)} are given for {counted(count, 'text')}"
@@ -89,8 +89,8 @@ def _checked(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ways_to_forbid(tokenizer: Tokenizer, word: str) -> list[tuple[int, ...]]:
-    """As at the beginning of a text and as after a blank, wherever it stands. What cannot be written needs no ban, but
-    the word of the files that means unknown is the unknown token itself."""
+    """The tokens of a word at the beginning of a text and after a blank. A word outside the vocabulary needs no ban,
+    but the word that means unknown in the files is the unknown token itself."""
     if word == tokenizer.config.unknown:
         return [(UNK,)]
     texts = [word] if tokenizer.kind == "word" else [word, f" {word}"]
@@ -99,8 +99,8 @@ def _ways_to_forbid(tokenizer: Tokenizer, word: str) -> list[tuple[int, ...]]:
 
 
 def _ways_to_require(tokenizer: Tokenizer, word: str) -> tuple[tuple[int, ...], ...]:
-    """After a blank anywhere, or without one at the beginning, so that it does not become the end of another word.
-    Where a script needs no blanks between words, and among whole words, it may stand anywhere as it is."""
+    """The tokens of a word after a blank, or at the beginning of a text, so that it is not the end of another word.
+    In a script without blanks between words, and among whole words, it may stand anywhere."""
     bare = tuple(tokenizer.encode(word))
     if not bare or UNK in bare:
         cure = "choose a word that stands in the training text"

@@ -1,4 +1,4 @@
-"""Subwords by byte-pair encoding: the most frequent pair of neighbours becomes a token, again and again.
+"""Subwords by byte-pair encoding: the most frequent pair of neighbours becomes a token, repeatedly.
 
 vocabulary = special tokens, 256 bytes, then one entry for each merge in the order of learning
 """
@@ -17,7 +17,7 @@ from weft.text.vocabulary import SPECIALS
 
 
 def learn_bpe(texts: Iterable[str], config: TextConfig) -> models.BPE:
-    """Merge until the vocabulary is full or no pair stands `min_count` times."""
+    """Merge until the vocabulary is full or no pair occurs `min_count` times."""
     tokenizer = assemble(empty_model("bpe"), config)
     trainer = trainers.BpeTrainer(
         vocab_size=config.size,

@@ -19,5 +19,5 @@ def learn_characters(texts: Iterable[str], config: TextConfig) -> models.BPE:
     for stretch in plain(texts, config):
         counts.update(stretch)
     fixed = byte_tokens()
-    room = config.size - len(SPECIALS) - len(fixed)
-    return character_model([*fixed, *rank(counts, room=room, min_count=config.min_count)])
+    capacity = config.size - len(SPECIALS) - len(fixed)
+    return character_model([*fixed, *rank(counts, capacity=capacity, min_count=config.min_count)])

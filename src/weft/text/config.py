@@ -13,10 +13,10 @@ from weft.text.vocabulary import SPECIALS, nothing_to_learn
 
 MAX_WORDS: Final = 100_000
 FEW_CHARACTERS: Final = 20_000
-"""Characters of a training text below which most of its words stand in it once."""
+"""Characters of a training text below which most of its words occur only once."""
 
 BYTES = 256
-"""Every vocabulary but that of words holds all bytes, so no text is unknown to it."""
+"""The entries for bytes in every vocabulary but that of words: with them no text is unknown."""
 
 
 class TextConfig(Settings):
@@ -26,7 +26,7 @@ class TextConfig(Settings):
     """Characters, words, or subwords learned from the training text."""
 
     size: Vocabulary = 8000
-    """The most entries the vocabulary may have, special tokens and bytes included."""
+    """The maximum number of entries of the vocabulary, special tokens and bytes included."""
 
     min_count: Count = 1
     """Characters, words and merges seen fewer times are left out; unigram pieces come from words seen this often."""
@@ -38,7 +38,7 @@ class TextConfig(Settings):
     """Words only: make each punctuation mark a token, or cut at blanks alone."""
 
     unknown: str | None = None
-    """A word of the files that means unknown, such as <unk>; where it stands between blanks it is the unknown token."""
+    """A word of the files that means unknown, such as <unk>; between blanks it becomes the unknown token."""
 
     @field_validator("unknown")
     @classmethod
@@ -53,9 +53,10 @@ class TextConfig(Settings):
 
 
 def word_defaults(characters: int) -> dict[str, Any]:
-    """`[text]` for words of a training text of that size: all that are seen twice or more, and in a short text all.
+    """The `[text]` settings for a vocabulary of words: those that occur twice or more, or all those of a short text.
 
-    The words that are seen once become the unknown token, so that a model learns what unknown words are like.
+    `characters` is the size of the training text. Words that occur once become the unknown token, so that a model
+    learns what unknown words are like.
     """
     return {"kind": "word", "size": MAX_WORDS, "min_count": 2 if characters >= FEW_CHARACTERS else 1}
 
@@ -73,7 +74,7 @@ def check(config: TextConfig) -> None:
 
 
 def no_words(config: TextConfig) -> WeftError:
-    """Why a vocabulary that is learned from words has none to learn from."""
+    """The error for a vocabulary of words when no word is left to learn from."""
     if config.min_count == 1:
         return nothing_to_learn()
     return ConfigError(f"{config.min_count} leaves no word", where="text.min_count", cure="lower it")

@@ -1,11 +1,11 @@
-"""Reading a tokenizer.json, and refusing one that does not do what the config says.
+"""Read a tokenizer.json, and reject one that does not do what the config says.
 
-A file could make the library pad, truncate, drop tokens at random, match a pattern that never ends or take memory for
-ids that nothing has. So the vocabulary alone is taken from it, after a look at every entry, and all the rest must be
-what weft itself would have written.
+A file could make the library pad, truncate, drop tokens at random, match a pattern without end or allocate memory for
+ids without an entry. So only the vocabulary is taken from it, after a check of every entry, and all the rest must be
+equal to what weft itself writes.
 
-Files of earlier versions have the special tokens as `added_tokens`, which the library finds in any text. Their
-vocabulary gets the rules of today, with "<unk>" as the word that means unknown: models were trained with it as that.
+Files of earlier versions list the special tokens as `added_tokens`, which the library finds in any text. Their
+vocabulary gets the current rules, with "<unk>" as the word that means unknown, because their models were trained so.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from weft.text.vocabulary import SPECIALS, UNK
 
 LEARNED = ("vocab", "merges")
 
-RULES = 1 << 16
-"""Bytes of rules that the library may see; ours have a tenth of it."""
+MAX_RULES_BYTES = 1 << 16
+"""The limit for rules that are passed to the library; those of weft have a tenth of it."""
 
 
 def parse_tokenizer(
     content: bytes, config: TextConfig, where: str, *, most: int = VOCABULARY
 ) -> tuple[tokenizers.Tokenizer, TextConfig]:
-    """Check a file, and build the tokenizer and the settings that it works with; a `RunError` says what is wrong.
+    """Check a file of at most `most` entries; returns its tokenizer and the settings that the tokenizer works with.
 
-    It has at most so many entries.
+    A file that fails a check raises `RunError`.
     """
     try:
         found = parse_json(content)
         if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
             raise ValueError("it has no model")
     except ValueError as error:
-        raise RunError(f"is damaged, or no tokenizer: {error}", where=where) from None
+        raise RunError(f"is damaged or not a tokenizer: {error}", where=where) from None
     vocab, merges = (found["model"].pop(name, None) for name in LEARNED)
     expected = _rules(assemble(empty_model(config.kind), config))
     former = _former(expected, config) if config.unknown is None else expected
-    found = _in_todays_words(found, config, [expected, former])
+    found = _in_current_form(found, config, [expected, former])
     if found == former != expected:
         config = config.model_copy(update={"unknown": SPECIALS[UNK]})
         found = expected
@@ -77,7 +77,7 @@ def parse_tokenizer(
 
 
 def _model(vocab: Any, merges: Any, kind: str, most: int) -> models.Model:
-    """The model of a vocabulary; a ValueError says what is wrong with it."""
+    """The model of a vocabulary; raises ValueError if the vocabulary is not valid."""
     if isinstance(vocab, list | dict) and len(vocab) > most:
         raise ValueError(f"has {len(vocab):,} entries, and {most:,} is the limit")
     if kind == "unigram":
@@ -89,16 +89,16 @@ def _model(vocab: Any, merges: Any, kind: str, most: int) -> models.Model:
     if kind == "word":
         return word_model(entries[len(SPECIALS) :])
     if not isinstance(merges, list) or len(merges) > (0 if kind == "char" else len(entries)):
-        raise ValueError("has merges that its kind has not")
+        raise ValueError("has merges that do not fit its kind")
     if not all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in merges):
-        raise ValueError("has merges that are not of two pieces")
+        raise ValueError("has merges that are not pairs of pieces")
     if kind == "char":
         return character_model(entries[len(SPECIALS) :])
     return bpe_model(vocab, [(left, right) for left, right in merges])
 
 
 def _in_order(vocab: Any) -> list[str]:
-    """The entries of a table by their ids, which are 0, 1, 2 and so on."""
+    """The entries of a table in the order of their ids, which must be 0, 1, 2 and so on."""
     if not isinstance(vocab, dict):
         raise ValueError("has no table of entries")
     entries: list[str | None] = [None] * len(vocab)
@@ -123,7 +123,7 @@ def _pieces(vocab: Any) -> list[tuple[str, float]]:
 
 
 def _beginnings(pieces: Sequence[str]) -> int:
-    """The different beginnings of pieces, or as many letters as they have where these are few."""
+    """The number of different beginnings of the pieces; up to `PIECES` letters, the number of letters instead."""
     letters = sum(map(len, pieces))
     if letters <= PIECES:
         return letters
@@ -131,8 +131,8 @@ def _beginnings(pieces: Sequence[str]) -> int:
 
 
 def _check_entries(entries: Sequence[str], kind: str) -> None:
-    """Raise unless the entries begin with the special tokens and are of the letters of their kind, all bytes among
-    them."""
+    """Raise ValueError unless the entries begin with the special tokens, include all bytes and consist of the letters
+    of their kind."""
     if tuple(entries[: len(SPECIALS)]) != SPECIALS:
         raise ValueError(f"does not begin with {', '.join(SPECIALS)}")
     own = entries[len(SPECIALS) :]
@@ -146,12 +146,12 @@ def _check_entries(entries: Sequence[str], kind: str) -> None:
         raise ValueError("has entries that are neither characters nor bytes")
 
 
-def _in_todays_words(found: dict[str, Any], config: TextConfig, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The rules of a file as the installed library writes them, which may be another than the one that wrote the file.
+def _in_current_form(found: dict[str, Any], config: TextConfig, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The rules of a file as the installed library writes them; another version may have written the file.
 
-    The library sees them only where every text in them is one of ours, so no pattern but our own comes to it.
+    They are passed to the library only if every text in them occurs in known rules too: it gets no foreign pattern.
     """
-    if found in known or len(json.dumps(found)) > RULES:
+    if found in known or len(json.dumps(found)) > MAX_RULES_BYTES:
         return found
     if not set(_texts(found)) <= {text for rules in known for text in _texts(rules)}:
         return found
@@ -160,7 +160,7 @@ def _in_todays_words(found: dict[str, Any], config: TextConfig, known: Sequence[
     try:
         with no_panic(RunError):
             return _rules(tokenizers.Tokenizer.from_str(json.dumps(found | {"model": found["model"] | learned})))
-    except Exception:  # the library raises nothing more specific, and the difference will be named
+    except Exception:  # the library raises nothing more specific; the caller reports the difference
         return found
 
 
@@ -175,7 +175,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _former(rules: dict[str, Any], config: TextConfig) -> dict[str, Any]:
-    """The rules as they were written while special tokens were found in texts."""
+    """The rules as earlier versions wrote them, in which special tokens are found in texts."""
     how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": True}
     former = rules | {"added_tokens": [{"id": index, "content": token, **how} for index, token in enumerate(SPECIALS)]}
     if config.kind == "word":
@@ -185,7 +185,7 @@ def _former(rules: dict[str, Any], config: TextConfig) -> dict[str, Any]:
 
 
 def _rules(tokenizer: tokenizers.Tokenizer) -> dict[str, Any]:
-    """The description of a tokenizer without what was learned."""
+    """The description of a tokenizer without its vocabulary and merges."""
     description: dict[str, Any] = json.loads(tokenizer.to_str())
     for learned in LEARNED:
         description["model"].pop(learned, None)

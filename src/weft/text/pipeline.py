@@ -14,7 +14,7 @@ Special tokens are entries of the vocabulary and not `added_tokens` of the libra
 text is cut into an entry such as "<eos>": characters and bytes are single, the stretches of bpe and unigram and the
 words of punctuation = "split" have no "<" beside letters, and words between blanks get a backslash (`LIKE_SPECIAL`).
 
-All of it is written to tokenizer.json, so the file means the same to anybody who reads it with `tokenizers`. The one
+All of it is written to tokenizer.json, so the file works the same way when `tokenizers` reads it directly. The one
 exception is `text.unknown`: the `Tokenizer` cuts texts at the word that means unknown.
 """
 
@@ -39,7 +39,7 @@ commas between digits (3.14); any other visible character is a token of its own.
 GLUED_LEFT = r" (?=[\p{Pe}\p{Pf}.,;:!?…%])"
 GLUED_RIGHT = r"(?<=[\p{Ps}\p{Pi}¿¡]) "
 """Words are joined by blanks, except before closing brackets and quotes and . , ; : ! ? … %, and after opening
-brackets and quotes and ¿ ¡. A straight quote (") tells no side and keeps its blanks."""
+brackets and quotes and ¿ ¡. A straight quote (") may open or close, so it keeps its blanks."""
 
 
 def byte_tokens() -> list[str]:
@@ -87,7 +87,7 @@ def unigram_model(pieces: Iterable[tuple[str, float]]) -> models.Unigram:
 
 
 def empty_model(kind: str) -> models.Model:
-    """The model of a kind with nothing but special tokens in it: what is trained, and what a file is compared with."""
+    """The model of a kind with only the special tokens in it, to be trained, or to compare a file with."""
     build: dict[str, Callable[[], models.Model]] = {
         "char": lambda: character_model([]),
         "word": lambda: word_model([]),
@@ -115,7 +115,7 @@ def assemble(model: models.Model, config: TextConfig) -> tokenizers.Tokenizer:
         tokenizer.pre_tokenizer = byte_splitter()
         steps = [decoders.ByteLevel()]
     if config.unknown is not None and config.unknown != SPECIALS[UNK]:
-        # The decoder of bpe and unigram takes every token for byte letters.
+        # The decoder of bpe and unigram reads every token as byte letters.
         said = config.unknown if config.kind in ("char", "word") else in_byte_letters(config.unknown)
         steps.insert(0, decoders.Replace(Regex(rf"\A{SPECIALS[UNK]}\z"), said))
     tokenizer.decoder = steps[0] if len(steps) == 1 else decoders.Sequence(steps)
@@ -123,13 +123,13 @@ def assemble(model: models.Model, config: TextConfig) -> tokenizers.Tokenizer:
 
 
 def normalizer(config: TextConfig) -> Callable[[str], str]:
-    """The text as the tokenizer sees it. Python's `lower` differs from the library's at a final Greek sigma."""
+    """The function that normalises texts for the tokenizer. Python's `lower` treats a final Greek sigma differently."""
     return normalizers.Lowercase().normalize_str if config.lowercase else str
 
 
 @contextmanager
 def no_panic(make: Callable[[str], WeftError]) -> Iterator[None]:
-    """Turn a panic of the Rust library, which is no `Exception` and slips through every handler, into an error."""
+    """Turn a panic of the Rust library, which is not an `Exception` and so not caught elsewhere, into an error."""
     try:
         yield
     except BaseException as error:

@@ -1,5 +1,5 @@
-"""What vocabularies are learned from: for subwords the beginning of the training text, in stretches that the trainers
-can bear."""
+"""The text that vocabularies are learned from: for subwords the beginning of the training text, cut into stretches that
+the trainers can process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONG_RUN = re.compile(r"\S{200}")
 
 
 def plain(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
-    """The texts normalised and cut at words that mean unknown; a corpus without any text raises `DataError`."""
+    """Yield the texts, normalised and cut at words that mean unknown; without any text it raises `DataError`."""
     normalize, unknown = normalizer(config), unknown_word(config)
     empty = True
     for text in texts:
@@ -41,13 +41,13 @@ def sample(texts: Iterable[str], characters: int | None = None) -> Iterator[str]
 
 
 def stretches(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
-    """The sample as the trainers get it: `plain`, without endless words."""
+    """The sample for the trainers: `plain` texts, in which very long words are cut."""
     for stretch in plain(sample(texts), config):
         yield from short_runs(stretch)
 
 
 def short_runs(text: str) -> Iterator[str]:
-    """Cut where 200 characters stand without a blank: a merge costs the length of every word it occurs in."""
+    """Cut after 200 characters without a blank, because the time of a merge grows with the length of each word."""
     start = 0
     for run in _LONG_RUN.finditer(text):
         yield text[start : run.end()]

@@ -24,27 +24,29 @@ from weft.text.words import learn_split_words, learn_words
 
 UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword"}
 
-ENTRY_BYTES, LEAST_ROOM = 128, 4
-"""Bytes of a tokenizer's file at most for an entry of a few letters, with its merge; files that could have a quarter of
-what is accepted are looked at when a vocabulary has been learned."""
+FILE_BYTES_PER_ENTRY = 128
+"""Bytes that an entry of a few letters takes in a tokenizer's file, with its merge, at most."""
+
+UNCHECKED_SHARE = 1 / 4
+"""A learned vocabulary is checked as a file if its estimated size is above this share of `TOKENIZER_FILE`."""
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
 LETTER_BYTES = letter_bytes()
 _SILENT = frozenset({PAD, SOS, EOS})
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""What Python makes of bytes that are no text, on the command line for example."""
+"""Characters by which Python represents bytes that are not UTF-8, for example on the command line."""
 
 
 class Tokenizer:
     """A vocabulary with the rules that cut text into its entries.
 
     For every kind but `word`, and any Unicode text s, `decode(encode(s)) == s`, or the lower-cased s with `lowercase`.
-    Only ids are special: a text in which "<eos>" is written comes back like any other. The one word that is read as
-    the unknown token is `text.unknown`, where it stands between blanks.
+    Only ids are special: a text that contains "<eos>" is decoded unchanged. The one word that is read as the unknown
+    token is `text.unknown` between blanks.
     """
 
     def __init__(self, inner: tokenizers.Tokenizer, config: TextConfig) -> None:
-        """Use `learn`, `learn_words` or `load`."""
+        """Not called directly: use `learn`, `learn_words` or `load`."""
         self._inner = inner
         self._ids: dict[str, int] = inner.get_vocab()
         self._normalize = normalizer(config)
@@ -84,7 +86,7 @@ class Tokenizer:
 
     @classmethod
     def parse(cls, content: bytes, config: TextConfig, *, where: str, most: int = VOCABULARY) -> Tokenizer:
-        """The same from the content of such a file of at most so many entries; `where` names it in errors."""
+        """Read the content of a file that `save` wrote, with at most `most` entries; `where` names it in errors."""
         return cls(*parse_tokenizer(content, config, where, most=most))
 
     def save(self, path: str | Path) -> None:
@@ -92,13 +94,13 @@ class Tokenizer:
         Path(path).write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
-        """What `save` writes."""
+        """The content of the file that `save` writes."""
         return self._inner.to_str(pretty=True)
 
     def _checked(self) -> Tokenizer:
-        """The same, unless its file would be larger than what `load` accepts: better now than after a training."""
+        """The tokenizer itself; raises ConfigError before any training if `load` would reject its file."""
         letters = sum(map(len, self._ids))
-        if max(letters, ENTRY_BYTES * len(self)) * LEAST_ROOM > TOKENIZER_FILE:
+        if max(letters, FILE_BYTES_PER_ENTRY * len(self)) > UNCHECKED_SHARE * TOKENIZER_FILE:
             content = self._inner.to_str(pretty=True).encode("utf-8")
             try:
                 if len(content) > TOKENIZER_FILE:
@@ -113,7 +115,7 @@ class Tokenizer:
         return self.encode_many([text])[0]
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, on all cores."""
+        """The ids of each text, computed on all cores."""
         if self._unknown is None:
             return self._encode(texts)
         parts = [self._unknown.split(text) for text in texts]
@@ -135,12 +137,12 @@ class Tokenizer:
                 broken = [text for text in texts if isinstance(text, str) and _SURROGATE.search(text)]
                 if not broken:
                     raise
-                what = f"a text has bytes that are no UTF-8: {broken[0]!a:.60}"
+                what = f"a text has bytes that are not UTF-8: {broken[0]!a:.60}"
                 raise DataError(what, cure="convert it to UTF-8") from None
         return [encoding.ids for encoding in encodings]
 
     def encode_words(self, words: Sequence[str]) -> list[int]:
-        """One id for each word, whatever it contains."""
+        """One id for each word; a word may contain any character."""
         return self.encode_words_many([words])[0]
 
     def encode_words_many(self, sentences: Iterable[Sequence[str]]) -> list[list[int]]:
@@ -154,18 +156,18 @@ class Tokenizer:
         return self._ids.get(entry_of(self._normalize(word)), UNK)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of some ids; padding, start and end are dropped, <mask> is written out, and the unknown token as
+        """The text of some ids. Padding, start and end are dropped, <mask> is kept, and the unknown token becomes
         `text.unknown` or else <unk>."""
         return self._inner.decode([index for index in ids if index not in _SILENT], skip_special_tokens=False)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary entry of each id, no two alike. Subwords are written in byte letters, and a word that is
-        written like a special token with a backslash before it (\\<eos>)."""
+        """The vocabulary entry of each id; all entries differ. Subwords are written in byte letters; a word that is
+        spelled like a special token has a backslash before it (\\<eos>)."""
         return [self.token(index) for index in ids]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """What each id adds to the text, for people to read: spaces as ▁, special tokens by their names. Of a character
-        that several ids spell in bytes, the last shows the character and the others their bytes, as in <C3> é."""
+        """The readable text of each id, with spaces as ▁ and special tokens by their names. If several ids spell a
+        character in bytes, the last shows the character and the others their bytes, as in <C3> é."""
         pieces, pending = [], b""
         for index in ids:
             entry = self.token(index)
@@ -177,7 +179,7 @@ class Tokenizer:
         return pieces
 
     def _bytes(self, entry: str) -> bytes:
-        """What an entry that is no special token adds to a text in UTF-8."""
+        """The UTF-8 bytes of an entry that is not a special token."""
         if self.kind == "char":
             return bytes([int(entry[3:5], 16)]) if len(entry) > 1 else entry.encode("utf-8")
         return bytes(map(LETTER_BYTES.__getitem__, entry))
@@ -190,7 +192,7 @@ class Tokenizer:
         return entry
 
     def id(self, token: str) -> int:
-        """The id of a vocabulary entry, or that of the unknown token."""
+        """The id of a vocabulary entry, or that of the unknown token if there is no such entry."""
         return self._ids.get(token, UNK)
 
     def __len__(self) -> int:
@@ -199,9 +201,9 @@ class Tokenizer:
 
 
 def read_bytes(new: bytes, pending: bytes) -> tuple[str, bytes]:
-    """What new bytes say after pending ones, which are the beginning of a character; and the bytes pending then.
+    """Decode new bytes after pending ones, which begin a character; returns the text and the bytes still pending.
 
-    A character is said by its last byte. Other bytes are said in hexadecimal digits, as <C3>.
+    The last byte of a character adds the character. Other bytes are written in hexadecimal digits, as <C3>.
     """
     said, data, seen = "", pending + new, len(pending)
     while data:

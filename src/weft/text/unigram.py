@@ -2,7 +2,7 @@
 
     p(cut) = Π p(piece)                  learned by EM, dropping the pieces whose loss costs the least likelihood
 
-The trainer of the `tokenizers` library is put right in two places, told at `_marked` and `_settled`.
+`_marked` and `_settled` correct two faults of the trainer of the `tokenizers` library.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from weft.text.pipeline import byte_letters, byte_splitter, unigram_model
 from weft.text.sample import stretches
 from weft.text.vocabulary import SPECIALS, UNK, rank
 
-LONGEST_PIECE = 32
-"""In bytes; the library's own 16 are only eight Cyrillic or five Chinese characters."""
+MAX_PIECE_BYTES = 32
+"""The library's default of 16 is only eight Cyrillic or five Chinese characters."""
 
-_MARKED_WORDS = 20_000
-_FIRST_MARK = 0xF0000  # private use: no byte letter, and more of them than there are marked words
-_NEVER_CHOSEN = 0.05
-_DIGITS = 3
+_MAX_MARKED_WORDS = 20_000
+_FIRST_MARK = 0xF0000  # private use characters: none is a byte letter, and there are more of them than marked words
+_UNCHOSEN_MARGIN = 0.05  # the score of a letter that the trainer never chose is less than this above the lowest
+_SCORE_DIGITS = 3
 
 
 def learn_unigram(texts: Iterable[str], config: TextConfig) -> models.Unigram:
-    """Learn pieces from the words that stand at least `min_count` times."""
+    """Learn pieces from the words that occur at least `min_count` times."""
     counts = _count(texts, config)
     if not counts:
         raise no_words(config)
@@ -42,17 +42,17 @@ def learn_unigram(texts: Iterable[str], config: TextConfig) -> models.Unigram:
         special_tokens=list(SPECIALS),
         unk_token=SPECIALS[UNK],
         initial_alphabet=byte_letters(),
-        max_piece_length=LONGEST_PIECE,
+        max_piece_length=MAX_PIECE_BYTES,
         show_progress=False,
     )
     tokenizer.train_from_iterator(_repeated(counts, marked), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["vocab"]
     scores = {piece: score for piece, score in learned if piece not in SPECIALS and marks.isdisjoint(piece)}
-    return unigram_model(_settled(scores, room=config.size - len(SPECIALS)))
+    return unigram_model(_settled(scores, capacity=config.size - len(SPECIALS)))
 
 
 def _count(texts: Iterable[str], config: TextConfig) -> dict[str, int]:
-    """word -> count, the words written in byte letters."""
+    """word -> count, with the words written in byte letters."""
     splitter = byte_splitter()
     counts: Counter[str] = Counter()
     for stretch in stretches(texts, config):
@@ -63,22 +63,22 @@ def _count(texts: Iterable[str], config: TextConfig) -> dict[str, int]:
 def _marked(counts: Mapping[str, int]) -> dict[str, str]:
     """word -> the word with a mark behind it, for the most frequent words.
 
-    The trainer proposes as pieces only what at least two different characters follow. But it puts the same sign
-    behind every word, so it never proposes a word that is no beginning of another (while, but: whil, of whilst),
-    nor an ending (ing) that is never inside a word; texts become a quarter longer. Hence one of the occurrences of
-    a word gets a mark behind it. No two words with the same last letter have the same mark, so nothing with a mark
-    in it stands twice, and only the marks themselves are learned besides.
+    The trainer proposes only pieces that are followed by at least two different characters. But it puts the same sign
+    behind every word, so it never proposes a word that no other word begins with (while; it proposes whil, because of
+    whilst), nor an ending (ing) that never occurs inside a word; texts become a quarter longer. Hence one occurrence
+    of each word gets a mark behind it. Words with the same last letter have different marks, so no piece with a mark
+    in it occurs twice, and the trainer learns only the marks themselves in addition.
     """
     marked: dict[str, str] = {}
     used: Counter[str] = Counter()
-    for word in rank(counts, room=_MARKED_WORDS, min_count=2):
+    for word in rank(counts, capacity=_MAX_MARKED_WORDS, min_count=2):
         marked[word] = word + chr(_FIRST_MARK + used[word[-1]])
         used[word[-1]] += 1
     return marked
 
 
 def _repeated(counts: Mapping[str, int], marked: Mapping[str, str]) -> Iterator[str]:
-    """Each word as often as it was counted, between blanks."""
+    """Yield each word as often as it was counted, separated by blanks."""
     for word, count in counts.items():
         if word in marked:
             yield marked[word]
@@ -87,18 +87,18 @@ def _repeated(counts: Mapping[str, int], marked: Mapping[str, str]) -> Iterator[
             yield f"{word} " * count
 
 
-def _settled(scores: Mapping[str, float], *, room: int) -> list[tuple[str, float]]:
-    """The same pieces in the same order, with the same scores, whenever the same texts are learned.
+def _settled(scores: Mapping[str, float], *, capacity: int) -> list[tuple[str, float]]:
+    """At most `capacity` pieces with their scores, which are equal whenever the same texts are learned.
 
-    The trainer goes through hash maps in random order. That shifts scores by about 1e-10, which rounding hides, and
-    deals out the scores of letters that it never chose at random, each just above the lowest: all get the lowest.
-    It may also return more pieces than asked for; letters stay, the least likely of the others go.
+    The trainer iterates over hash maps in random order. That shifts scores by about 1e-10, which rounding removes, and
+    gives letters that it never chose random scores just above the lowest; here all of them get the lowest. It may also
+    return more pieces than requested; letters are kept, and the least likely of the others are dropped.
     """
     letters = set(byte_letters())
     lowest = min(scores.values())
     settled = {
-        piece: round(lowest if piece in letters and score < lowest + _NEVER_CHOSEN else score, _DIGITS)
+        piece: round(lowest if piece in letters and score < lowest + _UNCHOSEN_MARGIN else score, _SCORE_DIGITS)
         for piece, score in scores.items()
     }
-    order = sorted(settled, key=lambda piece: (piece not in letters, -settled[piece], piece))[:room]
+    order = sorted(settled, key=lambda piece: (piece not in letters, -settled[piece], piece))[:capacity]
     return [(piece, settled[piece]) for piece in sorted(order, key=lambda piece: (-settled[piece], piece))]

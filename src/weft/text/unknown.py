@@ -1,6 +1,6 @@
 """Words of a file that mean "unknown": the setting `text.unknown`, and the words that look like one.
 
-Corpora such as WikiText-2 and the Penn Treebank write <unk> where a rare word stood.
+Corpora such as WikiText-2 and the Penn Treebank write <unk> in place of rare words.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ LOOKS_UNKNOWN: Final = re.compile(r"<unk>|\[unk\]|_+unk_+|@+unk(?:nown)?@+|<unkn
 CAPITALS: Final = frozenset({"UNK", "OOV"})
 """Spellings that mean unknown only in capitals."""
 
-FEWEST, SHARE = 3, 1e-4
-"""How often, and as which share of all words, such a spelling stands in a text that uses it for unknown words."""
+MIN_COUNT, MIN_SHARE = 3, 1e-4
+"""The count, and the share of all words, from which on such a spelling is taken to mean unknown."""
 
 MAX_CHARACTERS: Final = 2_000_000
 """Characters of a file among which such words are counted."""
 
 
 def unknown_word(config: TextConfig) -> re.Pattern[str] | None:
-    """Matches the word that means unknown where it stands between blanks; None where no word does."""
+    """The pattern of the word that means unknown, between blanks; None if `text.unknown` is not set."""
     if config.unknown is None:
         return None
     return re.compile(rf"(?<!\S){re.escape(config.unknown)}(?!\S)", re.IGNORECASE if config.lowercase else 0)
 
 
 class UnknownWords:
-    """Counts the words that look as if they meant unknown, in the first texts of a file."""
+    """Counts the words that seem to mean unknown, in the first texts of a file."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -45,6 +45,6 @@ class UnknownWords:
             self.counts.update(word for word in words if word in CAPITALS or LOOKS_UNKNOWN.fullmatch(word))
 
     def most_frequent(self) -> tuple[str, int] | None:
-        """The most frequent one and how often it stands there, where that is often enough to mean something."""
+        """The most frequent of them and its count; None if the count is below `MIN_COUNT` or `MIN_SHARE`."""
         found = self.counts.most_common(1)
-        return found[0] if found and found[0][1] >= max(FEWEST, SHARE * self.words) else None
+        return found[0] if found and found[0][1] >= max(MIN_COUNT, MIN_SHARE * self.words) else None

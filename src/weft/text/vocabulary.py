@@ -1,7 +1,7 @@
-"""The special tokens, and which entries a vocabulary keeps.
+"""The special tokens, and the choice of the entries of a vocabulary.
 
-Ids 0 to 4 belong to the special tokens in every vocabulary, so padding is always 0 and nothing has to look them up. An
-id is special by its number alone: a text in which "<eos>" is written holds a word like any other.
+Ids 0 to 4 belong to the special tokens in every vocabulary, so padding is always 0. An id is special by its number
+alone: "<eos>" written in a text is a word like any other.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ PAD, UNK, SOS, EOS, MASK = 0, 1, 2, 3, 4
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "<mask>")
 
 LIKE_SPECIAL: Final = rf"\\*(?:{'|'.join(SPECIALS)})"
-"""Words that are written like a special token, as a pattern of Python and of the `tokenizers` library: such a word has
-an entry with one more backslash before it, so that no entry of a word is that of a special token."""
+"""The pattern of words that are spelled like a special token, for Python and the `tokenizers` library. The entry of
+such a word has one more backslash before it, so that it differs from the entry of the special token."""
 
 _LIKE_SPECIAL = re.compile(LIKE_SPECIAL)
 
@@ -27,10 +27,10 @@ def entry_of(word: str) -> str:
     return f"\\{word}" if _LIKE_SPECIAL.fullmatch(word) else word
 
 
-def rank(counts: Mapping[str, int], *, room: int, min_count: int) -> list[str]:
-    """The `room` most frequent entries seen at least `min_count` times; equal counts stand in code point order."""
+def rank(counts: Mapping[str, int], *, capacity: int, min_count: int) -> list[str]:
+    """The `capacity` most frequent entries that occur at least `min_count` times; equal counts in code point order."""
     kept = (entry for entry, count in counts.items() if count >= min_count)
-    return sorted(kept, key=lambda entry: (-counts[entry], entry))[:room]
+    return sorted(kept, key=lambda entry: (-counts[entry], entry))[:capacity]
 
 
 def number(entries: Iterable[str]) -> dict[str, int]:

@@ -26,12 +26,12 @@ def learn_words(texts: Iterable[str], config: TextConfig) -> models.WordLevel:
 
 
 def learn_split_words(sentences: Iterable[Sequence[str]], config: TextConfig) -> models.WordLevel:
-    """Count words that were split by someone else, whatever stands inside them."""
+    """Count words of sentences that are already split; a word may contain any character."""
     normalize, unknown = normalizer(config), unknown_word(config)
     known = (word for words in sentences for word in words if not (unknown and unknown.fullmatch(word)))
     counts = Counter(entry_of(normalize(word)) for word in known)
-    room = config.size - len(SPECIALS)
-    return _model(rank(counts, room=room, min_count=config.min_count), config)
+    capacity = config.size - len(SPECIALS)
+    return _model(rank(counts, capacity=capacity, min_count=config.min_count), config)
 
 
 def _model(words: list[str], config: TextConfig) -> models.WordLevel:

@@ -1,22 +1,23 @@
-"""The loop, and what it needs: optimizer, schedule, precision, journal, the best model so far."""
+"""The training loop and its parts: optimizer, schedule, precision, journal, the best model so far."""
 
 from weft.training.ahead import ahead
 from weft.training.best import Average, Best
 from weft.training.compilation import compile_model
 from weft.training.config import TrainConfig
 from weft.training.device import choose_device, device_type, keep_memory, precise, set_seed, set_threads
-from weft.training.events import Ended, Event, Measuring, Saving, Started, Validated
+from weft.training.events import Awaited, Ended, Event, Measuring, Saving, Started, Update, Validated
 from weft.training.forcing import FORCINGS, ScheduledSampling
 from weft.training.gpu_batches import fill_gpu
 from weft.training.interrupt import Interrupt
 from weft.training.journal import Journal
 from weft.training.loop import steps
+from weft.training.numbers import Numbers
 from weft.training.objective import build_objective
 from weft.training.optimizer import OPTIMIZERS, build_optimizer, freeze
 from weft.training.scaling import Scaling
 from weft.training.schedule import SCHEDULES, Plateau, Schedule
-from weft.training.step import Awaited, Numbers, Step
 from weft.training.streams import Carry, Streams
+from weft.training.update import LoopOptions
 
 __all__ = [
     "FORCINGS",
@@ -30,6 +31,7 @@ __all__ = [
     "Event",
     "Interrupt",
     "Journal",
+    "LoopOptions",
     "Measuring",
     "Numbers",
     "Plateau",
@@ -38,9 +40,9 @@ __all__ = [
     "Schedule",
     "ScheduledSampling",
     "Started",
-    "Step",
     "Streams",
     "TrainConfig",
+    "Update",
     "Validated",
     "ahead",
     "build_objective",

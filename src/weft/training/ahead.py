@@ -1,4 +1,4 @@
-"""Batches made ready while the step before them still runs."""
+"""Prepares batches in a thread while the update before them still runs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import torch
 from weft.tasks import Batch
 
 JOIN_SECONDS = 10.0
-"""How long to wait, when the loop is left, for the batch that is being made."""
+"""The longest wait for the batch in progress when the loop ends early."""
 
 
 B = TypeVar("B", bound=Batch)
 
 
 def ahead(batches: Iterable[B], device: torch.device, *, depth: int = 2) -> Generator[B, None, None]:
-    """The same batches in the same order, up to `depth` of them made in advance by a thread; for CUDA, pinned.
+    """Yield the batches in their order, up to `depth` of them prepared in advance by a thread; for CUDA, pinned.
 
-    The copy to the device is left to the loop: from pinned memory it is queued without waiting, and the few hundred
-    kilobytes of a batch of tokens take so little of a step that a second stream would bring more risk than time.
-    What makes the batches must not draw from torch's own random numbers, which the model draws from meanwhile.
+    The loop itself copies them to the device: from pinned memory that does not block, and the few hundred kilobytes of
+    a batch of tokens take so little time that a second stream would bring more risk than speed.
+    `batches` must not use torch's global random numbers, because the model uses them at the same time.
     """
     worker = _Worker(batches, device, depth)
     worker.start()
@@ -36,7 +36,7 @@ def ahead(batches: Iterable[B], device: torch.device, *, depth: int = 2) -> Gene
 
 
 class _Worker(threading.Thread, Generic[B]):
-    """Fills a short queue. Both sides wait on one condition, so that leaving is noticed at once."""
+    """Fills a short queue. Both sides block on one condition, so that an early end is noticed at once."""
 
     def __init__(self, batches: Iterable[B], device: torch.device, depth: int) -> None:
         super().__init__(name="batches", daemon=True)
@@ -61,7 +61,7 @@ class _Worker(threading.Thread, Generic[B]):
                 self._changed.notify_all()
 
     def _put(self, batch: B) -> bool:
-        """Wait for room; False if nobody wants more."""
+        """Add a batch when the queue has a free place; returns False if the loop has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or len(self._ready) < self._depth)
             if self._over:
@@ -71,7 +71,7 @@ class _Worker(threading.Thread, Generic[B]):
             return True
 
     def next(self) -> B | None:
-        """The next batch, or None after the last; what went wrong in the thread is raised here, after all before it."""
+        """Return the next batch, or None after the last; an error of the thread is raised here."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or self._ready)
             if self._ready:

@@ -1,4 +1,4 @@
-"""The best model so far, when to stop looking for a better one, and the mean of the last few."""
+"""The best model so far, early stopping, and the mean of the last few models."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 class Best:
     """Keeps the weights of the best validation in memory.
 
-    The better metric wins; among equals the lower loss, and among equals in both the earlier model. `stale` once
-    `patience` validations in a row brought neither a better metric nor a lower loss than ever before. With `last` every
-    model is taken and training is never stale, for validation data that is too little to choose by.
+    The model with the better metric is the best; of equals that with the lower loss, and then the earlier one. Training
+    is `stale` after `patience` validations in a row without a new best metric or a new lowest loss. With `last` every
+    model is taken and training is never stale, for validation data that is too small to choose by.
     """
 
     def __init__(self, *, lower_is_better: bool, patience: int, last: bool = False) -> None:
@@ -23,7 +23,7 @@ class Best:
         self.patience, self.last = patience, last
         self.score = self.loss = math.nan
         self.lowest = math.inf
-        """The lowest loss of any model so far, which need not be that of the best."""
+        """The lowest loss so far, of the best model or another."""
         self.step = 0
         self.since = 0
         self.weights: dict[str, Tensor] = {}
@@ -33,7 +33,7 @@ class Best:
         return self.since >= self.patience and not self.last
 
     def offer(self, score: float, step: int, model: nn.Module, *, loss: float = math.nan) -> bool:
-        """Take a copy of the model if it is better than those before; say whether it was taken."""
+        """Copy the model if it is the best so far; returns whether it was copied."""
         better = not self.weights or self.improves(score, loss=loss)
         lower = loss < self.lowest
         self.since = 0 if better or lower else self.since + 1
@@ -48,19 +48,19 @@ class Best:
         self.weights = copy_weights(model)
 
     def improves(self, score: float, *, loss: float = math.nan) -> bool:
-        """Whether a score is better than that of the best model so far, or as good with a lower loss."""
+        """Whether a score is better than that of the best model so far, or equal with a lower loss."""
         if math.isnan(self.score):
             return not math.isnan(score)
         gain = self.sign * (score - self.score)
         return gain > 0 or (gain == 0 and loss < self.loss)
 
     def state(self) -> dict[str, float]:
-        """All but the weights, which are kept as a file of their own."""
+        """The values for a checkpoint; the weights are a file of their own."""
         names = ("score", "loss", "lowest", "step", "since")
         return {name: getattr(self, name) for name in names}
 
     def resume(self, state: Mapping[str, float]) -> None:
-        """Go on from what `state` gave; a checkpoint from before losses were kept counts any loss as lower."""
+        """Restore what `state` returned. Old checkpoints have no losses; any loss is then lower."""
         self.score, self.step, self.since = state["score"], int(state["step"]), int(state["since"])
         self.loss, self.lowest = state.get("loss", math.inf), state.get("lowest", math.inf)
 
@@ -70,14 +70,14 @@ class Best:
 
 
 class Average:
-    """The mean of the weights at the last `size` validations; with 0 nothing is kept."""
+    """The mean of the weights at the last `size` validations; with 0 none are kept."""
 
     def __init__(self, size: int) -> None:
         self.kept: deque[tuple[int, dict[str, Tensor]]] = deque(maxlen=size)
 
     @property
     def steps(self) -> list[int]:
-        """The updates after which the weights were taken."""
+        """The numbers of the updates after which the weights were copied."""
         return [step for step, _ in self.kept]
 
     def take(self, step: int, model: nn.Module) -> None:
@@ -85,7 +85,7 @@ class Average:
             self.kept.append((step, copy_weights(model)))
 
     def mean(self) -> dict[str, Tensor]:
-        """Of numbers with a fraction; whatever counts or points is that of the last model."""
+        """Return the mean of floating-point tensors; integers are those of the last model."""
         *_, (_, last) = self.kept
         return {
             name: torch.stack([weights[name].double() for _, weights in self.kept]).mean(0).to(tensor.dtype)
@@ -96,7 +96,7 @@ class Average:
 
 
 def copy_weights(model: nn.Module) -> dict[str, Tensor]:
-    """In memory of their own, away from the device; those that are tied in the model share theirs."""
+    """Copy the weights to host memory; tied ones share one copy."""
     tensors = model.state_dict(keep_vars=True)
     alone = {id(tensor): tensor for tensor in tensors.values()}
     copies = {

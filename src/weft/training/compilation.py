@@ -1,4 +1,4 @@
-"""Whether the blocks of a model are compiled, and what is said about it."""
+"""Decides whether the blocks of a model are compiled, and compiles them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from torch import nn
 from weft.errors import ConfigError, counted
 from weft.nn.recurrent import slow_cells
 
-ENOUGH_UPDATES = 500
+MIN_UPDATES_TO_COMPILE = 500
 """With fewer updates in all, compiling costs more time than it saves."""
 
 
 @runtime_checkable
 class Compiles(Protocol):
-    """A module whose repeated blocks can be compiled, one of them standing for all."""
+    """A module whose repeated blocks can be compiled: one compiled block serves all."""
 
     def compile_blocks(self) -> None: ...
 
 
 class Compilation(NamedTuple):
-    """Whether the model is compiled, and notes on it for the person who waits."""
+    """Whether the model is compiled, and notes on that for the user."""
 
     compiled: bool = False
     notes: tuple[str, ...] = ()
 
     def measuring(self) -> AbstractContextManager[object]:
-        """The context for evaluation: uncompiled, since the shapes of a search are many and each would be compiled."""
+        """The context for evaluation: uncompiled, since each of the many shapes of a search would be compiled."""
         return torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
 
 
 def compile_model(
     model: nn.Module, setting: Literal["auto"] | bool, *, device: torch.device, updates: int
 ) -> Compilation:
-    """Compile the blocks of the model if the setting says so or, left to `auto`, if it pays.
+    """Compile the blocks of the model if the setting is true or, with `auto`, if it saves time.
 
     The notes also name recurrent cells that run without kernels of their own.
     """
@@ -57,7 +57,7 @@ def _compile_blocks(
         )
     if not parts or setting is False or (setting == "auto" and device.type != "cuda"):
         return Compilation()
-    if setting == "auto" and updates < ENOUGH_UPDATES:
+    if setting == "auto" and updates < MIN_UPDATES_TO_COMPILE:
         few = counted(updates, "update")
         note = f"the blocks run uncompiled: {few} would not pay for it (train.compile = true does it)"
         return Compilation(notes=(note,))
@@ -69,7 +69,7 @@ def _compile_blocks(
 
 
 def _outermost(module: nn.Module) -> Iterator[Compiles]:
-    """The modules that compile their own blocks, leaving out those inside others."""
+    """Yield the modules that compile their own blocks, without those inside others."""
     if isinstance(module, Compiles):
         yield module
         return
@@ -78,7 +78,7 @@ def _outermost(module: nn.Module) -> Iterator[Compiles]:
 
 
 def _obstacle(device: torch.device) -> str:
-    """Why nothing can be compiled for this device, or nothing. It is tried, for what is missing shows only then."""
+    """Return why compiling fails on this device, or "". It tries: only that shows what is missing."""
     try:
         torch.compile(_probe)(torch.zeros(8, device=device))
     except Exception as error:

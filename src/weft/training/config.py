@@ -15,7 +15,7 @@ from weft.training.schedule import SCHEDULES
 
 
 class TrainConfig(Settings):
-    """How a model learns. Where a default depends on the task and on the size of the data, the task says so."""
+    """How a model is trained. Some defaults depend on the task and on the size of the data; the task then sets them."""
 
     epochs: Count | None = None
     """Passes over the training data; give this or `steps`."""
@@ -32,21 +32,21 @@ class TrainConfig(Settings):
     beta2: float = Field(0.999, ge=0.0, lt=1.0)
     """How slowly Adam forgets the size of past gradients; 0.98 suits transformers."""
     schedule: str = "cosine"
-    """How the rate goes on after the warm-up: constant, cosine, linear, inverse_sqrt or plateau."""
+    """The rate after the warm-up: constant, cosine, linear, inverse_sqrt or plateau."""
     plateau_factor: float = Field(0.5, gt=0.0, lt=1.0)
-    """What schedule = "plateau" multiplies the rate by when validation brings no progress."""
+    """Factor by which schedule = "plateau" lowers the rate when validation brings no progress."""
     plateau_patience: Count = 2
-    """Validations without a better score or a lower loss after which it does."""
+    """Validations without a better score or a lower loss after which "plateau" lowers the rate."""
     warmup: CountFromZero | None = None
     """Updates over which the rate rises to its peak; by default 100, in short runs a quarter of all."""
     weight_decay: Number = 0.01
-    """Pull of the matrices towards zero."""
+    """How strongly matrices are pulled towards zero."""
     clip: Number = 1.0
     """Largest norm of the gradient; 0 turns clipping off."""
     clip_value: Number = 0.0
-    """Largest size of any number of the gradient; 0 sets no bound."""
+    """Largest absolute value of any number of the gradient; 0 sets no bound."""
     skip_bad: CountFromZero = 10
-    """Updates in a row that may be left out because loss or gradient is not finite; 0 ends the run at the first."""
+    """Updates in a row that may be skipped because loss or gradient is not finite; 0 ends the run at the first."""
     freeze: list[str] = Field(default_factory=list)
     """Parameters that do not learn, by patterns of their names, such as "encoder.*" or "*.embedding.weight"."""
     label_smoothing: float = Field(0.0, ge=0.0, lt=1.0)
@@ -64,7 +64,7 @@ class TrainConfig(Settings):
     average: int = Field(0, ge=0, le=limits.COPIES)
     """Validations at the end whose weights are averaged; the mean is kept if better than the best. 0 keeps none."""
     checkpoint_every: Count | None = None
-    """Updates between two checkpoints, from which a run can go on; by default there is one at every validation."""
+    """Updates between two checkpoints, from which a run can be resumed; by default there is one at every validation."""
     precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     """auto is bf16 on CUDA and float32 elsewhere; fp16, with scaling of the loss, is for CUDA."""
     device: str = "auto"

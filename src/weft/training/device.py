@@ -1,4 +1,4 @@
-"""Where the numbers are: device, threads, precision, seed."""
+"""Device, threads, precision, seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.forking import was_forked
 
 
 def choose_device(name: str, *, where: str = "train.device") -> torch.device:
-    """`auto` is CUDA where there is one and the processor elsewhere; an error names `where` it was chosen."""
+    """Return the device of that name; `auto` is CUDA if there is one, else the CPU. Errors name the setting `where`."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -33,16 +33,16 @@ def choose_device(name: str, *, where: str = "train.device") -> torch.device:
 
 
 def device_type(name: str) -> str:
-    """cpu, cuda or mps: the type of the device of that name, which need not be there."""
+    """Return cpu, cuda or mps: the type of the device of that name, which need not exist here."""
     if name == "auto":
         return choose_device(name).type
     return name.partition(":")[0]
 
 
 def set_threads(threads: int) -> None:
-    """Use that many processor threads; 0 means what OMP_NUM_THREADS says, or every core this process may run on.
+    """Use that many processor threads; 0 means OMP_NUM_THREADS if it is set, else every core this process may use.
 
-    A forked process has one, whatever is asked for.
+    A forked process always has one.
     """
     if was_forked():
         torch.set_num_threads(1)
@@ -57,16 +57,16 @@ def set_threads(threads: int) -> None:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all that it was given."""
+    """Block until the device has finished all queued work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def keep_memory() -> None:
-    """Have glibc keep freed memory for the next step instead of giving it back to the system.
+    """Make glibc keep freed memory for the next update instead of returning it to the system.
 
-    Most tensors would otherwise be mapped anew, page by page, at every step. Those of more than 32 MiB still are: kept,
-    they would tear holes that make the process twice as large. Elsewhere than on Linux with glibc this does nothing.
+    Otherwise most tensors are mapped anew, page by page, at every update. Those of more than 32 MiB still are: to keep
+    them would fragment the memory and make the process twice as large. Without glibc this does nothing.
     """
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
@@ -78,14 +78,14 @@ def keep_memory() -> None:
 
 
 def set_seed(seed: int) -> None:
-    """Start every source of chance from the same point."""
+    """Seed the random numbers of Python, NumPy and torch."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
 
 
 def precise(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """The context in which a model computes."""
+    """The autocast context of a precision, in which a model computes."""
     if precision == "fp16":
         if device.type != "cuda":
             raise ConfigError(

@@ -1,6 +1,6 @@
-"""Batches that do not fit into the memory of a device: found before training begins, and computed in parts.
+"""Batches that do not fit into the memory of a device are computed in parts; the largest one is tried first.
 
-The losses of a batch are a sum, so the gradients of its parts, computed one after the other, add up to its own.
+The loss of a batch is a sum, so the gradients of its parts, computed one after the other, add up to its own.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from weft.training.gradients import Gradients, size_of
 
 
 class Fitting:
-    """Tries each of several ways to compute a batch, and then its halves by the last way.
+    """Computes the gradients of a batch in the first of several ways that fits; else its halves in the last way.
 
-    A batch at least as large as one that a way has failed with is not tried with it again. With `splits` false, one
-    that does not fit ends the training.
+    A way that failed with a batch is not tried again with one at least as large. With `splits` false, a batch that does
+    not fit raises a Fault.
     """
 
     def __init__(self, ways: Sequence[Gradients], device: torch.device, *, splits: bool = True) -> None:
@@ -32,23 +32,23 @@ class Fitting:
         before = list(self.limits)
         means = self._compute(batch, factor, first=0)
         if self.limits != before:
-            self._tell(batch, len(means))
+            self._note(batch, len(means))
         return means[0] if len(means) == 1 else torch.stack(means).sum()
 
     def take_notes(self) -> list[str]:
-        """What is to be told, once."""
+        """Return the notes for the user since the last call."""
         notes, self.notes = self.notes, []
         return notes
 
     def release(self) -> None:
-        """Free what the ways keep, so that there is room for the next attempt."""
+        """Free the memory that the ways keep, for the next attempt."""
         for way in self.ways:
             way.release()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
     def _compute(self, batch: Batch, factor: float, *, first: int) -> list[Tensor]:
-        """The loss of each part; ways before the first are left out."""
+        """Return the loss of each part; ways before number `first` are not tried."""
         size = size_of(batch)
         for number in range(first, len(self.ways)):
             if size < self.limits[number]:
@@ -59,11 +59,11 @@ class Fitting:
                 self.release()
         if batch.origin is None or len(batch.origin.rows) < 2 or not self.splits:
             raise self._too_large(batch)
-        # Parts have shapes of their own, which are not worth a graph.
+        # Parts have shapes of their own, for which a graph does not pay.
         last = len(self.ways) - 1
         return [mean for half in batch.origin.halves() for mean in self._compute(half, factor, first=last)]
 
-    def _tell(self, batch: Batch, parts: int) -> None:
+    def _note(self, batch: Batch, parts: int) -> None:
         what = f"{describe(batch)} did not fit into the memory of {self.device}"
         if parts == 1:
             note = f"{what} as a CUDA graph: batches of {size_of(batch):,} tokens or more run without one, more slowly"
@@ -84,7 +84,7 @@ class Fitting:
 
 
 def _attempt(way: Gradients, batch: Batch, factor: float) -> Tensor | None:
-    """None if it does not fit. What the failed pass held is free only once its exception is gone: after this call."""
+    """Return None if it does not fit. Memory of the failed pass is freed with its exception, when this returns."""
     try:
         return way(batch, factor)
     except torch.OutOfMemoryError:
@@ -92,7 +92,7 @@ def _attempt(way: Gradients, batch: Batch, factor: float) -> Tensor | None:
 
 
 def describe(batch: Batch) -> str:
-    """How large a batch is, and what it is made of where that is known."""
+    """The size of a batch in words, and its examples if they are known."""
     size = counted(size_of(batch), "token")
     if batch.origin is None:
         return f"a batch of {size}"
@@ -101,14 +101,14 @@ def describe(batch: Batch) -> str:
 
 
 def try_largest(gradients: Fitting, batch: Batch, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Compute the largest batch of a training once and drop what comes of it, so that too little memory shows at once.
+    """Compute the largest batch of a training once and drop its gradients, so that a lack of memory shows at once.
 
-    Nothing that is learned later depends on it: random numbers and buffers are put back. A note tells of it.
+    It changes nothing that is learned later: random numbers and buffers are restored. A note reports it.
     """
     device = gradients.device
     buffers = [buffer.clone() for buffer in model.buffers()]
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        moments = _space_for_moments(optimizer)
+        moments = _memory_for_moments(optimizer)
         gradients(batch, 1 / max(1, batch.count))
         del moments
     optimizer.zero_grad(set_to_none=True)
@@ -120,8 +120,8 @@ def try_largest(gradients: Fitting, batch: Batch, model: nn.Module, optimizer: t
     gradients.notes.append(f"tried the largest batch first: {rows}{counted(size_of(batch), 'token')}{peak}")
 
 
-def _space_for_moments(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """As much memory as the optimizer takes with its first update; none where it has made one."""
+def _memory_for_moments(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Allocate as much memory as the optimizer will with its first update; nothing if it has made one."""
     if optimizer.state:
         return []
     each = 1 if isinstance(optimizer, torch.optim.SGD) else 2

@@ -1,4 +1,4 @@
-"""Scheduled sampling: how often the decoder reads the true token, and how often its own, as training goes on (L2).
+"""Scheduled sampling: how often the decoder reads the true token and how often its own, by update.
 
 i is the number of the update, counted from 1, and p(i) the probability of the true token.
 
@@ -33,7 +33,7 @@ class Forcing(Protocol):
 
 
 class ConstantForcing(Settings):
-    """p all the time; 1 is teacher forcing."""
+    """p at every update; 1 is teacher forcing."""
 
     kind: Literal["constant"] = "constant"
     p: float = Field(1.0, ge=0.0, le=1.0)
@@ -61,7 +61,7 @@ class ExponentialForcing(Settings):
 
     kind: Literal["exponential"] = "exponential"
     k: float = Field(gt=0.0, lt=1.0)
-    """What an update multiplies it by, such as 0.999."""
+    """Factor of each update, such as 0.999."""
 
     def __call__(self, step: int) -> float:
         return math.pow(self.k, step)
@@ -75,7 +75,7 @@ class InverseSigmoidForcing(Settings):
     """How slowly it falls."""
 
     def __call__(self, step: int) -> float:
-        # Divided through by exp(i / k), which is too large for a number after some hundred times k.
+        # Both sides are divided by exp(i / k), which overflows after some hundred times k.
         share = self.k * math.exp(-step / self.k)
         return share / (share + 1)
 
@@ -86,11 +86,11 @@ FORCINGS: Final[dict[str, type[Settings]]] = {
     "exponential": ExponentialForcing,
     "inverse_sigmoid": InverseSigmoidForcing,
 }
-"""What `train.teacher_forcing` may be, by its `kind`."""
+"""The tables that `train.teacher_forcing` accepts, by `kind`."""
 
 
 def read_forcing(value: Any) -> float | Settings:
-    """A number, or a table of a kind and its settings; a constant is a number again."""
+    """Validate a number, or a table of a kind and its settings; a constant becomes a number."""
     if type(value) in (int, float):
         value = {"p": float(value)}
     if isinstance(value, Settings):
@@ -115,12 +115,12 @@ def _write_forcing(value: float | Settings) -> Any:
 
 
 ForcingSetting = Annotated[float | Forcing, PlainValidator(read_forcing), PlainSerializer(_write_forcing)]
-"""A probability, or how it falls."""
+"""A probability, or the table of a schedule."""
 
 
 @runtime_checkable
 class Forced(Protocol):
-    """A task whose model writes, and may read its own tokens in place of the true ones."""
+    """A task whose model writes text, and can read its own tokens in place of the true ones."""
 
     name: str
 

@@ -5,7 +5,7 @@
                                            updates in an epoch / factor ≥ 20
     rate   = rate · min(√factor, 2)
 
-What a person has written stays; the rate follows the batch only where both are defaults.
+Settings that the user wrote stay; the rate follows the batch only where both are defaults.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ GPU_BATCH_TOKENS: Final = 16_384
 """Tokens of a batch that keep a large GPU busy."""
 
 MIN_UPDATES, MIN_UPDATES_PER_EPOCH = 2_000, 20
-"""Updates that a larger batch has to leave."""
+"""The fewest updates, in all and in an epoch, with the larger batch."""
 
 MAX_RATE_FACTOR: Final = 2.0
-"""The most that the rate grows with the batch: beyond it, training becomes unstable before it becomes faster."""
+"""The largest factor of the rate: beyond it, training becomes unstable before it becomes faster."""
 
 CHARACTERS_PER_TOKEN: Final = {"char": 1.0, "bpe": 3.5, "unigram": 3.5, "word": 5.5}
-"""About how many characters a token stands for, by the kind of token."""
+"""Approximate characters of a token, by its kind."""
 
 
 def fill_gpu(train: Tree, facts: Facts, *, written: Mapping[str, Any], kind: str) -> Tree:
-    """The defaults of `[train]` for a GPU, from those for a processor; `kind` is that of the tokens."""
+    """Return the defaults of `[train]` for a GPU, from those for a CPU; `kind` is that of the tokens."""
     if "batch_tokens" in written:
         return train
     epoch = facts.characters / CHARACTERS_PER_TOKEN[kind] / train["batch_tokens"]

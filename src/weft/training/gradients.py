@@ -1,4 +1,4 @@
-"""Loss and gradients of a batch: computed call by call, or replayed from a CUDA graph of the batch's shape."""
+"""Loss and gradients of a batch: computed operation by operation, or replayed from a CUDA graph of its shape."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from torch import Tensor, nn
 from weft.nn import Packing
 from weft.tasks import Batch
 
-GRAPHS: Final = 12
-"""Shapes that are kept captured. Each holds gradients of its own, as large as the model."""
+MAX_CACHED_GRAPHS: Final = 12
+"""Shapes whose graphs are kept. Each graph has gradients of its own, as large as the model."""
 
 Compute = Callable[[Batch, Tensor | float], Tensor]
-"""(batch on the device, factor) -> factor times the sum of the batch's losses; its gradients are left in the model."""
+"""(batch on the device, factor) -> factor times the batch's summed loss; leaves the gradients in the model."""
 
 
 class Gradients(Protocol):
-    """Adds to the gradients of a model those of a batch, which may still lie in host memory.
+    """Adds the gradients of a batch to those of a model and returns the loss; the batch may be in host memory.
 
-    The factor makes a mean of the sum of its losses, or its share of the mean where several batches make one update.
-    Where it fails, the gradients are as they were.
+    The factor turns the sum of its losses into a mean, or into its share of the mean over several batches. If the call
+    raises, the gradients of the model are unchanged.
     """
 
     def __call__(self, batch: Batch, factor: float) -> Tensor: ...
 
     def release(self) -> None:
-        """Give back what is kept on the device to be used again."""
+        """Free the memory that is kept on the device between calls."""
 
 
 class Computed:
-    """Operation by operation."""
+    """Computes operation by operation."""
 
     def __init__(self, compute: Compute, parameters: list[nn.Parameter], device: torch.device) -> None:
         self.compute, self.parameters, self.device = compute, parameters, device
@@ -45,7 +45,7 @@ class Computed:
             return self.compute(batch.to(self.device), factor)
 
     def release(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: no memory is kept."""
 
 
 @dataclass
@@ -57,10 +57,10 @@ class _Graph:
 
 
 class Captured:
-    """From a graph, captured when a shape of batch is first seen: the processor launches nothing but that.
+    """Replays a CUDA graph, captured at the first batch of each shape; the host launches nothing else.
 
-    Everything in it has a fixed place. The batch is copied there before each replay, with the factor that makes a mean
-    of the sum; the gradients are found there afterwards, and added to those of earlier batches outside the graph.
+    All tensors of a graph have fixed addresses. Batch and factor are copied there before each replay; the gradients are
+    read from there afterwards, and added to those of earlier batches outside the graph.
     """
 
     def __init__(self, compute: Compute, parameters: list[nn.Parameter], device: torch.device) -> None:
@@ -71,33 +71,33 @@ class Captured:
         self.graphs: OrderedDict[object, _Graph] = OrderedDict()
 
     def __call__(self, batch: Batch, factor: float) -> Tensor:
-        # They may lie in the very place that this replay writes to.
+        # Cloned, because they may be at the addresses that this replay writes to.
         before = [None if parameter.grad is None else parameter.grad.clone() for parameter in self.parameters]
         with added(self.parameters, before):
             graph = self._graph(batch)
-            for place, tensor in zip(tensors_of(graph.batch), tensors_of(batch), strict=True):
-                place.copy_(tensor, non_blocking=True)
+            for fixed, tensor in zip(tensors_of(graph.batch), tensors_of(batch), strict=True):
+                fixed.copy_(tensor, non_blocking=True)
             self.factor.fill_(factor)
             graph.graph.replay()
             for parameter, gradient in zip(self.parameters, graph.gradients, strict=True):
                 parameter.grad = gradient
-        return graph.mean.clone()  # the place is written again by the next replay
+        return graph.mean.clone()  # the next replay overwrites it
 
     def release(self) -> None:
         self.graphs.clear()
-        # A pool that a failed capture has left behind is not taken up again.
+        # The pool of a failed capture cannot be used again.
         self.pool = torch.cuda.graph_pool_handle()
 
     def _graph(self, batch: Batch) -> _Graph:
-        """That of the batch's shape."""
+        """Return the graph of the batch's shape; captures it if there is none."""
         shape = shape_of(batch)
         if shape not in self.graphs:
-            if len(self.graphs) == GRAPHS:
+            if len(self.graphs) == MAX_CACHED_GRAPHS:
                 self.graphs.popitem(last=False)
             try:
                 self.graphs[shape] = self._capture(batch.to(self.device))
             except RuntimeError as error:
-                # To end a capture that was broken off fails in its own words, over those of what broke it off.
+                # Ending a broken capture raises an error of its own, which hides the one that broke it.
                 if isinstance(error.__context__, torch.OutOfMemoryError):
                     raise error.__context__ from None
                 raise
@@ -107,14 +107,14 @@ class Captured:
     def _capture(self, batch: Batch) -> _Graph:
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self.stream):
-            for _ in range(2):  # kernels are built and libraries woken before anything is captured
+            for _ in range(2):  # kernels are compiled and libraries loaded before the capture
                 self._clear()
                 self.compute(batch, self.factor)
         torch.cuda.current_stream(self.device).wait_stream(self.stream)
         self._clear()
         graph = torch.cuda.CUDAGraph()
-        # Meanwhile another thread makes batches, and may take pinned memory for them. The stream is named once more
-        # because a capture that cannot be ended does not go back to it.
+        # thread_local, because another thread prepares batches and may allocate pinned memory meanwhile. The current
+        # stream is set once more because a capture that fails to end does not restore it.
         with (
             torch.cuda.stream(torch.cuda.current_stream(self.device)),
             torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"),
@@ -129,9 +129,9 @@ class Captured:
 
 @contextmanager
 def added(parameters: list[nn.Parameter], earlier: list[Tensor | None]) -> Iterator[None]:
-    """Add the gradients that are made inside to earlier ones, or restore these where that fails.
+    """Add the gradients that the block computes to the earlier ones; if it raises, restore the earlier ones.
 
-    A backward pass that breaks off has added some of its own already; so it starts from none.
+    The block starts without gradients, since a backward pass that fails has already added some of its own.
     """
     for parameter in parameters:
         parameter.grad = None
@@ -147,7 +147,7 @@ def added(parameters: list[nn.Parameter], earlier: list[Tensor | None]) -> Itera
 
 
 def shape_of(batch: Batch) -> object:
-    """Batches of the same shape can be computed by the same graph."""
+    """A key for the shapes of a batch: batches with the same key can use the same graph."""
     parts: list[Any] = [type(batch)]
     for item in fields(batch):
         part = getattr(batch, item.name)
@@ -159,12 +159,12 @@ def shape_of(batch: Batch) -> object:
 
 
 def size_of(batch: Batch) -> int:
-    """The positions of a batch, padding counted: those of the larger side where it has two."""
+    """The positions of a batch, padding included; of its larger side if it has two."""
     return max((tensor.numel() for tensor in tensors_of(batch)), default=0)
 
 
 def tensors_of(batch: Batch) -> list[Tensor]:
-    """In the order of the fields."""
+    """The tensors of a batch, in the order of its fields."""
     found: list[Tensor] = []
     for item in fields(batch):
         part = getattr(batch, item.name)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, and SIGHUP of a terminal that is closed: finish the step, save, go."""
+"""Ctrl-C, SIGTERM and SIGHUP: the training finishes its update, saves and ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 class Interrupt:
-    """Inside the block the first SIGINT, SIGTERM or SIGHUP only sets `signal`; a second one interrupts as usual.
+    """Inside the block the first SIGINT, SIGTERM or SIGHUP only sets `signal`; a second one raises KeyboardInterrupt.
 
-    A SIGHUP that is ignored, as nohup has it, stays so. Python allows handlers in the main thread only; in any other
-    one this does nothing.
+    A SIGHUP that is ignored, as under nohup, stays ignored. Python allows handlers in the main thread only; in any
+    other thread this does nothing.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Interrupt:
 
 
 def numbers() -> Iterator[int]:
-    """The signals that ask a training to end; Windows has no SIGHUP."""
+    """Yield the signals that end a training; Windows has no SIGHUP."""
     yield from (signal.SIGINT, signal.SIGTERM)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         yield signal.SIGHUP

@@ -1,4 +1,4 @@
-"""Optimizers by the names a config file uses, and which parameters they leave alone."""
+"""Optimizers by the names in a config file, weight decay, and frozen parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def build_optimizer(
     model: nn.Module, *, kind: str, rate: float, weight_decay: float, beta2: float = 0.999
 ) -> torch.optim.Optimizer:
-    """Weight decay acts on matrices; biases and other vectors are left alone. `beta2` is for the Adam family."""
+    """Build an optimizer. Weight decay applies to matrices only, not to biases and other vectors; `beta2` to Adams."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices = [parameter for parameter in parameters if parameter.dim() > 1]
     vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
@@ -31,7 +31,7 @@ def build_optimizer(
         {"params": matrices, "weight_decay": weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    # One kernel for all tensors of a group; RAdam has none.
+    # Fused: one kernel for all tensors of a group. RAdam has none.
     extra: dict[str, Any] = {"momentum": 0.9} if kind == "sgd" else {"betas": (0.9, beta2)}
     if kind != "radam":
         extra["fused"] = True
@@ -39,10 +39,10 @@ def build_optimizer(
 
 
 def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
-    """Keep the parameters whose names match a pattern as they are; gives how many numbers that is.
+    """Freeze the parameters whose names match a pattern; returns how many numbers they have.
 
-    They get no gradient, and an optimizer built afterwards keeps nothing for them. A tied parameter has several names,
-    and any of them freezes it.
+    They get no gradient, and an optimizer built afterwards ignores them. A tied parameter has several names; any of
+    them freezes it.
     """
     named = dict(model.named_parameters(remove_duplicate=False))
     for pattern in patterns:
@@ -60,7 +60,7 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
 
 
 def _near(pattern: str, named: dict[str, nn.Parameter]) -> str:
-    """The nearest names, or the parts of the model, which are few enough to be listed."""
+    """The cure for a wrong pattern: the nearest names, or else the parts of the model."""
     near = get_close_matches(pattern.strip("*."), named, n=3, cutoff=0.5)
     parts = sorted({f"{name.split('.')[0]}.*" if "." in name else name for name in named})
     return f"near are {', '.join(near)}" if near else f"choose from {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""What a person sees while a model learns: a live bar on a terminal, plain lines in a pipe."""
+"""Progress of a training on standard error: a live bar on a terminal, plain lines in a pipe; and metrics as text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from weft.console import SafeConsole, styled
 from weft.errors import counted
-from weft.training.events import Ended, Event, Measuring, Started, Validated
-from weft.training.step import Awaited, Step
+from weft.training.events import Awaited, Ended, Event, Measuring, Started, Update, Validated
 
 PLAIN_SECONDS = 10.0
-"""Time between two lines about the loss where there is no terminal to draw on."""
+"""Time between two lines about the loss without a terminal."""
 
 
 class Watch:
@@ -42,7 +41,7 @@ class Watch:
 
     @contextmanager
     def _closed_terminal(self) -> Iterator[None]:
-        """A terminal that was closed is shown nothing more; that must not keep a training from being saved."""
+        """Stop printing when the terminal was closed: that must not keep a training from being saved."""
         try:
             yield
         except OSError as error:
@@ -52,9 +51,9 @@ class Watch:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[Callable[[str], None]]:
-        """Say what is going on before there is anything to count: a spinner on a terminal, a line in a pipe.
+        """Show that a task without a progress bar is running: a spinner on a terminal, a line in a pipe.
 
-        Whoever does it may tell more: the spinner shows it at once, the pipe now and then.
+        Yields a function that replaces the text: on a terminal at once, in a pipe every few seconds.
         """
         if self.quiet:
             yield lambda _: None
@@ -71,7 +70,7 @@ class Watch:
             self._print("{}", what)
 
     def note(self, what: str) -> None:
-        """Say what a person should know beside the events."""
+        """Print a note for the user."""
         if not self.quiet:
             with self._closed_terminal():
                 self._print("[yellow]note[/] {}", what)
@@ -86,8 +85,8 @@ class Watch:
         match event:
             case Started():
                 self._start(event)
-            case Step():
-                self._step(event)
+            case Update():
+                self._update(event)
             case Measuring():
                 if self.bar is not None and self.job is not None:
                     self.bar.update(self.job, description=event.what)
@@ -117,14 +116,14 @@ class Watch:
             self.job = self.bar.add_task("training", total=event.steps, completed=event.done, state="")
             self.bar.start()
 
-    def _step(self, step: Step) -> None:
-        for note in step.notes:
+    def _update(self, update: Update) -> None:
+        for note in update.notes:
             self._print("[yellow]note[/] {}", note)
-        self.awaited.add(step)
+        self.awaited.add(update)
         for arrived in self.awaited.arrived():
-            if not arrived.numbers.finite:  # left out, and told of
+            if not arrived.numbers.finite:  # the update was skipped, and a note said so
                 continue
-            # Single batches jump about; a running mean over some twenty of them can be read.
+            # Losses of single batches vary; a running mean over about twenty is readable.
             weight = 0.05 if self.speed else 1.0
             self.loss += weight * (arrived.loss - self.loss)
             self.speed += weight * (arrived.tokens / max(arrived.seconds, 1e-9) - self.speed)
@@ -132,10 +131,10 @@ class Watch:
             return
         state = f"loss {self.loss:.3f}  {self.speed:,.0f} tokens/s"
         if self.bar is not None and self.job is not None:
-            self.bar.update(self.job, completed=step.number, state=state, description=self._epoch(step.number))
+            self.bar.update(self.job, completed=update.number, state=state, description=self._epoch(update.number))
         elif time.monotonic() - self.shown > PLAIN_SECONDS and self.started is not None:
             self.shown = time.monotonic()
-            self._print("step {}/{}  {}", step.number, self.started.steps, state)
+            self._print("step {}/{}  {}", update.number, self.started.steps, state)
 
     def _validated(self, event: Validated) -> None:
         self.shown = time.monotonic()
@@ -157,25 +156,25 @@ class Watch:
 
 
 PERCENT = ("accuracy", "f1", "span_f1", "exact", "wer", "cer")
+"""Metrics that are shown as percentages."""
 
-
-NARROW = 0.01
-"""Half of an interval from which on it is shown."""
+MIN_SHOWN_HALF_WIDTH = 0.01
+"""Half the width from which on a confidence interval is shown."""
 
 
 def metric_name(name: str) -> str:
-    """A metric as people call it: F1 is that of each label, and the mean of them."""
+    """The name of a metric for the user: `f1` is the macro average over labels."""
     return "macro f1" if name == "f1" else name
 
 
 def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
-    """A metric with its interval where that is wide: "80.00% ± 16.8 (95% interval, 20 examples)".
+    """A metric with its interval if that is wide: "80.00% ± 16.8 (95% interval, 20 examples)".
 
-    Near 0% or 100%, where the interval has no middle there, its bounds: "100.00% (95% interval 20.7–100.0, 1 example)".
+    Near 0% and 100% the interval is not symmetric, and its bounds are shown: "100.00% (95% interval 20.7–100.0, …)".
     """
     shown = show_metric(name, value)
     low, high = details.get("intervals", {}).get(name, (0.0, 0.0))
-    if (half := (high - low) / 2) < NARROW:
+    if (half := (high - low) / 2) < MIN_SHOWN_HALF_WIDTH:
         return shown
     of = counted(details["count"], details["count_of"].removesuffix("s"))
     if not half <= value <= 1 - half:
@@ -184,7 +183,7 @@ def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
 
 
 def show_metric(name: str, value: Any) -> str:
-    """Shares as percentages, BLEU and chrF with one digit after the point, everything else with three."""
+    """Format a metric: shares as percentages, BLEU and chrF with one decimal, everything else with three."""
     if name in PERCENT:
         return f"{100 * value:.2f}%"
     return f"{value:.1f}" if name in ("bleu", "chrf") else f"{value:.3f}" if value < 100 else f"{value:,.0f}"

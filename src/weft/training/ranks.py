@@ -1,8 +1,8 @@
-"""Several processes that train one model: who they are, and the few things they tell each other.
+"""Ranks: several processes that train one model, and the communication between them.
 
-`torchrun --nproc-per-node 2 -m weft train …` starts them. An update is a group of batches; each rank takes its share of
-the group, the gradients are added up, and all take the same step. So the same groups give the same curve on any number
-of ranks. The first rank writes the run folder and decides; the others hear of it.
+`torchrun --nproc-per-node 2 -m weft train …` starts them. An update is a group of batches; each rank computes its share
+of the group, the gradients are summed, and all make the same update. So the same groups give the same curve on any
+number of ranks. The first rank writes the run folder and decides; the others receive its decisions.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from weft.errors import ConfigError, Fault, counted
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
 
-MEETING: Final = timedelta(minutes=30)
-"""How long ranks wait until all have started."""
+START_TIMEOUT: Final = timedelta(minutes=30)
+"""The longest wait until all ranks have started."""
 
-PATIENCE: Final = timedelta(hours=3)
-"""How long they wait for one another then: the first may be tokenising a large text. Who dies is noticed at once."""
+COMMUNICATION_TIMEOUT: Final = timedelta(hours=3)
+"""The longest wait for another rank: the first may be tokenising a large text. A rank that ends is noticed at once."""
 
-FAREWELL: Final = 5.0
-"""Seconds that a rank which fails stays for the others to hear why; the first is the one who carries messages."""
+LINGER_SECONDS: Final = 5.0
+"""How long a rank that failed stays alive, so that the others can read why: the store lives in the first rank."""
 
 _REASON, _GONE = "weft/reason", "weft/gone"
 
@@ -40,19 +40,19 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """This process among the others; alone, every method does nothing."""
+    """This process among the others; without others every method does nothing."""
 
-    def __init__(self, rank: int = 0, size: int = 1, board: Store | None = None) -> None:
-        """`board` is where ranks leave word for one another without having to meet."""
-        self.rank, self.size, self._board = rank, size, board
+    def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
+        """`store` holds messages between ranks that need not be waited for."""
+        self.rank, self.size, self._store = rank, size, store
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that writes and prints."""
+        """Whether this is the rank that writes and prints."""
         return self.rank == 0
 
     def share(self, group: Sequence[T]) -> Sequence[T]:
-        """The part of a group of batches that is this rank's."""
+        """Return this rank's part of a group of batches."""
         if len(group) % self.size:
             raise ConfigError(
                 f"an update of {counted(len(group), 'batch', 'batches')} cannot be shared by {self.size} processes",
@@ -62,14 +62,14 @@ class Ranks:
         return group[self.rank :: self.size]
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """The sum over all ranks, in place."""
+        """Sum a tensor over all ranks, in place."""
         if self.size > 1:
             with self._together():
                 dist.all_reduce(tensor)
         return tensor
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Add up the gradients of all ranks, in one message; who has none for a parameter adds nothing."""
+        """Sum the gradients over all ranks, in one message; a missing gradient counts as zero."""
         if self.size == 1:
             return
         learned = [parameter for parameter in parameters if parameter.requires_grad]
@@ -84,20 +84,20 @@ class Ranks:
             parameter.grad.copy_(part.view_as(parameter))
 
     def hear(self, value: Any = None) -> Any:
-        """What the first rank says, to all: plain values, as JSON."""
+        """Return to every rank the value that the first rank passes: plain values, sent as JSON."""
         if self.size == 1:
             return value
         device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else "cpu"
-        said = torch.tensor(list(json.dumps(value).encode()) if self.first else [], dtype=torch.uint8, device=device)
-        length = torch.tensor([said.numel()], device=device)
+        sent = torch.tensor(list(json.dumps(value).encode()) if self.first else [], dtype=torch.uint8, device=device)
+        length = torch.tensor([sent.numel()], device=device)
         with self._together():
             dist.broadcast(length, 0)
-            heard = said if self.first else torch.empty(int(length), dtype=torch.uint8, device=device)
-            dist.broadcast(heard, 0)
-        return json.loads(bytes(heard.tolist()))
+            received = sent if self.first else torch.empty(int(length), dtype=torch.uint8, device=device)
+            dist.broadcast(received, 0)
+        return json.loads(bytes(received.tolist()))
 
     def same_weights(self, model: nn.Module) -> None:
-        """Give every rank the weights of the first."""
+        """Copy the weights of the first rank to all."""
         if self.size == 1:
             return
         with self._together(), torch.no_grad():
@@ -106,7 +106,7 @@ class Ranks:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Another rank's end, told in words: its own, where it had the time to leave them."""
+        """Turn the end of another rank into a Fault, with its reason if it left one."""
         try:
             yield
         except RuntimeError as error:
@@ -119,24 +119,24 @@ class Ranks:
             ) from None
 
     def _reason(self) -> str:
-        """What a rank that failed has left; nothing if none has, or if the board went with it."""
+        """Return the error message that a failed rank left in the store; "" if there is none or the store is gone."""
         try:
-            return self._board.get(_REASON).decode() if self._board and self._board.check([_REASON]) else ""
+            return self._store.get(_REASON).decode() if self._store and self._store.check([_REASON]) else ""
         except RuntimeError:
             return ""
 
     def leave(self, error: Exception) -> None:
-        """Leave word of an error for the others; who fails because of them has nothing to add."""
+        """Leave the message of an error for the others; the first one counts, later ones are its consequences."""
         with suppress(RuntimeError):
-            if self._board is not None:
-                self._board.compare_set(_REASON, "", str(error) or type(error).__name__)
-                self._board.add(_GONE, 1)
+            if self._store is not None:
+                self._store.compare_set(_REASON, "", str(error) or type(error).__name__)
+                self._store.add(_GONE, 1)
 
     def linger(self) -> None:
-        """Wait a little until the others have left, too: the board may end with this process."""
-        end = time.monotonic() + FAREWELL
+        """Wait a few seconds for the others to end, since the store may end with this process."""
+        end = time.monotonic() + LINGER_SECONDS
         with suppress(RuntimeError):
-            while self._board is not None and self._board.add(_GONE, 0) < self.size and time.monotonic() < end:
+            while self._store is not None and self._store.add(_GONE, 0) < self.size and time.monotonic() < end:
                 time.sleep(0.05)
 
 
@@ -144,23 +144,23 @@ ALONE: Final = Ranks()
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes and prints, as torchrun has set it up."""
+    """Whether this process is the rank that writes and prints, according to the environment that torchrun sets."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
 def join_ranks(device: torch.device) -> Iterator[Ranks]:
-    """The ranks that torchrun has started, found by the environment it sets; without one, this process alone."""
+    """Join the ranks that torchrun has started, found by the environment it sets; without it, this process alone."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ALONE
         return
     if device.type == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    board, rank, size = next(rendezvous("env://", timeout=MEETING))
+    store, rank, size = next(rendezvous("env://", timeout=START_TIMEOUT))
     backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, store=board, rank=rank, world_size=size, timeout=PATIENCE)
-    ranks = Ranks(rank, size, board)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=COMMUNICATION_TIMEOUT)
+    ranks = Ranks(rank, size, store)
     failed = False
     try:
         yield ranks
@@ -169,6 +169,6 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
         ranks.leave(error)
         raise
     finally:
-        dist.destroy_process_group()  # those who wait for this one notice
+        dist.destroy_process_group()  # ranks that wait for this one get an error
         if failed:
             ranks.linger()

@@ -1,4 +1,4 @@
-"""What the journal and TensorBoard share: which events they keep, and when the numbers of an update are there."""
+"""The common part of the journal and TensorBoard: which events they record, and when."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from weft.training.events import Ended, Event, Saving, Started, Validated
-from weft.training.step import Awaited, Step
+from weft.errors import Fault
+from weft.training.events import Awaited, Ended, Event, Saving, Started, Update, Validated
 
-EVERY: Final = 10
-"""Updates between two that are recorded."""
+EVERY_UPDATES: Final = 10
+"""Every tenth update is recorded."""
 
 
 class Recorder:
-    """Consumes events. An update whose numbers are still on the device is recorded when they have arrived, at the
-    latest before the next validation.
+    """Consumes events. An update is recorded when its numbers have arrived from the device, at the latest before the
+    next validation.
     """
 
     def __init__(self) -> None:
@@ -26,8 +26,8 @@ class Recorder:
         match event:
             case Started():
                 self.start(event)
-            case Step():
-                if event.number % EVERY == 0 or event.number == 1:
+            case Update():
+                if event.number % EVERY_UPDATES == 0 or event.number == 1:
                     self.awaited.add(event)
                 self._updates(self.awaited.arrived())
             case Validated():
@@ -39,27 +39,33 @@ class Recorder:
                 self._updates(self.awaited.all())
             case _:
                 pass
+        self.flush()
 
-    def __exit__(self, *_: object) -> None:
-        with suppress(RuntimeError):  # what ended the training may have been the device
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A device or a disk that has failed may be what ended the training.
+        with suppress(RuntimeError, *([Fault] if kind else [])):
             self._updates(self.awaited.arrived())
+            self.flush()
         self.close()
 
-    def _updates(self, steps: Iterable[Step]) -> None:
-        for step in steps:
-            speed = step.tokens / max(step.seconds, 1e-9)
-            values = {"loss": step.loss, "rate": step.rate, "gradient": step.gradient, "tokens_per_second": speed}
-            # JSON and curves have no place for others, and an update without them was left out.
-            self.update(step.number, {name: value for name, value in values.items() if math.isfinite(value)})
+    def _updates(self, updates: Iterable[Update]) -> None:
+        for update in updates:
+            speed = update.tokens / max(update.seconds, 1e-9)
+            values = {"loss": update.loss, "rate": update.rate, "gradient": update.gradient, "tokens_per_second": speed}
+            # JSON has no other numbers, and an update with them was skipped.
+            self.update(update.number, {name: value for name, value in values.items() if math.isfinite(value)})
 
     def start(self, event: Started) -> None:
-        """Training begins, or goes on."""
+        """Called when a training begins or is resumed."""
 
     def update(self, step: int, values: dict[str, float]) -> None:
         raise NotImplementedError
 
     def validation(self, event: Validated) -> None:
         raise NotImplementedError
+
+    def flush(self) -> None:
+        """Called after every event, to write what it has brought."""
 
     def close(self) -> None:
         raise NotImplementedError

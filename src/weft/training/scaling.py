@@ -1,7 +1,7 @@
 """Loss scaling for fp16, whose small gradients would otherwise be rounded to zero.
 
 The loss is multiplied by s before the backward pass and its gradients are divided by s after it. Where one of them is
-not finite the update is left out and s is halved; after 2000 good updates in a row it is doubled.
+not finite the update is skipped and s is halved; after 2000 good updates in a row it is doubled.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Final
 import torch
 from torch import Tensor
 
-WHOLE: Final = ("growth_interval", "_growth_tracker")
-"""What counts updates and is therefore no fraction."""
+INTEGERS: Final = ("growth_interval", "_growth_tracker")
+"""The entries of the scaler's state that are integers."""
 
 
 class Scaling:
-    """The scale s, found while training goes on. All of it happens on the device, and nobody waits for it."""
+    """The scale s, adapted during training. All of it is computed on the device, without blocking the host."""
 
     def __init__(self, device: torch.device, *, initial: float = 2.0**16) -> None:
         self._scaler = torch.amp.GradScaler(device.type, init_scale=initial)
@@ -26,12 +26,12 @@ class Scaling:
         return scaled
 
     def unscale(self, optimizer: torch.optim.Optimizer) -> None:
-        """The gradients as they are without s, so that they can be clipped."""
+        """Divide the gradients by s, so that they can be clipped."""
         self._scaler.unscale_(optimizer)
 
     def step(self, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-        """Update the model unless a gradient is not finite, and s in either case; not by a loss that is not finite
-        itself, for no scale would mend it."""
+        """Update the model if all gradients are finite, and s in either case. A loss that is not finite leaves s
+        unchanged, since no scale would help."""
         scale, growth = self._scaler._scale, self._scaler._growth_tracker
         assert scale is not None
         assert growth is not None
@@ -43,8 +43,8 @@ class Scaling:
             value.copy_(torch.where(good, value, earlier))
 
     def state(self) -> dict[str, float]:
-        """What a checkpoint keeps; on CUDA it waits for the device."""
+        """The values for a checkpoint; on CUDA this blocks."""
         return {name: float(value) for name, value in self._scaler.state_dict().items()}
 
     def restore(self, state: dict[str, float]) -> None:
-        self._scaler.load_state_dict({name: int(value) if name in WHOLE else value for name, value in state.items()})
+        self._scaler.load_state_dict({name: int(value) if name in INTEGERS else value for name, value in state.items()})

@@ -1,6 +1,6 @@
-"""Learning-rate schedules: from the number of an update, counted from 1, to the share of the peak rate it uses.
+"""Learning-rate schedules: the share of the peak rate for each update, counted from 1.
 
-Each begins with a rise over `warmup` updates, w(i) = min(1, i / warmup); p is the share of the way on to `total`.
+Each begins with a rise over `warmup` updates, w(i) = min(1, i / warmup); p is the progress from there to `total`.
 
     constant        w(i)
     cosine          w(i) · (1 + cos π p) / 2
@@ -23,7 +23,7 @@ class Schedule(Protocol):
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantSchedule:
     """Rise over `warmup` updates, then stay."""
 
     warmup: int
@@ -34,29 +34,29 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class CosineSchedule:
     """Rise, then fall to zero at `total` along half a cosine."""
 
     warmup: int
     total: int
 
     def __call__(self, step: int) -> float:
-        return _rise(step, self.warmup) * 0.5 * (1 + math.cos(math.pi * _way(step, self.warmup, self.total)))
+        return _rise(step, self.warmup) * 0.5 * (1 + math.cos(math.pi * _progress(step, self.warmup, self.total)))
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearSchedule:
     """Rise, then fall to zero at `total` along a straight line."""
 
     warmup: int
     total: int
 
     def __call__(self, step: int) -> float:
-        return _rise(step, self.warmup) * (1 - _way(step, self.warmup, self.total))
+        return _rise(step, self.warmup) * (1 - _progress(step, self.warmup, self.total))
 
 
 @dataclass(frozen=True)
-class InverseSqrt:
+class InverseSqrtSchedule:
     """Rise, then fall as √(warmup / step)."""
 
     warmup: int
@@ -69,9 +69,9 @@ class InverseSqrt:
 
 @dataclass
 class Plateau:
-    """Rise, then stay, and be cut by `factor` whenever `patience` validations in a row brought no progress.
+    """Rise, stay, and be cut by `factor` after every `patience` validations in a row without progress.
 
-    The count starts anew after a cut. It has to be told of every validation by `observe`.
+    The caller must report every validation by `observe`. The count starts anew after a cut.
     """
 
     warmup: int
@@ -85,13 +85,13 @@ class Plateau:
         return _rise(step, self.warmup) * math.pow(self.factor, self.cuts)
 
     def observe(self, *, progress: bool) -> None:
-        """Whether a validation brought a better metric or a lower loss than all before it."""
+        """Count a validation; `progress` means a better metric or a lower loss than all before it."""
         self.since = 0 if progress else self.since + 1
         if self.since >= self.patience:
             self.since, self.cuts = 0, self.cuts + 1
 
     def state(self) -> dict[str, int]:
-        """What a checkpoint keeps."""
+        """The values for a checkpoint."""
         return {"since": self.since, "cuts": self.cuts}
 
     def restore(self, state: dict[str, float]) -> None:
@@ -102,16 +102,18 @@ def _rise(step: int, warmup: int) -> float:
     return min(1.0, step / warmup) if warmup else 1.0
 
 
-def _way(step: int, warmup: int, total: int) -> float:
-    """The share of the way from the end of the warm-up to `total`, between 0 and 1."""
+def _progress(step: int, warmup: int, total: int) -> float:
+    """The progress from the end of the warm-up to `total`, between 0 and 1."""
     return min(1.0, max(0.0, (step - warmup) / max(1, total - warmup)))
 
 
-SCHEDULES: Final[dict[str, type[Constant | Cosine | InverseSqrt | Linear | Plateau]]] = {
-    "constant": Constant,
-    "cosine": Cosine,
-    "inverse_sqrt": InverseSqrt,
-    "linear": Linear,
+SCHEDULES: Final[
+    dict[str, type[ConstantSchedule | CosineSchedule | InverseSqrtSchedule | LinearSchedule | Plateau]]
+] = {
+    "constant": ConstantSchedule,
+    "cosine": CosineSchedule,
+    "inverse_sqrt": InverseSqrtSchedule,
+    "linear": LinearSchedule,
     "plateau": Plateau,
 }
-"""By the names a config file uses; each is made from (warmup, total), and a plateau may be told more."""
+"""Schedules by the names in a config file; each is built from (warmup, total), and a plateau has options."""

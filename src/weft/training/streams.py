@@ -1,11 +1,11 @@
-"""Truncated backpropagation through time: running text read in order, the state carried over, its history cut off.
+"""Truncated backpropagation through time: running text is read in order, the state carried over, its gradient cut.
 
     text       a b c d e f g h i j k l        two streams of two steps at a time
     streams    a b c d e f | g h i j k l      batches   ab, gh → cd, ij → ef, kl
 
-The gradient of a batch ends at its first step; what the model remembers does not, until the epoch ends.
-B streams in a batch, T = `truncate` steps. An update of A batches takes the next T steps of A · B streams, as one batch
-A times as large would; each batch has streams of its own, so that of several processes each carries those it computes.
+The gradient of a batch ends at its first step; the state is carried on until the epoch ends.
+B streams in a batch, T = `truncate` steps. An update of A batches reads the next T steps of A · B streams, as one batch
+A times as large would. Each batch has streams of its own, so that each of several processes carries its own states.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.errors import ConfigError, RunError
 from weft.models import LanguageModel
 from weft.nn import State, detach, leaves_of
 from weft.nn.state import map_state, with_leaves
-from weft.tasks import LanguageModelling, Loss, Task, Tree
+from weft.tasks import Loss, Task, Tree
 from weft.tasks.lm import TextBatch
 from weft.tasks.shift import token_loss
 from weft.training.ranks import Ranks
@@ -31,19 +31,19 @@ from weft.training.ranks import Ranks
 
 @dataclass(frozen=True)
 class StreamBatch(TextBatch):
-    """The next T tokens of B streams, (B, T); `part` says of which, and `first` that nothing comes before them."""
+    """The next T tokens of B streams, (B, T); `part` numbers those streams, `first` marks the start of an epoch."""
 
     part: int
     first: bool
 
 
 class Streams:
-    """A text cut into streams of one length, which are read side by side, `truncate` steps at a time.
+    """A text cut into streams of equal length, which are read side by side, `truncate` steps at a time.
 
-    There are as many streams in a batch as fit into `batch_tokens`, and `parts` such batches side by side. Up to
-    A · B - 1 tokens at the end of the text are left out; `whole` leaves out none, and some streams are one step longer.
-    With a `seed` every epoch begins at another place of the text and goes on at its beginning when it reaches its end:
-    what is cut off from its past, and what is left out, differs from epoch to epoch.
+    A batch has as many streams as fit into `batch_tokens`, and `parts` such batches are read side by side. Up to
+    A · B - 1 tokens at the end of the text are left out; with `whole` none are, and some streams are one step longer.
+    With a `seed` every epoch begins at another position of the text and continues from its end to its beginning, so
+    that the cuts and the tokens left out differ between epochs.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Streams:
             raise no_running_text(truncate)
         self.column = examples.columns[TOKENS] if examples.pieces is None else examples.pieces.text
         self.truncate, self.parts, self.seed = truncate, parts, seed
-        # The last token of a row is only expected. Cut from one text, rows overlap by it.
+        # The last token of a row is only predicted. Rows cut from one text overlap by it.
         self.ends = np.cumsum(np.maximum(self.column.lengths - 1, 0), dtype=np.int64)
         self.total = total = int(self.ends[-1])
         self.count = max(1, min(batch_tokens // truncate, total // parts))
@@ -70,15 +70,15 @@ class Streams:
         self.batches = -(-self.length // self.truncate) * parts
 
     def epoch(self, number: int) -> range:
-        """The batches of an epoch, in the order of the text; their numbers go on from epoch to epoch."""
+        """The numbers of the batches of an epoch, in the order of the text; they continue from epoch to epoch."""
         return range(number * self.batches, (number + 1) * self.batches)
 
     def begin(self, epoch: int) -> int:
-        """The place of the text at which an epoch begins."""
+        """The position of the text at which an epoch begins."""
         return 0 if self.seed is None else int(np.random.default_rng((self.seed, epoch)).integers(self.total))
 
     def collate(self, number: int) -> StreamBatch:
-        """The batch of that number."""
+        """Build the batch of that number."""
         epoch, within = divmod(number, self.batches)
         piece, part = divmod(within, self.parts)
         mine = np.arange(part * self.count, (part + 1) * self.count)
@@ -101,14 +101,13 @@ class Streams:
         )
 
     def _read(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What is read at neighbouring places (T) of the text and what is expected there; after its end it begins
-        again."""
+        """Return the tokens at consecutive positions (T) and the token after each; the text is read as a circle."""
         places = places % self.total
-        at = places + np.searchsorted(self.ends, places, side="right")  # each row before has one token more
+        at = places + np.searchsorted(self.ends, places, side="right")  # each earlier row has one token more
         if not len(at):
             return at, at
-        turn = int(places.argmin())
-        parts = [part for part in (at[:turn], at[turn:]) if len(part)]
+        wrap = int(places.argmin())
+        parts = [part for part in (at[:wrap], at[wrap:]) if len(part)]
         tokens = [
             (part - part[0], self.column.flat(int(part[0]), int(part[-1]) + 2).astype(np.int64)) for part in parts
         ]
@@ -117,10 +116,10 @@ class Streams:
 
 
 class Carry:
-    """A language model's task whose model goes on from the state that the batch before left behind."""
+    """The objective of a language model that starts each batch from the final state of the batch before."""
 
     def __init__(self, task: Task, model: nn.Module, *, truncate: int) -> None:
-        if not isinstance(task, LanguageModelling) or task.data.unit != "stream":
+        if not task.data.running:
             raise no_running_text(truncate)
         if not isinstance(model, LanguageModel) or not model.follows:
             raise ConfigError(
@@ -144,19 +143,19 @@ class Carry:
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def _restore(self, model: LanguageModel, batch: StreamBatch) -> State:
-        """What a checkpoint holds of these streams; nothing without one."""
+        """Return the state of these streams from a checkpoint; None without one."""
         if not self._restored:
             return None
         rows = torch.arange(batch.tokens.size(0), device=batch.tokens.device)
         leaves = [leaf.to(rows.device)[batch.part * len(rows) :][: len(rows)] for leaf in self._restored]
         start = model.start(None, rows)
-        # The kernels read states at the model's sizes, whatever theirs are.
+        # The kernels assume the sizes of the model and do not check them.
         if [(leaf.shape, leaf.dtype) for leaf in leaves] != [(leaf.shape, leaf.dtype) for leaf in leaves_of(start)]:
             raise RunError("the state that a checkpoint carries over is not of this model", cure="train again")
         return with_leaves(start, leaves)
 
     def collect(self, ranks: Ranks, *, parts: int) -> None:
-        """Give every rank the states of all parts, of which each carries its share."""
+        """Give every rank the states of all parts; each rank carries its own share of them."""
         if ranks.size == 1 or self.carried is None:
             return
         mine = ranks.share(range(parts))
@@ -165,7 +164,7 @@ class Carry:
         self.carried = tuple(map_state(lambda leaf: ranks.sum(leaf.clone()), state) for state in carried)
 
     def state(self) -> Tree:
-        """The tensors of the carried states, of all streams; which of them is what, the model knows."""
+        """The tensors of the carried states of all streams, in the order of the model's state."""
         if self.carried is None:
             return {"leaves": self._restored}
         parts = [leaves_of(state) for state in self.carried]

@@ -1,4 +1,4 @@
-"""Events for TensorBoard, beside the journal and from the same values, where the package is installed."""
+"""Logs for TensorBoard with the values of the journal, if the package is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = "tensorboard"
 class TensorBoard(Recorder):
     """Writes the events of a training to `tensorboard/` in the run folder; without the package it does nothing.
 
-    A run that goes on takes back what was written of updates after the one it goes on from.
+    A resumed run removes the events after the update from which it is resumed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class TensorBoard(Recorder):
 
     def _scalars(self, part: str, values: dict[str, float], step: int) -> None:
         if self.writer is not None and not self.path.is_dir():
-            self.wanted = False  # the run folder is gone, and a thread of the package would print a traceback
+            self.wanted = False  # the run folder was removed; a thread of the package would print a traceback
         if not self.wanted:
             return
         try:
@@ -60,5 +60,5 @@ class TensorBoard(Recorder):
                 self.writer = SummaryWriter(str(self.path), purge_step=self.done + 1 if self.done else None)
             for name, value in values.items():
                 self.writer.add_scalar(f"{part}/{name}", value, step)
-        except OSError:  # the journal meets the same disk, and says so
+        except OSError:  # the journal is on the same disk and reports the error
             self.wanted = False

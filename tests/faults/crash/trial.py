@@ -8,13 +8,13 @@ import os
 import random
 import re
 import shutil
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.faults.crash.shim import Operation, Orders, arm, read_log
 from tests.faults.forked import Ended, Forked, command
+from tests.faults.hostile.commands import leave_out_extras
 
 SETTINGS = (
     "model.embedding=8",
@@ -173,10 +173,10 @@ def saved(operations: Iterable[Operation], run: Path) -> bool:
 
 def train(words: list[str], root: str, log: str, orders: list[int], keep: bool) -> int:
     """In a fork: train while the library watches; `keep` the tokens of small files too."""
-    import weft.run.kept
+    import weft.run.data_cache
 
-    _leave_out_extras()
-    weft.run.kept.LARGE = 1 if keep else weft.run.kept.LARGE
+    leave_out_extras()
+    weft.run.data_cache.MIN_CACHED_BYTES = 1 if keep else weft.run.data_cache.MIN_CACHED_BYTES
     arm(root, log, orders)
     return command(words)
 
@@ -186,16 +186,10 @@ def recover(words: list[str], run: str) -> int:
     import weft
     from weft.errors import RunError
 
-    _leave_out_extras()
+    leave_out_extras()
     try:
         answers = weft.load(run).predict(["the cat"], max_length=2)
         print("" if len(answers) == 1 else "no answer")
     except RunError as error:
         print(str(error))
     return command(words)
-
-
-def _leave_out_extras() -> None:
-    """As where only the core is installed: drawing curves takes longer than all the rest of such a run."""
-    for name in ("altair", "tensorboard"):
-        sys.modules[name] = None  # type: ignore[assignment]

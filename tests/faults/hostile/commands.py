@@ -11,10 +11,15 @@ from typing import Any
 from tests.faults.forked import command, open_streams
 
 
-def plainly(words: Sequence[str]) -> int:
-    """`weft` with these words, without what is installed beside its core: drawing curves takes longer than a run."""
+def leave_out_extras() -> None:
+    """As where only the core is installed: drawing curves takes longer than all the rest of a small run."""
     for name in ("altair", "tensorboard"):
         sys.modules[name] = None  # type: ignore[assignment]
+
+
+def plainly(words: Sequence[str]) -> int:
+    """`weft` with these words, without what is installed beside its core."""
+    leave_out_extras()
     return command(words)
 
 
@@ -25,9 +30,9 @@ def really(words: Sequence[str]) -> int:
 
 def keeping_tokens(words: Sequence[str]) -> int:
     """`weft train` that keeps the tokens of small files too."""
-    import weft.run.kept
+    import weft.run.data_cache
 
-    weft.run.kept.LARGE = 1
+    weft.run.data_cache.MIN_CACHED_BYTES = 1
     return plainly(words)
 
 

@@ -22,6 +22,7 @@ def inputs(queries: int = 3, keys: int = 4, *, seed: int = 0) -> tuple[Tensor, T
     return q, k, v
 
 
+@pytest.mark.covers("A9", "A10")
 def test_the_worked_example() -> None:
     unit = torch.eye(3)
     key = 10 * unit[[0, 1, 2, 2]]
@@ -43,6 +44,7 @@ def masks() -> dict[str, Tensor | None]:
     }
 
 
+@pytest.mark.covers("A8", "A10")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", masks())
 @pytest.mark.parametrize("options", [{}, {"score": "dot"}, {"scale": 0.3}, {"score": "dot", "scale": 0.3}], ids=str)
@@ -58,6 +60,7 @@ def test_fast_path_equals_plain_path(options: dict[str, Any], mask: str, causal:
     assert all(part.isfinite().all() for part in both[0])
 
 
+@pytest.mark.covers("A3")
 @pytest.mark.parametrize("score", SCORES)
 def test_a_fully_masked_row_gives_zeros_and_no_gradient(score: str) -> None:
     module = SCORES[score](5, 5)
@@ -75,6 +78,7 @@ def test_a_fully_masked_row_gives_zeros_and_no_gradient(score: str) -> None:
         assert q.grad[1].any()
 
 
+@pytest.mark.covers("A3")
 @given(
     queries=st.integers(1, 5),
     keys=st.integers(1, 5),
@@ -107,6 +111,7 @@ def test_causal_attention_is_aligned_at_the_end() -> None:
     assert_close(attend(q[:, 1:2], k[:, :2], v[:, :2], causal=True), whole[:, 1:2])
 
 
+@pytest.mark.covers("A2")
 def test_hard_attention_takes_the_best_key_alone() -> None:
     q, k, v = inputs()
     mask = length_mask(torch.tensor([4, 2]), 4)[:, None]

@@ -56,6 +56,7 @@ def by_hand(attention: MultiHeadAttention, inputs: list[Tensor], may: Tensor | N
     return total
 
 
+@pytest.mark.covers("A4", "A5")
 @pytest.mark.parametrize("name", SIZES)
 def test_the_equation(name: str) -> None:
     attention, inputs = build(name)
@@ -70,6 +71,7 @@ def test_the_equation(name: str) -> None:
     assert_close(attention(*inputs, mask=past), by_hand(attention, inputs, past), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.covers("A9")
 def test_the_worked_example_through_one_head() -> None:
     """Heads of 64 features of which three are used: 1/√64 is the scale of the example."""
     attention = MultiHeadAttention(3, 3, 3, heads=1, head_size=64, value_head_size=3)
@@ -88,6 +90,7 @@ def test_the_worked_example_through_one_head() -> None:
     assert_close(attention(*inputs), found)
 
 
+@pytest.mark.covers("A8")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", SIZES)
 def test_weights_asked_for_are_those_used(name: str, causal: bool) -> None:

@@ -18,18 +18,21 @@ def pair() -> tuple[Tensor, Tensor]:
     return torch.randn(2, 3, 4), torch.randn(2, 5, 6)
 
 
+@pytest.mark.covers("A1")
 def test_products_by_hand() -> None:
     q, k = torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.5, 0.5, 0.5, 0.5]])
     assert_close(dot(q, k), torch.tensor([[4.0, 5.0]]))
     assert_close(scaled_dot(q, k), torch.tensor([[2.0, 2.5]]))
 
 
+@pytest.mark.covers("A1")
 def test_bilinear(pair: tuple[Tensor, Tensor]) -> None:
     score = Bilinear(4, 6)
     q, k = pair
     assert_close(score(q, k)[1, 2, 3], q[1, 2] @ score.keys_to_query.weight @ k[1, 3])
 
 
+@pytest.mark.covers("A1")
 def test_low_rank(pair: tuple[Tensor, Tensor]) -> None:
     score = LowRank(4, 6, rank=3)
     q, k = pair
@@ -37,6 +40,7 @@ def test_low_rank(pair: tuple[Tensor, Tensor]) -> None:
     assert score.u.weight.shape == (3, 4)
 
 
+@pytest.mark.covers("A1")
 def test_concat(pair: tuple[Tensor, Tensor]) -> None:
     score = Concat(4, 6, size=7)
     q, k = pair
@@ -44,6 +48,7 @@ def test_concat(pair: tuple[Tensor, Tensor]) -> None:
     assert_close(score(q, k)[1, 2, 3], expected)
 
 
+@pytest.mark.covers("A1")
 def test_additive(pair: tuple[Tensor, Tensor]) -> None:
     score = Additive(4, 6, size=7)
     q, k = pair

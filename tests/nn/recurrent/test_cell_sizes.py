@@ -24,6 +24,7 @@ from weft.nn.recurrent import (
 )
 
 
+@pytest.mark.covers("R4")
 def test_parameter_counts() -> None:
     """I = 7, H = 5: a gate has W, U and b."""
     one = 5 * 7 + 5 * 5 + 5
@@ -50,6 +51,7 @@ def count(cell: Cell) -> int:
     return sum(parameter.numel() for parameter in cell.parameters())
 
 
+@pytest.mark.covers("R2", "R11")
 @pytest.mark.parametrize("kind", [LSTM, PeepholeLSTM, CoupledLSTM, ProjectedLSTM])
 def test_matrices_start_by_gate_and_the_forget_bias_where_it_is_set(kind: type[LSTM]) -> None:
     cell = kind(50, 20, forget_bias=2.0)

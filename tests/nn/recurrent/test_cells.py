@@ -41,6 +41,7 @@ def fill(linear: nn.Linear, weights: list[float], bias: list[float] | None = Non
             linear.bias.copy_(torch.tensor(bias))
 
 
+@pytest.mark.covers("R1")
 @pytest.mark.parametrize(
     ("activation", "expected"),
     [("tanh", math.tanh(-0.4)), ("relu", 0.0), ("sigmoid", sigma(-0.4)), ("identity", -0.4)],
@@ -54,6 +55,7 @@ def test_elman(activation: str, expected: float) -> None:
     assert output is h
 
 
+@pytest.mark.covers("R1")
 def test_elman_with_feedback() -> None:
     cell = Elman(1, 1, feedback=True)
     fill(cell.from_input, [0.5], [0.1])
@@ -70,6 +72,7 @@ def test_elman_with_feedback() -> None:
     assert zeros.h is not zeros.y
 
 
+@pytest.mark.covers("R2")
 @pytest.mark.parametrize("candidate", ["tanh", "sigmoid"])
 def test_lstm(candidate: str) -> None:
     cell = LSTM(1, 1, candidate=candidate)
@@ -83,6 +86,7 @@ def test_lstm(candidate: str) -> None:
     assert state.h is output
 
 
+@pytest.mark.covers("R2")
 def test_projected_lstm() -> None:
     cell = ProjectedLSTM(1, 1, projection=2)
     fill(cell.from_input, [0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8])
@@ -97,6 +101,7 @@ def test_projected_lstm() -> None:
     assert state.h is output
 
 
+@pytest.mark.covers("R3")
 @pytest.mark.parametrize("peepholes", ["diagonal", "full"])
 def test_peephole_lstm(peepholes: str) -> None:
     cell = PeepholeLSTM(1, 1, peepholes=peepholes)
@@ -112,6 +117,7 @@ def test_peephole_lstm(peepholes: str) -> None:
     assert output.item() == pytest.approx(sigma(0.8 - 0.4 + 2.0 * c + 0.8) * math.tanh(c))
 
 
+@pytest.mark.covers("R3")
 def test_a_diagonal_peephole_is_a_full_one_with_nothing_beside_the_diagonal() -> None:
     diagonal, full = PeepholeLSTM(3, 4), PeepholeLSTM(3, 4, peepholes="full")
     full.load_state_dict(diagonal.state_dict() | {k: v for k, v in full.state_dict().items() if "memory" in k})
@@ -130,6 +136,7 @@ def test_a_fresh_peephole_lstm_is_an_lstm() -> None:
     assert_close(seeing(x, state), plain(x, state))
 
 
+@pytest.mark.covers("R4")
 def test_coupled_lstm() -> None:
     cell = CoupledLSTM(1, 1)
     fill(cell.from_input, [0.2, 0.3, 0.4], [0.6, 0.7, 0.8])
@@ -140,6 +147,7 @@ def test_coupled_lstm() -> None:
     assert output.item() == pytest.approx(o * math.tanh(f * 3.0 + (1 - f) * g))
 
 
+@pytest.mark.covers("R5")
 @pytest.mark.parametrize("update", ["candidate", "state"])
 @pytest.mark.parametrize("kind", [GRU, GRUResetAfter])
 def test_gru(kind: type[GRU | GRUResetAfter], update: str) -> None:
@@ -154,6 +162,7 @@ def test_gru(kind: type[GRU | GRUResetAfter], update: str) -> None:
     assert h.item() == pytest.approx((1 - taken) * 1.0 + taken * candidate)
 
 
+@pytest.mark.covers("R6")
 def test_mut1() -> None:
     cell = MUT1(1, 1)
     fill(cell.from_input, [0.1, 0.2], [0.4, 0.5])
@@ -164,6 +173,7 @@ def test_mut1() -> None:
     assert h.item() == pytest.approx(math.tanh(-0.3 * r + math.tanh(2.0) + 0.6) * z + 1.0 * (1 - z))
 
 
+@pytest.mark.covers("R6")
 def test_mut2() -> None:
     cell = MUT2(1, 1)
     fill(cell.from_input, [0.1, 0.3], [0.4, 0.6])
@@ -176,6 +186,7 @@ def test_mut2() -> None:
     assert h.item() == pytest.approx(math.tanh(-0.3 * r + 0.6 + 0.6) * z + 1.0 * (1 - z))
 
 
+@pytest.mark.covers("R6")
 def test_mut3() -> None:
     cell = MUT3(1, 1)
     fill(cell.from_input, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
@@ -187,6 +198,7 @@ def test_mut3() -> None:
     assert h.item() == pytest.approx(math.tanh(-0.3 * r + 0.6 + 0.6) * z + 1.0 * (1 - z))
 
 
+@pytest.mark.covers("R6")
 @pytest.mark.parametrize("kind", [MUT1, MUT2])
 def test_a_mut_cell_brings_the_input_to_size_only_where_it_differs(kind: type[MUT1 | MUT2]) -> None:
     torch.manual_seed(0)
@@ -203,6 +215,7 @@ def test_a_mut_cell_brings_the_input_to_size_only_where_it_differs(kind: type[MU
     assert_close(cell(x, h), same(cell.resize(x), h), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.covers("R12")
 def test_gradient_of_a_linear_network_is_the_analytic_one() -> None:
     """∂L/∂h_t = Σ_{i=t..T} (Uᵀ)^(T-i) Qᵀ ∂L/∂o_{T+t-i} for outputs o_t = Q h_t."""
     torch.manual_seed(0)

@@ -28,6 +28,7 @@ def total(output: Tensor, state: State) -> Tensor:
     return sum((part * torch.arange(1, part.numel() + 1).view_as(part).sin()).sum() for part in parts)
 
 
+@pytest.mark.covers("R10")
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_padding_changes_no_row(cell: CellChoice, bidirectional: bool) -> None:
     rnn = RNN(cell, 5, 6, layers=2, bidirectional=bidirectional)
@@ -40,6 +41,7 @@ def test_padding_changes_no_row(cell: CellChoice, bidirectional: bool) -> None:
         assert_close(tensors(select_rows(state, torch.tensor([row]))), tensors(final))
 
 
+@pytest.mark.covers("R10")
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_padding_gets_and_gives_no_gradient(cell: CellChoice, bidirectional: bool) -> None:
     rnn = RNN(cell, 5, 6, layers=2, bidirectional=bidirectional)
@@ -88,6 +90,7 @@ def test_every_parameter_gets_a_gradient(cell: CellChoice, merge: str) -> None:
         assert parameter.grad.any(), name
 
 
+@pytest.mark.covers("R11")
 def test_carried_state_over_two_halves_equals_the_whole(cell: CellChoice) -> None:
     rnn = RNN(cell, 5, 6, layers=2)
     x = torch.randn(3, 6, 5)
@@ -100,6 +103,7 @@ def test_carried_state_over_two_halves_equals_the_whole(cell: CellChoice) -> Non
     assert_close(cut, second)
 
 
+@pytest.mark.covers("R12")
 def test_truncation_stops_the_gradient_at_the_cut() -> None:
     rnn = RNN("lstm", 5, 6)
     x = torch.randn(2, 4, 5, requires_grad=True)
@@ -111,6 +115,7 @@ def test_truncation_stops_the_gradient_at_the_cut() -> None:
     assert x.grad[:, 2:].any()
 
 
+@pytest.mark.covers("R10")
 @given(lengths=st.lists(st.integers(0, 5), min_size=1, max_size=6), bidirectional=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_any_lengths_give_what_each_row_gives_alone(lengths: list[int], bidirectional: bool) -> None:
@@ -138,6 +143,7 @@ def test_an_empty_batch_and_no_steps(cell: CellChoice) -> None:
         assert_close(tensors(state), tensors(rnn.initial_state(batch, output)))
 
 
+@pytest.mark.covers("R9")
 def test_a_backward_direction_is_the_cell_on_the_reversed_row() -> None:
     rnn = RNN("lstm", 3, 4, bidirectional=True)
     alone = RNN("lstm", 3, 4)
@@ -149,6 +155,7 @@ def test_a_backward_direction_is_the_cell_on_the_reversed_row() -> None:
     assert_close(backward.c[1:], final.c)
 
 
+@pytest.mark.covers("R9")
 def test_merges_by_their_names() -> None:
     x = torch.randn(2, 3, 5)
     both = RNN("gru", 5, 4, bidirectional=True)
@@ -163,6 +170,7 @@ def test_merges_by_their_names() -> None:
     assert_close(projected(x)[0], projected.layers[0].project(torch.cat((ahead, back), -1)))
 
 
+@pytest.mark.covers("R8")
 def test_skips_by_their_definition() -> None:
     x = torch.randn(2, 3, 4)
     residual = RNN("elman", 4, [4, 6], skip="residual")
@@ -174,6 +182,7 @@ def test_skips_by_their_definition() -> None:
     assert dense(x)[0].shape == (2, 3, 7)
 
 
+@pytest.mark.covers("R8")
 def test_dropout_falls_between_layers_only() -> None:
     x = torch.randn(2, 3, 4)
     single = RNN("elman", 4, 5, dropout=0.9)
@@ -182,6 +191,7 @@ def test_dropout_falls_between_layers_only() -> None:
     assert not torch.allclose(stacked(x)[0], stacked.eval()(x)[0])
 
 
+@pytest.mark.covers("T5")
 def test_the_look_ahead_model_has_748_parameters() -> None:
     parts = RNN("elman", 8, 20), nn.Linear(20, 8)
     assert sum(parameter.numel() for part in parts for parameter in part.parameters()) == 748

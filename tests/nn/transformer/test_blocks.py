@@ -29,6 +29,7 @@ def join(norm: Any, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
     return F.layer_norm(x + part(x), (8,), weight, bias)
 
 
+@pytest.mark.covers("X1", "X2")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("norm", NORMS)
 def test_encoder_block(norm: str, causal: bool, jitter: Jitter) -> None:
@@ -39,6 +40,7 @@ def test_encoder_block(norm: str, causal: bool, jitter: Jitter) -> None:
     assert_close(block(x, mask=mask, causal=causal), expected)
 
 
+@pytest.mark.covers("A5", "X1")
 @pytest.mark.parametrize("norm", NORMS)
 def test_decoder_block(norm: str, jitter: Jitter) -> None:
     block = jitter(DecoderBlock(8, memory_size=7, norm=norm, **OPTIONS))
@@ -50,6 +52,7 @@ def test_decoder_block(norm: str, jitter: Jitter) -> None:
     assert_close(block(x, memory, mask=mask), expected)
 
 
+@pytest.mark.covers("X1")
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
 def test_feedforward(activation: str, jitter: Jitter) -> None:
     net, x = jitter(FeedForward(8, 12, activation=activation)), torch.randn(3, 8)
@@ -59,6 +62,7 @@ def test_feedforward(activation: str, jitter: Jitter) -> None:
     assert_close(net(x), F.linear(units[activation], net.outer.weight, net.outer.bias))
 
 
+@pytest.mark.covers("X4")
 @pytest.mark.parametrize("norm", NORMS)
 def test_without_positions_order_means_nothing(norm: str, jitter: Jitter) -> None:
     block, x, order = jitter(EncoderBlock(8, norm=norm, **OPTIONS)), torch.randn(2, 5, 8), torch.randperm(5)
@@ -66,6 +70,7 @@ def test_without_positions_order_means_nothing(norm: str, jitter: Jitter) -> Non
     assert not torch.allclose(block(x[:, order], causal=True), block(x, causal=True)[:, order], atol=1e-2)
 
 
+@pytest.mark.covers("X4")
 @pytest.mark.parametrize("kind", [kind for kind in POSITIONS if kind != "none"])
 def test_with_positions_it_does(kind: str, jitter: Jitter) -> None:
     positions = jitter(POSITIONS[kind](8, 5))
@@ -75,6 +80,7 @@ def test_with_positions_it_does(kind: str, jitter: Jitter) -> None:
     assert not torch.allclose(turned, straight[:, order], atol=1e-2)
 
 
+@pytest.mark.covers("X2")
 @pytest.mark.parametrize("kind", [EncoderBlock, DecoderBlock])
 def test_a_new_rezero_block_is_the_identity_and_wakes_up(kind: type[nn.Module]) -> None:
     block, x = kind(8, norm="rezero", **OPTIONS), torch.randn(2, 5, 8)
@@ -108,6 +114,7 @@ def count(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
 
 
+@pytest.mark.covers("X5")
 def test_counts_of_the_texts() -> None:
     with torch.device("meta"):
         assert count(EncoderBlock(512, heads=8, feedforward=2048)) == 3_150_336

@@ -44,6 +44,7 @@ def test_an_encoder_stack_step_by_step(options: dict[str, Any], jitter: Jitter) 
     assert_close(torch.stack(outputs, 1), stack(x, causal=True), **CLOSE)
 
 
+@pytest.mark.covers("X6")
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_a_decoder_stack_step_by_step(options: dict[str, Any], jitter: Jitter) -> None:
     stack, x, memory = decoder(jitter, options), torch.randn(3, 6, 8), torch.randn(3, 4, 7)

@@ -1,0 +1,7 @@
+"""`weft bench recurrence`: one recurrent layer beside torch.nn, the plain loop and its matrix products alone."""
+
+from weft.bench.recurrence.case import Case, Size, plan_cases
+from weft.bench.recurrence.measure import Figures, measure
+from weft.bench.recurrence.table import remarks, tabulate
+
+__all__ = ["Case", "Figures", "Size", "measure", "plan_cases", "remarks", "tabulate"]

@@ -1,0 +1,83 @@
+"""The contenders of the recurrence benchmark: one layer by weft, by torch.nn and by the plain loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from weft.bench.recurrence.case import DTYPES, Case
+from weft.nn import RNN, Cell, CellClass, choose_cell
+from weft.nn.recurrent.layer import Backend, Layer
+
+Pass: TypeAlias = Callable[[], Tensor]
+"""One forward and backward pass; returns the gradient of the input (B, T, H)."""
+
+
+class Workload:
+    """The recurrent layer of a case, its data, and the contenders that run it; all have the same weights."""
+
+    def __init__(self, case: Case, cells: Mapping[str, CellClass]) -> None:
+        self.case, self.device = case, case.device
+        batch, time, hidden = case.size
+        self._chosen = choose_cell(case.cell, cells)
+        self.rnn = self._build("auto")
+        self.lengths = case.row_lengths() if case.lengths else None
+        shape = (batch, time, hidden)
+        self.x = torch.randn(shape, device=self.device, dtype=case.weight_dtype, requires_grad=True)
+        self._gradient = torch.randn(batch, time, self.rnn.output_size, device=self.device, dtype=DTYPES[case.dtype])
+
+    def weft(self) -> Pass:
+        return self._passes(self.rnn, lambda x: self.rnn(x, self.lengths)[0])
+
+    def eager(self) -> Pass:
+        """The cell's step in a loop."""
+        plain = self._build("reference")
+        plain.load_state_dict(self.rnn.state_dict())
+        return self._passes(plain, lambda x: plain(x, self.lengths)[0])
+
+    def torch(self) -> Pass:
+        """nn.LSTM, nn.GRU or nn.RNN (cuDNN, oneDNN), packed where rows differ; ConfigError if torch lacks the cell."""
+        module = self.rnn.to_torch()
+        module.flatten_parameters()
+        if self.lengths is None:
+            return self._passes(module, lambda x: module(x)[0])
+
+        def packed(x: Tensor) -> Tensor:
+            assert self.lengths is not None
+            rows = pack_padded_sequence(x, self.lengths, batch_first=True, enforce_sorted=False)
+            output, _ = module(rows)
+            return pad_packed_sequence(output, batch_first=True, total_length=x.size(1))[0]
+
+        return self._passes(module, packed)
+
+    def cell(self) -> Cell:
+        """The cell of the first direction."""
+        return next(module for module in self.rnn.modules() if isinstance(module, Cell))
+
+    def backend(self) -> tuple[str, str]:
+        """The backend that weft chooses for this device, and why it is not a faster one."""
+        layer = self.rnn.layers[0]
+        assert isinstance(layer, Layer)
+        choice = layer.choose(self.device.type)
+        return choice.backend, choice.reason
+
+    def _build(self, backend: Backend) -> RNN:
+        hidden = self.case.size.hidden
+        rnn = RNN(self._chosen, hidden, hidden, bidirectional=self.case.bidirectional, backend=backend)
+        return rnn.to(device=self.device, dtype=self.case.weight_dtype)
+
+    def _passes(self, module: nn.Module, forward: Callable[[Tensor], Tensor]) -> Pass:
+        """Compute the gradients of the input and of every weight, without accumulating them."""
+        wanted = [self.x, *module.parameters()]
+        dtype = DTYPES[self.case.dtype]
+
+        def run() -> Tensor:
+            with torch.autocast(self.device.type, dtype=dtype, enabled=self.case.autocast):
+                output = forward(self.x)
+            return torch.autograd.grad(output, wanted, self._gradient.to(output.dtype), allow_unused=True)[0]
+
+        return run

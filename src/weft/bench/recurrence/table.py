@@ -1,0 +1,57 @@
+"""The table of the recurrence benchmark, and the remarks below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.bench.recurrence.measure import Figures
+from weft.bench.table import NOTHING
+
+
+def tabulate(rows: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
+    """Return headings and lines; memory only where it was measured."""
+    headings = ["cell", "B,T,H", "weft ms", "backend", "torch.nn ms", "ratio", "eager ms", "ratio", "limit ms", "share"]
+    with_memory = any(row.memory for row in rows)
+    headings += ["weft MiB", "torch.nn MiB"] if with_memory else []
+    lines = []
+    for row in rows:
+        line = [row.case.cell, str(row.case.size), _milliseconds(row, "weft"), row.backend]
+        for who in ("torch", "eager"):
+            line += [_milliseconds(row, who), _ratio(row, who)]
+        line += [_milliseconds(row, "limit"), _share(row)]
+        line += [_megabytes(row, who) for who in ("weft", "torch")] if with_memory else []
+        lines.append([*line, f"{row.first:.2f}"])
+    return [*headings, "first call s"], lines
+
+
+def remarks(rows: Sequence[Figures]) -> list[str]:
+    """Return why a backend is not the fastest and why a figure is missing, each once."""
+    found: dict[str, None] = {}
+    for row in rows:
+        if row.reason:
+            found[f"{row.case.cell} runs on {row.backend}: {row.reason}"] = None
+        for who, why in row.missing.items():
+            found[f"{row.case.cell} without {'torch.nn' if who == 'torch' else who}: {why}"] = None
+    return list(found)
+
+
+def _milliseconds(row: Figures, who: str) -> str:
+    """Three significant digits."""
+    if who not in row.seconds:
+        return NOTHING
+    value = 1000 * row.seconds[who]
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _ratio(row: Figures, who: str) -> str:
+    ratio = row.ratio(who)
+    return NOTHING if ratio is None else f"{ratio:.2f}×"
+
+
+def _share(row: Figures) -> str:
+    ratio = row.ratio("limit")
+    return NOTHING if ratio is None else f"{100 * ratio:.0f}%"
+
+
+def _megabytes(row: Figures, who: str) -> str:
+    return f"{row.memory[who] / 2**20:.1f}" if who in row.memory else NOTHING

@@ -1,0 +1,260 @@
+"""Data preparation: read the files, set a part aside for validation, learn the tokenizers, encode the examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+
+from weft.catalog import TASKS
+from weft.config import Config, fill, validate
+from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.data.sources import each_path
+from weft.errors import DataError, counted
+from weft.nn import CellClass
+from weft.run.data_cache import DataCache, Surveyed, TrainingData, write_training
+from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
+from weft.run.model_size import check_fits
+from weft.tasks import Facts, Task, Tree, encode
+from weft.tasks.labels import count_labels, describe_labels, describe_unseen
+from weft.tasks.sections import written
+from weft.training import choose_device, device_type
+from weft.training.device import precise
+
+VALID_SHARE, MAX_VALID_EXAMPLES = 0.1, 2000
+"""The share of the training data that is set aside for validation where there is no file for it."""
+
+FEW_EXAMPLES, FEW_SHARE = 40, 0.05
+"""Of fewer examples than this a smaller share is set aside: training misses each of them more."""
+
+EXAMPLES_PER_MESSAGE = 20_000
+"""Examples between two messages on the progress of reading a file."""
+
+Progress = Callable[[str], None]
+"""Is called with a message now and then during long work."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs: settings with nothing left open, encoded examples, and notes for the user."""
+
+    config: Config
+    task: Task
+    train: Examples
+    valid: Examples
+    test: Examples | None
+    notes: tuple[str, ...]
+    records: Corpus | None = None
+    """The records of the training examples, where baselines are fitted on them."""
+
+
+class DataReader:
+    """Reads the files of one configuration and collects notes, such as on skipped lines.
+
+    `fresh` ignores and replaces the cache of earlier runs; `progress` is called while files are read; `python_data` is
+    data given in Python, by the name that stands for it in the configuration.
+    """
+
+    def __init__(
+        self,
+        task: type[Task],
+        data: Any,
+        *,
+        skip_bad_lines: bool,
+        fresh: bool = False,
+        progress: Progress | None = None,
+        python_data: PythonData = NO_PYTHON_DATA,
+    ) -> None:
+        self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
+        self.fresh, self.progress = fresh, progress
+        self.doing = "reading"
+        self.notes: list[str] = []
+        if self.cache and fresh:
+            self.cache.store.renew()
+
+    def survey(self, path: str | list[str]) -> tuple[Corpus, Survey]:
+        """Read a file once, to count its examples and to check that it can be read."""
+        bad = BadLines(skip=self.skip)
+        corpus = Corpus(lambda: self._read(path, BadLines(skip=self.skip)))
+
+        def first_pass() -> Surveyed:
+            nonlocal corpus
+            accounts = chain([bad], (BadLines(skip=self.skip) for _ in count()))
+            corpus, survey = Corpus.survey(lambda: self._read(path, next(accounts)))
+            return Surveyed(survey, list(_describe_skipped(bad, path)))
+
+        if self.cache and self.fresh:
+            forget(stamps(path) or [], self.cache.names)
+        content = self.cache and self.cache.content(path)
+        survey, notes = self.cache.survey(content, first_pass) if self.cache and content else first_pass()
+        self.notes += notes
+        return corpus, survey
+
+    def _read(self, path: str | list[str], bad: BadLines) -> Iterator[Record]:
+        """Yield the records of a file, and call `progress` now and then with their number."""
+        source = self.python_data.get(str(path), path)
+        for number, record in enumerate(read_records(self.task, source, self.data, bad)):
+            if self.progress and number and number % EXAMPLES_PER_MESSAGE == 0:
+                self.progress(f"{self.doing} {path}: {counted(number, 'example')}")
+            yield record
+
+    def overlap(self, train: Survey, other: Survey) -> int:
+        """Return how many examples of the other file are also in the training data."""
+        return self.cache.overlap(train, other) if self.cache and train.content else overlap(train.keys, other.keys)
+
+    def training(self, config: Config, corpus: Corpus, survey: Survey) -> TrainingData:
+        """Learn the tokenizers and encode the training data, or take both from the cache."""
+        if self.cache and survey.content:
+            return self.cache.training(
+                self.task,
+                config,
+                survey.content,
+                lambda folder: write_training(*self._learn(config, corpus, survey), folder=folder),
+            )
+        task, rest, held, notes = self._learn(config, corpus, survey)
+        examples = encode(task, rest, task.limit(training=True))
+        return TrainingData(task, examples, held, [*notes, *examples.notes])
+
+    def _learn(self, config: Config, corpus: Corpus, survey: Survey) -> tuple[Task, Corpus, Corpus | None, list[str]]:
+        """Learn tokenizers and labels without the part set aside; return the task, both parts of the data and notes."""
+        rest, held, notes = set_aside(config, corpus, survey)
+        self.doing = "learning the tokens of"
+        codec = self.task.learn(rest, config.text)
+        self.doing = "tokenising"
+        return self.task(codec, config.data), rest, held, notes
+
+
+def _describe_skipped(bad: BadLines, path: str | list[str]) -> Iterator[str]:
+    yield from bad.notes
+    if bad.count:
+        yield f"{path}: skipped {bad}"
+    if bad.empty:
+        yield f"left out {counted(bad.empty, 'pair')} of {' and '.join(each_path(path))} with an empty side"
+
+
+def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
+    """Divide the training data: the part to learn from, and a part for validation if there is no file for it."""
+    if config.data.valid is not None:
+        return corpus, None, []
+    if config.data.running:
+        return _set_aside_end(corpus, survey)
+    share = FEW_SHARE if survey.examples < FEW_EXAMPLES else VALID_SHARE
+    aside = hold_out(survey.keys, strata=survey.strata, fraction=share, most=MAX_VALID_EXAMPLES, seed=config.seed)
+    note = (
+        f"no data.valid: set aside {int(aside.sum()):,} of {counted(survey.examples, 'training example')}, "
+        f"grouped so that no text is on both sides{', by label' * (survey.strata is not None)}"
+    )
+    return corpus.where(~aside), corpus.where(aside), [note]
+
+
+def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list[str]]:
+    """Set aside the last blocks of running text: a block from the middle would be too easy to predict."""
+    if survey.examples < 2:
+        what = "nothing to hold out from: the text is a single block"
+        raise DataError(what, where="data.train", cure="give a file as data.valid")
+    count = min(max(1, round(VALID_SHARE * survey.examples)), MAX_VALID_EXAMPLES)
+    aside = np.arange(survey.examples) >= survey.examples - count
+    note = f"no data.valid: set aside the end of the text, {count / survey.examples:.0%} of it"
+    return corpus.where(~aside), corpus.where(aside), [note]
+
+
+def suggest_unknown(config: Config, survey: Survey) -> list[str]:
+    """Return a note where the text has a word that seems to mean unknown, and no setting says that it does."""
+    if survey.unknown is None or any(text.unknown for text in TASKS[config.task].roles(config.text).values()):
+        return []
+    word, times = survey.unknown
+    return [
+        f"{word} stands {times:,} times in the training text and is read as text; "
+        f"if it means an unknown word, set text.unknown={json.dumps(word, ensure_ascii=False)}"
+    ]
+
+
+def survey_training(
+    tree: Tree,
+    *,
+    skip_bad_lines: bool,
+    cells: Mapping[str, CellClass] | None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+    python_data: PythonData = NO_PYTHON_DATA,
+) -> tuple[Config, DataReader, Corpus, Survey]:
+    """Read the training data once; return the configuration with its defaults filled in, and that data."""
+    draft = validate(tree, cells=cells, keep_unread=True)
+    reader = DataReader(
+        TASKS[draft.task],
+        draft.data,
+        skip_bad_lines=skip_bad_lines,
+        fresh=fresh,
+        progress=progress,
+        python_data=python_data,
+    )
+    corpus, survey = reader.survey(draft.data.train)
+    return fill(tree, facts(survey, draft), cells=cells), reader, corpus, survey
+
+
+def facts(survey: Survey, config: Config) -> Facts:
+    """Return the facts about the data and the device that defaults depend on."""
+    return Facts(survey.examples, survey.characters, device_type(config.train.device), *survey.shapes)
+
+
+def survey_config(
+    tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None
+) -> tuple[Config, DataReader, Corpus, Survey, Corpus | None]:
+    """Read the training data once; return the filled configuration, and the data in its two parts."""
+    config, reader, corpus, survey = survey_training(tree, skip_bad_lines=skip_bad_lines, cells=cells)
+    rest, held, notes = set_aside(config, corpus, survey)
+    reader.notes += notes
+    return config, reader, rest, survey, held
+
+
+def prepare(
+    tree: Tree,
+    *,
+    skip_bad_lines: bool = False,
+    cells: Mapping[str, CellClass] | None = None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+    python_data: PythonData = NO_PYTHON_DATA,
+) -> Prepared:
+    """Read all files of a configuration; `fresh` does not use the cache of earlier runs."""
+    draft = validate(tree, cells=cells, keep_unread=True)
+    precise(draft.train.precision, choose_device(draft.train.device))  # raises before the data is read
+    check_fits(draft)
+    config, reader, corpus, survey = survey_training(
+        tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, progress=progress, python_data=python_data
+    )
+    reader.notes += suggest_unknown(config, survey)
+    if written(tree, "train", "metric") is None and (reason := reader.task.reason(facts(survey, config))):
+        reader.notes.append(f"chooses by {config.train.metric}: {reason}")
+    others: dict[str, Corpus] = {}
+    for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
+        path = getattr(config.data, part)
+        if path is None:
+            continue
+        others[part], found = reader.survey(path)
+        if shared := reader.overlap(survey, found):
+            reader.notes.append(
+                f"{shared:,} of {counted(found.examples, f'{part} example')} {'is' if shared == 1 else 'are'} "
+                "also in the training data: "
+                f"the {part} scores flatter the model"
+            )
+    task, train, held, notes = reader.training(config, corpus, survey)
+    records = None
+    if task.label_column is not None:
+        records = set_aside(config, corpus, survey)[0]
+        reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
+    reader.notes += notes
+    if held is not None:
+        others["valid"] = held
+    running = config.train.truncate is not None
+    rest = {
+        part: encode(task, records, task.limit(training=False), running=running) for part, records in others.items()
+    }
+    for part, examples in rest.items() if task.label_column is not None else ():
+        reader.notes += describe_unseen(task.codec, examples.records or (), part)
+    return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records)

@@ -1,0 +1,66 @@
+"""The results of a task: one answer, and the running sums of an evaluation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.tasks.sections import Tree
+
+Numbers = NDArray[np.float64]
+"""Sums (K,), or those of each of N examples (N, K)."""
+
+
+class Prediction(ABC):
+    """One answer: `str()` is what a terminal shows, `record()` what `--json` writes."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    @abstractmethod
+    def record(self) -> Tree: ...
+
+    def line(self, *, probabilities: bool = False) -> str:
+        """The answer in one line of plain text, its parts separated by tabs."""
+        return str(self)
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        """The answer as cells of a table, by their columns; `name` is the column of the answer itself."""
+        return {name: str(self)}
+
+    @property
+    def lacks(self) -> bool:
+        """Whether the answer misses words that were required of it."""
+        return False
+
+
+class Scores(ABC):
+    """The running sums of one evaluation, and the metrics that follow from them.
+
+    The sums of several examples are the sum of those of each. So `weft compare` can score any choice of examples with
+    the metrics of an evaluation.
+    """
+
+    @abstractmethod
+    def sums(self) -> Sequence[float] | Numbers:
+        """The numbers (K,) that the metrics follow from."""
+
+    @abstractmethod
+    def score(self, sums: Numbers) -> dict[str, float]:
+        """The metrics of any such sums (K,)."""
+
+    @abstractmethod
+    def merge(self, other: Any) -> None:
+        """Add everything that other scores of the same kind have counted."""
+
+    def metrics(self) -> dict[str, float]:
+        """The metrics of everything that was added."""
+        return self.score(np.asarray(self.sums(), dtype=np.float64))
+
+    def details(self) -> Tree:
+        """Explanations of the metrics for a report: tables, signatures, units. `shown` names those worth showing."""
+        return {}
