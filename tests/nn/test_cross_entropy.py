@@ -206,25 +206,25 @@ def test_it_works_inside_a_compiled_function():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")
 class TestOnCuda:
-    """The Triton kernel against its plain twin."""
+    """The Triton kernel against its plain version."""
 
     @pytest.mark.parametrize("classes", [2, 11, 1000, 40_000])
     @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-    def test_the_kernel_gives_the_numbers_of_its_twin(self, dtype, label_smoothing, classes):
+    def test_the_kernel_gives_the_numbers_of_the_plain_version(self, dtype, label_smoothing, classes):
         from weft.nn.cross_entropy_kernel import softmax_losses as kernel
 
         torch.manual_seed(0)
         width = -(-classes // 8) * 8
         z = torch.randn(37, width, device="cuda").mul_(3).to(dtype)[:, :classes]
         targets = torch.randint(classes, (37,), device="cuda")
-        losses, twin = z.clone(), z.clone()
+        losses, plain = z.clone(), z.clone()
         first = kernel(z, targets, label_smoothing=label_smoothing, differentiate=True)
         alone = kernel(losses, targets, label_smoothing=label_smoothing, differentiate=False)
-        second = cross_entropy.softmax_losses(twin, targets, label_smoothing=label_smoothing, differentiate=True)
+        second = cross_entropy.softmax_losses(plain, targets, label_smoothing=label_smoothing, differentiate=True)
         assert_close(first, second, rtol=1e-5, atol=1e-5)
         assert torch.equal(first, alone)
-        assert_close(z, twin, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-6)
+        assert_close(z, plain, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-6)
 
     @pytest.mark.parametrize("classes", [11, 1000])
     def test_bf16_is_close_to_float32(self, classes):

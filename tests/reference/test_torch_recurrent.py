@@ -181,5 +181,5 @@ def test_what_torch_has_no_module_for(rnn: RNN, reason: str) -> None:
 
 
 def test_a_module_that_is_not_recurrent() -> None:
-    with pytest.raises(ConfigError, match="Linear has no twin here"):
+    with pytest.raises(ConfigError, match="Linear has no counterpart in weft"):
         RNN.from_torch(nn.Linear(2, 3))

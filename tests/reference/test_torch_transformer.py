@@ -236,16 +236,18 @@ def test_attention_that_cannot_be_carried(options: dict[str, Any], reason: str) 
 
 
 def test_layers_that_cannot_be_carried() -> None:
-    with pytest.raises(ConfigError, match=r"activation = silu: has no twin here \(use relu or gelu\)"):
+    with pytest.raises(ConfigError, match=r"activation = silu: has no counterpart in weft \(use relu or gelu\)"):
         EncoderBlock.from_torch(nn.TransformerEncoderLayer(WIDTH, HEADS, 20, activation=nn.functional.silu))
     uneven = nn.TransformerEncoderLayer(WIDTH, HEADS, 20)
     uneven.dropout2.p = 0.5
     with pytest.raises(ConfigError, match=r"its dropouts differ: 0\.1, 0\.5"):
         EncoderBlock.from_torch(uneven)
-    for kind, twin in ((EncoderBlock, "Encoder"), (DecoderBlock, "Decoder")):
-        with pytest.raises(ConfigError, match=rf"Linear has no twin here \(give an nn\.Transformer{twin}Layer\)"):
+    for kind, counterpart in ((EncoderBlock, "Encoder"), (DecoderBlock, "Decoder")):
+        with pytest.raises(
+            ConfigError, match=rf"Linear has no counterpart in weft \(give an nn\.Transformer{counterpart}Layer\)"
+        ):
             kind.from_torch(nn.Linear(2, 3))
-    with pytest.raises(ConfigError, match="Linear has no twin here"):
+    with pytest.raises(ConfigError, match="Linear has no counterpart in weft"):
         MultiHeadAttention.from_torch(nn.Linear(2, 3))
 
 

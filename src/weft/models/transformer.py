@@ -270,10 +270,10 @@ class TransformerDecoder(Decoder):
         self.placed.reach(max(1, capacity))
         if isinstance(self.stack, EncoderStack):
             like = next(self.parameters())
-            return Written(None, self.stack.reserve(rows.numel(), like, each=width, room=capacity))
+            return Written(None, self.stack.reserve(rows.numel(), like, each=width, capacity=capacity))
         assert memory is not None
         assert isinstance(memory.lengths, Tensor)
-        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=width, room=capacity))
+        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=width, capacity=capacity))
 
     def step(self, tokens: Tensor, state: Written) -> Decoded:
         """tokens (N) -> hidden (N, D) of the position after each, and the last layer's attention."""

@@ -1,4 +1,4 @@
-"""The pointwise part of `linear_cross_entropy` on CUDA as one Triton kernel; its plain twin is `softmax_losses` there.
+"""The pointwise part of `linear_cross_entropy` on CUDA as one Triton kernel; the plain version is `softmax_losses`.
 
 A program has one row of scores z. It reads it once for the maximum m, Σ exp(z - m) and Σ z, and once more, now from
 the cache, to write softmax(z) - q in its place.

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LEVELS = 1 << 16
-"""Shares of dropout that are told apart on a processor."""
+"""Dropout rates that can be distinguished on a CPU."""
 
 
 def drop(x: Tensor, rate: float) -> Tensor:

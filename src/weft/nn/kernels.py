@@ -14,7 +14,7 @@ HAS_TRITON: Final = importlib.util.find_spec("triton") is not None
 
 
 def in_half_on_gpu(x: Tensor) -> bool:
-    """What fused kernels for transformers are made for."""
+    """Whether x has a device and type that the fused kernels for transformers support."""
     return x.is_cuda and x.dtype in HALF
 
 

@@ -31,7 +31,7 @@ class Linear(nn.Linear):
         return relu(super().forward(x)) if found is None else found
 
     def _in_one(self, x: Tensor, *, relu: bool) -> Tensor | None:
-        """The same in one kernel, where there is a better one than what torch does."""
+        """The result of one fused kernel, or None where torch is as fast."""
         if packed_linear.multiplies(x, self):
             return packed_linear.multiply(x, self, relu=relu)
         plain = x.dtype == self.weight.dtype and not torch.is_autocast_enabled("cuda")

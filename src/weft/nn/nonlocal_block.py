@@ -43,7 +43,7 @@ class NonLocal(nn.Module):
         return self._join(x, attend(query, key, value, score="dot"))
 
     def attend(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and where each place looked: x (B, C, …) -> (B, C, …), weights (B, P, P)."""
+        """`forward` with its attention weights: x (B, C, …) -> (B, C, …), weights (B, P, P)."""
         query, key, value = self._maps(x)
         context, weights = attend(query, key, value, score="dot", weights=True)
         return self._join(x, context), weights

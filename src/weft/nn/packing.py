@@ -44,9 +44,9 @@ class Packing:
 
     @classmethod
     def filled(cls, lengths: Tensor | NDArray[Any], *, rows: int, tokens: int, longest: int) -> Packing:
-        """The same with further rows, `rows` and `tokens` in all: every packing of that size has one shape.
+        """From lengths (B,), with rows added up to `rows` and `tokens` in all: packings of one size have one shape.
 
-        What is missing of the tokens makes rows of up to `longest`, and what is then missing of the rows is empty.
+        The missing tokens become rows of up to `longest`, and the rows still missing are empty.
         """
         lengths = torch.as_tensor(lengths, device="cpu").to(torch.int64)
         whole, part = divmod(tokens - int(lengths.sum()), longest)
@@ -63,7 +63,7 @@ class Packing:
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What of it lies on the device."""
+        """The tensors of the packing that are on the device."""
         return self.offsets, self.positions, self.rows
 
     def to(self, device: torch.device) -> Packing:

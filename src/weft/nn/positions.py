@@ -1,4 +1,4 @@
-"""What tells a transformer where a token stands: x its vector, t its place.
+"""Position encodings of a transformer: x is the vector of a token, t its position.
 
 onehot           [x; e_t]                                learned   x + p_t
 joint            W1 tanh(W2 x + W3 e_t + b)              sinusoid  x + s_t
@@ -146,7 +146,7 @@ POSITIONS: Final[dict[str, PositionsClass]] = {
 """Name to class, built as `POSITIONS[name](size, longest)`; rotary leaves the vectors alone and acts in attention."""
 
 BOUNDED: Final = ("onehot", "learned", "joint")
-"""Those that know places up to a limit only."""
+"""The encodings with a maximum position."""
 
 ADDED: Final = (NoPositions, LearnedPositions, SinusoidPositions)
-"""Those that add one of their `vectors` (T, size), or nothing."""
+"""The encodings that add one of their `vectors` (T, size), or nothing."""

@@ -1,4 +1,4 @@
-"""Attention: the worked example, the masks, and the fast path against its plain twin."""
+"""Attention: the worked example, the masks, and the fast path against the plain one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room on large pages, and room that is used again: numbers like any others."""
+"""Buffers on large pages and reused buffers hold numbers like any other tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from weft.nn.native import pages
 
 WIDTH = 128
-ROWS = 2 * pages.LEAST // (4 * WIDTH)
+ROWS = 2 * pages.MIN_REUSED_BYTES // (4 * WIDTH)
 LIKE = torch.empty(0)
 
 needs_pages = pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="this system has no large pages")
@@ -33,7 +33,7 @@ def test_a_system_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, ROWS, 40 * ROWS])
-def test_room_begins_on_a_line_and_is_as_large_as_asked(rows: int, pool: pages.Pool) -> None:
+def test_a_buffer_begins_on_a_line_and_is_as_large_as_asked(rows: int, pool: pages.Pool) -> None:
     found = [pages.empty(rows, WIDTH, LIKE).fill_(number) for number in range(5)]
     for number, one in enumerate(found):
         assert one.shape == (rows, WIDTH)
@@ -43,7 +43,7 @@ def test_room_begins_on_a_line_and_is_as_large_as_asked(rows: int, pool: pages.P
 
 
 @needs_pages
-def test_room_is_used_again_when_the_last_view_is_gone_and_not_before(pool: pages.Pool) -> None:
+def test_a_buffer_is_used_again_when_the_last_view_is_gone_and_not_before(pool: pages.Pool) -> None:
     first = pages.empty(ROWS, WIDTH, LIKE)
     place, view = first.data_ptr(), first[3:]
     del first
@@ -54,7 +54,7 @@ def test_room_is_used_again_when_the_last_view_is_gone_and_not_before(pool: page
 
 
 @needs_pages
-def test_what_a_graph_keeps_is_not_given_to_anybody(pool: pages.Pool) -> None:
+def test_what_a_graph_keeps_is_not_given_away(pool: pages.Pool) -> None:
     kept = pages.empty(ROWS, WIDTH, LIKE).fill_(2).requires_grad_()
     result = (kept * kept).sum()
     pages.empty(ROWS, WIDTH, LIKE).fill_(7)
@@ -63,7 +63,7 @@ def test_what_a_graph_keeps_is_not_given_to_anybody(pool: pages.Pool) -> None:
 
 
 @needs_pages
-def test_room_half_as_large_as_what_waits_is_fresh(pool: pages.Pool) -> None:
+def test_a_buffer_half_as_large_as_what_waits_is_fresh(pool: pages.Pool) -> None:
     place = pages.empty(4 * ROWS, WIDTH, LIKE).data_ptr()
     assert pages.empty(2 * ROWS, WIDTH, LIKE).data_ptr() != place
 
@@ -71,11 +71,11 @@ def test_room_half_as_large_as_what_waits_is_fresh(pool: pages.Pool) -> None:
 @needs_pages
 def test_no_more_is_held_than_was_in_use_at_once(pool: pages.Pool) -> None:
     draw, mine, most = random.Random(0), list[torch.Tensor](), 0
-    for _ in range(3 * pages.REQUESTS):
+    for _ in range(3 * pages.PEAK_REQUESTS):
         mine.append(pages.empty(draw.randint(ROWS, 60 * ROWS), WIDTH, LIKE))
-        used = sum(loan.room.size for loan in pool.lent.values())
+        used = sum(loan.buffer.size for loan in pool.lent.values())
         most = max(most, used)
-        assert used + sum(room.size for room in pool.idle) <= most
+        assert used + sum(buffer.size for buffer in pool.idle) <= most
         draw.shuffle(mine)
         del mine[draw.randint(1, 6) :]
 
@@ -84,10 +84,10 @@ def test_no_more_is_held_than_was_in_use_at_once(pool: pages.Pool) -> None:
 def test_a_large_one_is_forgotten_in_time(pool: pages.Pool) -> None:
     large = pages.empty(400 * ROWS, WIDTH, LIKE)
     del large
-    for _ in range(2 * pages.REQUESTS + 1):
+    for _ in range(2 * pages.PEAK_REQUESTS + 1):
         small = pages.empty(ROWS, WIDTH, LIKE)
         del small
-    assert sum(room.size for room in pool.idle) < 4 * ROWS * WIDTH * 4
+    assert sum(buffer.size for buffer in pool.idle) < 4 * ROWS * WIDTH * 4
 
 
 def test_it_can_be_copied_saved_and_shared(pool: pages.Pool) -> None:
@@ -101,7 +101,7 @@ def test_it_can_be_copied_saved_and_shared(pool: pages.Pool) -> None:
     assert torch.equal(found.clone().share_memory_(), found.share_memory_())
 
 
-def test_threads_that_ask_at_once_get_rooms_of_their_own(pool: pages.Pool) -> None:
+def test_threads_that_ask_at_once_get_buffers_of_their_own(pool: pages.Pool) -> None:
     wrong: list[int] = []
 
     def work(number: int) -> None:

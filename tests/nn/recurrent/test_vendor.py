@@ -1,4 +1,4 @@
-"""The vendor kernels against the plain loop, which is their twin."""
+"""The vendor kernels against the plain loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def relu(input_size: int, hidden_size: int) -> Elman:
     return Elman(input_size, hidden_size, activation="relu")
 
 
-def twins(cell: Any, **settings: Any) -> tuple[RNN, RNN]:
+def fast_and_plain(cell: Any, **settings: Any) -> tuple[RNN, RNN]:
     torch.manual_seed(7)
     fast, plain = (RNN(cell, 5, 6, backend=backend, **settings) for backend in ("vendor", "reference"))
     with torch.no_grad():
@@ -46,7 +46,7 @@ def results(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State) -> list[T
 @pytest.mark.parametrize("cell", [*VENDOR, relu], ids=[*VENDOR, "elman_relu"])
 def test_kernel_equals_loop(cell: Any, merge: str | None, lengths: list[int] | None) -> None:
     settings = {} if merge is None else {"bidirectional": True, "merge": merge}
-    fast, plain = twins(cell, layers=2, initial="learned", **settings)
+    fast, plain = fast_and_plain(cell, layers=2, initial="learned", **settings)
     x = torch.randn(4, 6, 5)
     given = None if lengths is None else torch.tensor(lengths)
     assert_close(results(fast, x, given, None), results(plain, x, given, None), rtol=1e-5, atol=1e-5)
@@ -54,7 +54,7 @@ def test_kernel_equals_loop(cell: Any, merge: str | None, lengths: list[int] | N
 
 @pytest.mark.parametrize("cell", VENDOR)
 def test_kernel_equals_loop_from_a_given_state(cell: str) -> None:
-    fast, plain = twins(cell, layers=2)
+    fast, plain = fast_and_plain(cell, layers=2)
     x, lengths = torch.randn(4, 6, 5), torch.tensor([6, 1, 3, 0])
     state = map_state(torch.randn_like, fast.initial_state(4, x))
     assert_close(results(fast, x, lengths, state), results(plain, x, lengths, state), rtol=1e-5, atol=1e-5)
@@ -62,7 +62,7 @@ def test_kernel_equals_loop_from_a_given_state(cell: str) -> None:
 
 @pytest.mark.parametrize("cell", VENDOR)
 def test_kernel_equals_loop_in_double_precision(cell: str) -> None:
-    fast, plain = (rnn.double() for rnn in twins(cell, bidirectional=True))
+    fast, plain = (rnn.double() for rnn in fast_and_plain(cell, bidirectional=True))
     x, lengths = torch.randn(4, 6, 5, dtype=torch.float64), torch.tensor([6, 1, 3, 0])
     assert_close(results(fast, x, lengths, None), results(plain, x, lengths, None), rtol=1e-12, atol=1e-12)
 

@@ -39,13 +39,13 @@ def build(kind: type[Any], options: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @torch.no_grad()
 def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
-    slots, each, room = 5, 3, 7
+    slots, each, capacity = 5, 3, 7
     decoder = build(DecoderStack, options)
     memory, lengths = torch.randn(slots, 6, 40), torch.tensor([6, 1, 4, 0, 3])
-    states = [decoder.reserve(memory, lengths, each=each, room=room) for _ in range(2)]
+    states = [decoder.reserve(memory, lengths, each=each, capacity=capacity) for _ in range(2)]
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    for number in range(room - 1):
+    for number in range(capacity - 1):
         x = torch.randn(slots * each, WIDTH)
         plain, states[0], _ = decoder.step(x, states[0], attention=True)
         with PackedWeights():
@@ -106,7 +106,7 @@ def test_what_learns_is_left_to_torch() -> None:
 @torch.no_grad()
 def test_a_language_model(options: dict[str, Any]) -> None:
     model, x = build(EncoderStack, options), torch.randn(4, 6, WIDTH)
-    state = model.reserve(4, x, each=1, room=6)
+    state = model.reserve(4, x, each=1, capacity=6)
     whole = model(x, causal=True)
     with PackedWeights():
         for t in range(6):
@@ -122,16 +122,16 @@ def test_a_language_model(options: dict[str, Any]) -> None:
 @torch.no_grad()
 def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], each: int, threads: int) -> None:
     """In C, to the last bit, as if they had been read step by step; in torch nearly so."""
-    model, room, lengths = build(kind, options), 75, torch.tensor([70, 1, 4, 23])
+    model, capacity, lengths = build(kind, options), 75, torch.tensor([70, 1, 4, 23])
     x, slots = torch.randn(4, 70, WIDTH), torch.tensor([2, 0, 5, 3])
     memory, real = torch.randn(6, 5, 40), torch.tensor([5, 1, 4, 2, 3, 5])
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     with PackedWeights():
         states = [
-            model.reserve(6 * each, memory, each=each, room=room)
+            model.reserve(6 * each, memory, each=each, capacity=capacity)
             if kind is EncoderStack
-            else model.reserve(memory, real, each=each, room=room)
+            else model.reserve(memory, real, each=each, capacity=capacity)
             for _ in range(3)
         ]
         assert stack_cpu.steps(model, x)

@@ -106,7 +106,7 @@ def _may_attend(shape: torch.Size, mask: Tensor | None, causal: bool, device: to
 def _fast(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, dropout: float
 ) -> Tensor:
-    """torch's fused attention; the plain path is its twin."""
+    """torch's fused attention, with the results of the plain path."""
     queries, keys = query.size(-2), key.size(-2)
     # torch aligns a causal mask at the start, so it only means the same for as many queries as keys.
     if mask is None and (not causal or queries == keys):

@@ -1,7 +1,7 @@
-"""Self-attention one position at a time, over keys and values in room that was made before.
+"""Self-attention one position at a time, over keys and values in buffers allocated before.
 
-Row n writes position t of its text into row n of the store, whatever text it continues; origin[n, t] says in which row
-position t of its own text lies. When hypotheses change places, only these numbers move. N rows, T positions, H heads.
+Row n writes position t of its text into row n of the store, whatever text it continues; origin[n, t] is the row that
+holds position t of its own text. When hypotheses change places, only these numbers move. N rows, T positions, H heads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from weft.nn.attention.single_query import attend_next, serves
 
 
 class LayerCache(NamedTuple):
-    """What one layer has seen: keys (N, H, T, m) and values (N, H, T, v), of which row n has length[n] positions.
+    """The cache of one layer: keys (N, H, T, m) and values (N, H, T, v), of which row n has length[n] positions.
 
-    origin (N, T), or None where every row continues itself.
+    origin is (N, T), or None if every row continues its own text.
     """
 
     keys: Tensor
@@ -30,9 +30,9 @@ class LayerCache(NamedTuple):
 
 
 class KVCache(NamedTuple):
-    """What all layers have seen: the store of each, and one origin and length for all of them.
+    """The cache of all layers: the store of each, and one origin and length for all of them.
 
-    It is written in place, so it has one future: step it once, and go on from what that gives.
+    It is written in place: after a step only the cache that the step returns is valid.
     """
 
     keys: tuple[Tensor, ...]
@@ -42,15 +42,15 @@ class KVCache(NamedTuple):
 
     @classmethod
     def make(
-        cls, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], *, rows: Tensor, room: int, reorders: bool
+        cls, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], *, rows: Tensor, capacity: int, reorders: bool
     ) -> KVCache:
-        """Nothing seen yet by the rows 0 … N - 1, in stores as given; none where there is no room."""
-        origin = rows[:, None].repeat(1, room) if reorders and room else None
+        """An empty cache for the rows 0 … N - 1 in the given stores, which are none if `capacity` is 0."""
+        origin = rows[:, None].repeat(1, capacity) if reorders and capacity else None
         return cls(keys, values, origin, torch.zeros_like(rows))
 
     def skip(self, slots: Tensor, lengths: Tensor, *, each: int) -> None:
-        """All rows of those slots (n,), of `each`, have so many positions (n,), which lie in the first row of a slot.
-        What the lengths are is known on the CPU."""
+        """Set the lengths (n,) of all rows of the slots (n,), `each` per slot; the positions lie in the first row of a
+        slot. The lengths are on the CPU."""
         self.length.view(-1, each)[slots] = lengths.to(slots.device, non_blocking=True)[:, None]
         if self.origin is not None:
             rows = self.origin.view(-1, each, self.origin.size(1))
@@ -60,7 +60,7 @@ class KVCache(NamedTuple):
         return LayerCache(self.keys[number], self.values[number], self.origin, self.length)
 
     def end(self) -> KVCache:
-        """With the position that every layer has written. A row that nobody reads any more stays where room ends."""
+        """Count the position that every layer has written. A row that is no longer read stays at the last position."""
         self.length.add_(1).clamp_(max=self.keys[0].size(2) - 1)
         return self
 
@@ -68,8 +68,8 @@ class KVCache(NamedTuple):
 def attend_cached(
     q: Tensor, k: Tensor, v: Tensor, seen: LayerCache, *, score: str | ScoreFunction = "scaled_dot"
 ) -> Tensor:
-    """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store, and
-    origin notes it."""
+    """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the store,
+    and the row to origin."""
     if score == "scaled_dot" and serves(q):
         return attend_next(q, k, v, *seen, scale=q.size(-1) ** -0.5)
     if score == "scaled_dot" and single_query_cpu.LIBRARY.serves(q, seen.keys):
@@ -79,15 +79,15 @@ def attend_cached(
     seen.values[rows, :, seen.length] = v
     if seen.origin is not None:
         seen.origin[rows, seen.length] = rows
-    # To ask a GPU how long the longest is would be to wait for it.
-    room = int(seen.length.max()) + 1 if q.device.type == "cpu" else seen.keys.size(2)
-    places = torch.arange(room, device=q.device)
+    # Reading the longest length from a GPU would block until the GPU has finished.
+    end = int(seen.length.max()) + 1 if q.device.type == "cpu" else seen.keys.size(2)
+    places = torch.arange(end, device=q.device)
     if seen.origin is None:
-        keys, values = seen.keys[:, :, :room], seen.values[:, :, :room]
+        keys, values = seen.keys[:, :, :end], seen.values[:, :, :end]
     else:
-        origin = seen.origin[:, :room]
+        origin = seen.origin[:, :end]
         keys, values = (store[origin, :, places].transpose(1, 2) for store in (seen.keys, seen.values))
     real = (places <= seen.length[:, None])[:, None]
-    # What was never written may be anything, and nothing times that need not be nothing.
+    # Positions never written may hold NaN or infinity, and zero times these is not zero.
     keys, values = (part.masked_fill(~real[..., None], 0) for part in (keys, values))
     return attend(q[:, :, None], keys, values, score=score, mask=real[:, :, None])[:, :, 0]

@@ -30,7 +30,7 @@ from weft.nn.packing import Packing
 
 
 class KeysValues(NamedTuple):
-    """What queries look at: keys (B, H, Tk, m) and values (B, H, Tk, v). As a state, dimension 0 are hypotheses."""
+    """A memory to attend to: keys (B, H, Tk, m) and values (B, H, Tk, v). In a state, dimension 0 is hypotheses."""
 
     keys: Tensor
     values: Tensor
@@ -173,11 +173,11 @@ class MultiHeadAttention(nn.Module):
         return self._look(q.transpose(1, 2), seen, mask=mask, causal=causal, weights=weights)
 
     def remember(self, key: Tensor, value: Tensor | None = None) -> KeysValues:
-        """What queries will look at, prepared once: key (B, Tk, …) -> keys and values."""
+        """Compute the keys and values of a memory once, for all queries: key (B, Tk, …) -> keys and values."""
         return self.recall(*self._memory_products(key, value))
 
     def recall(self, *products: Tensor) -> KeysValues:
-        """The same from the product of the memory's map, or of the maps of keys and of values, (B, Tk, …) each."""
+        """Keys and values from the product of the memory's map, or of the maps of keys and values, (B, Tk, …) each."""
         keys, values = products if len(products) == 2 else torch.split(products[0], self.splits[1:], dim=-1)
         keys, values = self._heads(keys, self.head_size), self._heads(values, self.value_head_size)
         return KeysValues(keys.transpose(1, 2), values.transpose(1, 2))
@@ -185,7 +185,7 @@ class MultiHeadAttention(nn.Module):
     def look(
         self, query: Tensor, seen: KeysValues, *, mask: Tensor | None = None, weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """query (N, Tq, …) at what `remember` gave -> (N, Tq, output_size), and the weights if asked for."""
+        """query (N, Tq, …) on keys and values of `remember` -> (N, Tq, output_size), and the weights if requested."""
         assert self.query is not None
         heads = self._heads(self.query(query), self.head_size)
         plain = self.score == "scaled_dot" and not weights and (mask is None or mask.size(1) == 1)
@@ -200,7 +200,7 @@ class MultiHeadAttention(nn.Module):
         return self._look(q, seen, mask=mask, causal=False, weights=False), None
 
     def look_at_once(self, query: Tensor, seen: KeysValues, *, mask: Tensor | None = None) -> Tensor:
-        """The same for all positions of a text, for which the kernel of `look`, made for a few, is too small."""
+        """`look` for all positions of a text; its kernel on a GPU is made for a few positions and not used here."""
         if not query.is_cuda:
             return self.look(query, seen, mask=mask)[0]
         assert self.query is not None
@@ -208,12 +208,12 @@ class MultiHeadAttention(nn.Module):
         return self._look(q, seen, mask=mask, causal=False, weights=False)
 
     def empty(self, rows: int, like: Tensor) -> KeysValues:
-        """Nothing seen yet, by so many hypotheses."""
+        """Keys and values of no position, for `rows` hypotheses."""
         shape = (rows, self.heads, 0)
         return KeysValues(like.new_empty(*shape, self.head_size), like.new_empty(*shape, self.value_head_size))
 
-    def room(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Stores for keys and values of so many positions, for `step_within`, with anything in them."""
+    def reserve(self, rows: int, positions: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Uninitialised buffers for keys and values of so many positions, for `step_within`."""
         sizes = [self.heads * positions * size for size in (self.head_size, self.value_head_size)]
         keys, values = (pages.empty(rows, size, like).view(rows, self.heads, positions, -1) for size in sizes)
         return keys, values

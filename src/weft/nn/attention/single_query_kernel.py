@@ -18,7 +18,7 @@ def attend(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """APPEND: k and v of this position are written to the store, and seen; row n reads its own store, or where MOVED
     that of origin[n, t], which is its own at this position. Otherwise EACH rows read one store of `end` positions,
-    where the mask allows. EARLY: values are asked for before keys have come, which needs room to hold both."""
+    where the mask allows. EARLY: values are loaded before keys have arrived, which needs registers for both."""
     n, h = tl.program_id(0).to(tl.int64), tl.program_id(1)
     d, e = tl.arange(0, DP), tl.arange(0, VP)
     query = tl.load(q + n * q_row + h * D + d, d < D, 0).to(tl.float32) * scale

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def settings_of(module: nn.MultiheadAttention, *, cross: bool | None) -> dict[str, Any]:
-    """What to build a `MultiHeadAttention` with so that it computes what the module does."""
+    """The arguments of a `MultiHeadAttention` that computes the same as the module."""
     if not isinstance(module, nn.MultiheadAttention):
-        what = f"{type(module).__name__} has no twin here"
+        what = f"{type(module).__name__} has no counterpart in weft"
         raise ConfigError(what, where="module", cure="give an nn.MultiheadAttention")
     if module.bias_k is not None or module.add_zero_attn:
         name = "add_bias_kv" if module.bias_k is not None else "add_zero_attn"

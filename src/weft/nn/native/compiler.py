@@ -74,7 +74,7 @@ def compile_library(text: str) -> ctypes.CDLL:
 
 
 def compile_if_possible(text: str) -> ctypes.CDLL | None:
-    """The same, or None where nothing can be compiled."""
+    """The library compiled from a text, or None if there is no working compiler."""
     try:
         return compile_library(text)
     except NoCompiler:
@@ -124,7 +124,7 @@ def _surroundings(compiler: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _processor() -> str:
-    """What -march=native may depend on."""
+    """The description of the processor that -march=native depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -156,10 +156,10 @@ def _compile(compiler: tuple[str, ...], text: str) -> bytes:
 
 
 def _load(library: bytes, name: str) -> ctypes.CDLL:
-    """A library loaded from memory; where the system executes nothing there, from a folder that nobody else can see.
+    """Load a library from memory, or from a private folder if the system forbids executable memory files.
 
-    The descriptor of the memory stays open: the linker knows libraries by their path, and would take another one under
-    the same number for this one.
+    The descriptor of the memory stays open: the linker identifies libraries by their path, and would confuse this one
+    with a later one under the same number.
     """
     if hasattr(os, "memfd_create"):
         memory = os.memfd_create(f"weft-{name}", os.MFD_CLOEXEC)

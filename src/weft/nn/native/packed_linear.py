@@ -57,7 +57,7 @@ class PackedWeights:
     def __init__(self) -> None:
         self.known: dict[nn.Linear, Packed] = {}
         self.structs: dict[nn.Module, Any] = {}
-        """What the C of a module keeps while packed weights are held: structures that point to them."""
+        """C structures of modules that point to packed weights, kept as long as these."""
         self.before: list[PackedWeights | None] = []
 
     def __enter__(self) -> PackedWeights:

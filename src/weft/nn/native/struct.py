@@ -57,7 +57,7 @@ class FloatsTable(Pointer):
 
 
 class ConstFloatsTable(Pointer):
-    """The same for numbers that the C only reads."""
+    """The address of a row of addresses of numbers that the C code only reads."""
 
     target = "const float *const"
 

@@ -1,7 +1,7 @@
-"""Making a file that is kept: a folder to make it in, and a place where it stands as a whole or not at all.
+"""Build a file in a private folder, and keep it in a folder where it appears complete or not at all.
 
-Whatever is unfinished is locked by the process that makes it. The system lets go of the lock however that process ends,
-and what nobody holds is removed by the next one that comes.
+The process that builds an unfinished file holds a lock on it. The system releases the lock however that process ends,
+and the next process removes unfinished files without a lock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT: Final = re.compile(r"(?P<name>[0-9a-f]{32})-(?P<digest>[0-9a-f]{64})\.so"
 
 @contextmanager
 def workshop(parent: Path) -> Iterator[tuple[Path, int]]:
-    """An empty folder that nobody else can enter, and the descriptor that locks it; it is removed afterwards."""
+    """An empty private folder, and the descriptor that locks it; the folder is removed afterwards."""
     with os.scandir(parent) as entries:
         left = [entry.path for entry in entries if entry.name.startswith(_MAKING)]
     for path in left:
@@ -68,7 +68,7 @@ def keep(folder: int, name: str, content: bytes) -> None:
 
 
 def read_kept(folder: int, name: str) -> bytes | None:
-    """The content kept under a name: ours, a regular file that nobody else can write, and what was written.
+    """The content kept under a name, if it is a regular file of this user, writable by no other, with the right digest.
 
     Anything else under that name is removed.
     """
@@ -108,7 +108,7 @@ def _hold(path: str, folder: int | None = None) -> int | None:
         opened = os.open(path, _PLAINLY, dir_fd=folder)
     except OSError:
         return None
-    # The last check comes after the lock: whoever held it may have removed the file.
+    # The last check comes after the lock, because its former holder may have removed the file.
     if os.fstat(opened).st_uid == os.geteuid() and _lock(opened) and os.fstat(opened).st_nlink:
         return opened
     os.close(opened)

@@ -1,4 +1,4 @@
-"""Long short-term memory with coupled gates: what is forgotten makes room for as much that is new.
+"""Long short-term memory with coupled gates: as much is added as is forgotten.
 
     f  = σ(W_f x + U_f h + b_f)                        what stays; 1 - f is what enters
     g  = tanh(W_g x + U_g h + b_g)

@@ -20,7 +20,7 @@ ROWS = 3
 STEP = "a step is step(self, x, state) and returns (output, state)"
 
 IN_PLACE = "modified by an inplace operation"
-"""What autograd says of a tensor that was changed after its gradient had come to depend on it."""
+"""Part of autograd's error for a tensor that was changed after a gradient came to depend on it."""
 
 NEW_TENSOR = "make a new one: h = h + x, not h += x or h.add_(x)"
 

@@ -37,14 +37,16 @@ MODULES: Final[dict[type[Cell], Callable[..., nn.RNNBase]]] = {
 }
 
 DIRECTIONS: Final = ("", "_reverse")
-"""What torch appends to the names of weights, for each direction."""
+"""The suffix of the names of weights in torch, for each direction."""
 
 
 def settings_of(module: nn.RNNBase) -> dict[str, Any]:
-    """What to build an `RNN` with so that it computes what the module does."""
+    """The arguments of an `RNN` that computes the same as the module."""
     if not isinstance(module, nn.RNN | nn.LSTM | nn.GRU):
         name = type(module).__name__
-        raise ConfigError(f"{name} has no twin here", where="module", cure="give an nn.RNN, nn.LSTM or nn.GRU")
+        raise ConfigError(
+            f"{name} has no counterpart in weft", where="module", cure="give an nn.RNN, nn.LSTM or nn.GRU"
+        )
     cell: dict[str, Any] = {"kind": "gru_reset_after"}
     if isinstance(module, nn.LSTM):
         cell = {"kind": "projected_lstm", "projection": module.proj_size} if module.proj_size else {"kind": "lstm"}

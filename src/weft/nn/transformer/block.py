@@ -21,11 +21,11 @@ from weft.nn.transformer.feedforward import Activation, FeedForward
 from weft.nn.transformer.norm import NORMS
 
 Seen = TypeVar("Seen", KeysValues, LayerCache)
-"""What came before the next position: values that grow, or room that is written."""
+"""Keys and values of the positions before: tensors that grow with each position, or buffers that are filled."""
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention and feed-forward. Read causally it is also the block of a language model, with `step` its twin."""
+    """Self-attention and feed-forward; with a causal mask also the block of a language model, which `step` advances."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class EncoderBlock(nn.Module):
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
     def step(self, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
-        """The next position: x (N, width) and what was seen so far -> (N, width), and that with x."""
+        """The next position: x (N, width), keys and values before it -> (N, width), keys and values with it."""
         x, seen = _attend(self, x, seen)
         return self.around_feedforward(x, self.feedforward), seen
 
     def prefill(self, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
-        """Texts from their beginning on: x (n, T, width) -> (n, T, width), and they are in the rows (n,) of `seen`."""
+        """Texts from their beginning on: x (n, T, width) -> (n, T, width); fills the rows (n,) of `seen`."""
         x = remember(self, x, seen, rows)
         return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]
 
@@ -135,7 +135,7 @@ class DecoderBlock(nn.Module):
     def step(
         self, x: Tensor, seen: Seen, source: KeysValues, *, each: int, mask: Tensor | None = None, weights: bool = False
     ) -> tuple[Tensor, Seen, Tensor | None]:
-        """The next position: x (N, width) -> (N, width), what it has seen now, and where it looked (N, S) if asked.
+        """The next position: x (N, width) -> (N, width), keys and values with it, and weights (N, S) if requested.
 
         `each` rows, one after the other, look at one sentence of the source.
         """
@@ -154,7 +154,7 @@ class DecoderBlock(nn.Module):
     def prefill(
         self, x: Tensor, seen: LayerCache, rows: Tensor, source: KeysValues, *, mask: Tensor | None = None
     ) -> Tensor:
-        """Texts from their beginning on, each beside its source: x (n, T, width) -> (n, T, width), and they are in the
+        """Texts from their beginning on, each beside its source: x (n, T, width) -> (n, T, width); fills the
         rows (n,) of `seen`."""
         x = remember(self, x, seen, rows)
         x = self.around_cross(x, lambda x: self.cross.look_at_once(x, source, mask=mask))
@@ -162,7 +162,7 @@ class DecoderBlock(nn.Module):
 
 
 def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[Tensor, Seen]:
-    """Self-attention of the next position, x (N, width) -> (N, width), and what was seen with it."""
+    """Self-attention of the next position, x (N, width) -> (N, width), and the keys and values with it."""
     after = seen
 
     def attend(x: Tensor) -> Tensor:
@@ -176,7 +176,7 @@ def _attend(block: EncoderBlock | DecoderBlock, x: Tensor, seen: Seen) -> tuple[
 
 
 def remember(block: EncoderBlock | DecoderBlock, x: Tensor, seen: LayerCache, rows: Tensor) -> Tensor:
-    """Self-attention of texts from their beginning on, x (n, T, width) -> the same: all of `read` that `seen` needs."""
+    """Self-attention of whole texts, x (n, T, width) -> the same shape: the part of `prefill` that fills `seen`."""
     found: Tensor = block.around_attention(x, lambda x: block.attention.prefill_within(x, seen, rows))
     return found
 

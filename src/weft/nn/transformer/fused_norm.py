@@ -16,7 +16,7 @@ WIDEST: Final = 4096
 """Features of a position that a program can hold."""
 
 LEVELS: Final = 1 << 24
-"""Shares of dropout that are told apart."""
+"""Dropout rates that can be distinguished."""
 
 PROGRAMS: Final = 1024
 """About as many as a large GPU runs at once, in the backward pass; each leaves a row of sums to add up."""

@@ -36,9 +36,9 @@ class EncoderStack(nn.Module):
         self.run: Callable[..., Tensor] = _run
 
     def forward(self, x: Tensor, lengths: Lengths = None, *, causal: bool = False) -> Tensor:
-        """x (B, T, D), or packed (N, D) -> the same. Padding is left as it falls; no real position has seen it."""
+        """x (B, T, D), or packed (N, D) -> the same. Results at padding have no meaning; no real position reads it."""
         packing, mask = lengths if isinstance(lengths, Packing) else None, None
-        if not causal:  # what comes after a real position needs no hiding from it otherwise
+        if not causal:  # a causal position never reads the padding after it
             mask = padding_mask(lengths, x)
         if packing is None and not causal and not self.training and native.serves(self, x):
             return native.run(self, x, mask)
@@ -50,9 +50,9 @@ class EncoderStack(nn.Module):
         """The state before the first position, for so many hypotheses."""
         return _start(self.blocks, rows, like)
 
-    def reserve(self, rows: int, like: Tensor, *, each: int, room: int) -> KVCache:
-        """The same with room for so many positions, for slots of `each` rows (see weft.nn.slots)."""
-        return _reserve(self.blocks, rows, like, each=each, room=room)
+    def reserve(self, rows: int, like: Tensor, *, each: int, capacity: int) -> KVCache:
+        """The first state, with buffers for `capacity` positions, for slots of `each` rows (see weft.nn.slots)."""
+        return _reserve(self.blocks, rows, like, each=each, capacity=capacity)
 
     def step(self, x: Tensor, state: Sight) -> tuple[Tensor, Sight]:
         """The next position, read causally: x (N, D) -> (N, D)."""
@@ -82,11 +82,11 @@ class EncoderStack(nn.Module):
 
 
 Sight = tuple[KeysValues, ...] | KVCache
-"""What the layers have seen: values that grow, or room that is written."""
+"""Keys and values of all layers: tensors that grow with each position, or buffers that are filled."""
 
 
 class DecoderState(NamedTuple):
-    """What each layer has seen of the target; and of the source, with where it is real (B, 1, S), once per sentence."""
+    """Keys and values of the target in each layer; and of the source, with its mask (B, 1, S), once per sentence."""
 
     seen: Sight
     source: Shared
@@ -116,10 +116,10 @@ class DecoderStack(nn.Module):
         """The state before the first position; hypothesis n reads sentence rows[n] of memory (B, S, M)."""
         return DecoderState(_start(self.blocks, rows.numel(), memory), Shared(self._source(memory, lengths), rows))
 
-    def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, room: int) -> DecoderState:
-        """The same with room for so many positions: a slot of `each` hypotheses for every sentence of the memory."""
+    def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, capacity: int) -> DecoderState:
+        """The first state, with buffers for `capacity` positions and a slot of `each` hypotheses for every sentence."""
         rows = torch.arange(memory.size(0), device=memory.device).repeat_interleave(each)
-        seen = _reserve(self.blocks, rows.numel(), memory, each=each, room=room)
+        seen = _reserve(self.blocks, rows.numel(), memory, each=each, capacity=capacity)
         return DecoderState(seen, Shared(self._source(memory, lengths), rows, each))
 
     def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -176,11 +176,11 @@ def _start(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tenso
 
 
 def _reserve(
-    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, room: int
+    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, capacity: int
 ) -> KVCache:
-    stores = [block.attention.room(rows, room, like) for block in blocks] if room else []
+    stores = [block.attention.reserve(rows, capacity, like) for block in blocks] if capacity else []
     keys, values = (tuple(store[part] for store in stores) for part in (0, 1))
-    return KVCache.make(keys, values, rows=torch.arange(rows, device=like.device), room=room, reorders=each > 1)
+    return KVCache.make(keys, values, rows=torch.arange(rows, device=like.device), capacity=capacity, reorders=each > 1)
 
 
 def _of_layer(state: Sight, number: int) -> Any:
@@ -217,7 +217,7 @@ def _run(block: nn.Module, *inputs: Tensor, **options: Any) -> Tensor:
 
 
 def _end(blocks: Sequence[EncoderBlock] | Sequence[DecoderBlock], width: int, norm: str) -> nn.Module:
-    """What ends a stack. A pre-norm stream grows with every layer, so that each starts small (Radford et al., 2019)."""
+    """The end of a stack. A pre-norm stream grows with each layer, so all start small (Radford et al., 2019)."""
     if norm != "pre":
         return nn.Identity()
     for block in blocks:

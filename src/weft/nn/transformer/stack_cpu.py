@@ -118,7 +118,7 @@ SOURCES: Final = (
     Source("weft.nn.transformer", "stack.c", (NativeNorm, NativeLayer, NativeTransformer, TokenInput, NativeSource)),
     Source("weft.nn.transformer", "prefill.c", (NativePrefill,)),
 )
-"""What a library that runs stacks is made of; others may follow."""
+"""The sources of a library that runs stacks; further sources may follow."""
 
 LIBRARY: Final = Library(*SOURCES)
 

@@ -38,12 +38,12 @@ LINEARS: Final = {"inner": "linear1", "outer": "linear2"}
 
 
 @torch.no_grad()
-def block_from_torch(kind: type[Block], module: Layer, twin: type[Layer]) -> Block:
-    """A block of that kind with the weights of the module, which must be a `twin`."""
-    if not isinstance(module, twin):
-        what = f"{type(module).__name__} has no twin here"
-        raise ConfigError(what, where="module", cure=f"give an nn.{twin.__name__}")
-    names, weight = PARTS[twin], module.linear1.weight
+def block_from_torch(kind: type[Block], module: Layer, counterpart: type[Layer]) -> Block:
+    """A block of that kind with the weights of the module, which must be a `counterpart`."""
+    if not isinstance(module, counterpart):
+        what = f"{type(module).__name__} has no counterpart in weft"
+        raise ConfigError(what, where="module", cure=f"give an nn.{counterpart.__name__}")
+    names, weight = PARTS[counterpart], module.linear1.weight
     with torch.device("meta"):
         block = kind(
             module.linear1.in_features,
@@ -69,15 +69,15 @@ def block_from_torch(kind: type[Block], module: Layer, twin: type[Layer]) -> Blo
 
 
 @torch.no_grad()
-def block_to_torch(block: EncoderBlock | DecoderBlock, twin: type[Layer]) -> Any:
-    """A `twin`, batch first, that computes what the block does; a ConfigError where torch has none."""
+def block_to_torch(block: EncoderBlock | DecoderBlock, counterpart: type[Layer]) -> Any:
+    """A `counterpart`, batch first, that computes the same as the block; raises ConfigError if torch has none."""
     first = block.around_attention
     if not isinstance(first, PostNorm | PreNorm) or block.feedforward.gated:
         reason = "swiglu" if block.feedforward.gated else 'norm = "rezero"'
         cure = "it has post and pre, with relu or gelu"
         raise ConfigError(f"torch has no layer with {reason}", where="to_torch", cure=cure)
     inner = block.feedforward.inner
-    module: Any = twin(
+    module: Any = counterpart(
         inner.in_features,
         block.attention.heads,
         dim_feedforward=inner.out_features,
@@ -94,7 +94,7 @@ def block_to_torch(block: EncoderBlock | DecoderBlock, twin: type[Layer]) -> Any
     for mine, its in LINEARS.items():
         _copy(getattr(block.feedforward, mine), getattr(module, its))
     module.dropout.p = block.feedforward.dropout
-    for number, name in enumerate(PARTS[twin], 1):
+    for number, name in enumerate(PARTS[counterpart], 1):
         norm = getattr(module, f"norm{number}")
         _copy(getattr(block, name).norm, norm)
         norm.eps = getattr(block, name).norm.eps
@@ -102,7 +102,7 @@ def block_to_torch(block: EncoderBlock | DecoderBlock, twin: type[Layer]) -> Any
 
 
 def _copy(given: nn.Linear | nn.LayerNorm, taking: nn.Linear | nn.LayerNorm) -> None:
-    """What has no bias gives a bias of zero."""
+    """Copy weight and bias; a missing bias becomes zero."""
     taking.weight.copy_(given.weight)
     if taking.bias is not None:
         taking.bias.zero_() if given.bias is None else taking.bias.copy_(given.bias)
@@ -115,7 +115,7 @@ def _activation(module: Layer) -> Activation:
     if activation is F.gelu or (isinstance(activation, nn.GELU) and activation.approximate == "none"):
         return "gelu"
     name = getattr(activation, "__name__", None) or str(activation)
-    raise ConfigError("has no twin here", where=f"activation = {name}", cure="use relu or gelu")
+    raise ConfigError("has no counterpart in weft", where=f"activation = {name}", cure="use relu or gelu")
 
 
 def _dropout(module: Layer, parts: int) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What a tensor holds; what its number counts stands in brackets."""
+    """The content of a tensor; the meaning of its number is given in brackets."""
 
     HOISTED = "hoisted"
     """[hoisted value] Made from the input before the loop, for all steps."""
@@ -129,5 +129,5 @@ SAVED = Argument(Kind.SAVED, 0)
 
 
 def arguments(kind: Kind, count: int) -> list[Argument]:
-    """Those of a kind with the numbers 0 … count - 1."""
+    """The arguments of a kind with the numbers 0 … count - 1."""
     return [Argument(kind, number) for number in range(count)]

@@ -37,7 +37,7 @@ class CSource:
         self.forward_arguments = forward_arguments(program, layout, biased)
         self.backward_arguments = backward_arguments(program, adjoint, layout, biased)
         self.sums = [argument for argument in self.backward_arguments if argument.is_summed]
-        """What is added up over all steps, by each block for itself."""
+        """The arguments that each block sums over all steps separately."""
 
     @cached_property
     def text(self) -> str:
@@ -149,17 +149,17 @@ class CSource:
         return lines
 
     def _scratch(self, buffers: list[tuple[str, int]], *, beside: int) -> list[str]:
-        """Room for some numbers of every row; `beside` for left sides of products as wide as that, one line apart."""
-        rooms = {name: f"padded({self._size(width)})" for name, width in buffers}
-        rooms |= {"beside": f"(padded({self._size(beside)}) + LINE)"} if beside else {}
-        lines = [f"    const long size = (count + 1) * ({' + '.join(rooms.values()) or '0'}) + PANEL;"]
+        """C code for buffers with numbers of every row; `beside` is the width of left sides, one line apart."""
+        sizes = {name: f"padded({self._size(width)})" for name, width in buffers}
+        sizes |= {"beside": f"(padded({self._size(beside)}) + LINE)"} if beside else {}
+        lines = [f"    const long size = (count + 1) * ({' + '.join(sizes.values()) or '0'}) + PANEL;"]
         lines += [
             "    float *scratch = numbers(size), *place = scratch;",
             "    if (!rows || !left || !scratch) { free(scratch); free(left); free(rows); return 1; }",
             "    memset(scratch, 0, sizeof(float) * size);",
         ]
-        for name, room in rooms.items():
-            lines += [f"    float *{name} = place; place += count * {room};"]
+        for name, size in sizes.items():
+            lines += [f"    float *{name} = place; place += count * {size};"]
         return lines
 
     def _tail(self, name: str, given: list[Argument], *, transposed: bool) -> list[str]:

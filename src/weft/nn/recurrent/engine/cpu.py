@@ -37,7 +37,7 @@ class CPUBackend:
         self._sizes = (ctypes.c_long * (len(self.source.sizes) + 1))(*self.source.sizes)
 
     def forward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
-        """Fill histories, emitted values, last states and, where there is room for it, what is saved."""
+        """Fill histories, emitted values, last states and, if there is a buffer for them, saved values."""
         tables = _tables(steps, len(tensors[0][HOISTED]))
         self._call(self._forward, self.source.forward_arguments, tensors, steps, tables, reverse)
 
@@ -94,7 +94,7 @@ class Tables(NamedTuple):
 
 
 def _tables(steps: Steps, rows: int) -> Tables:
-    """rows: what buffers that are not seen outside have room for, all B * T steps or the real ones only."""
+    """`rows` is the number of steps in internal buffers: all B * T, or the real ones only."""
     full = _full_tables(steps.batch, steps.time)
     if steps.lengths is None:
         return full

@@ -328,7 +328,7 @@ class _Generated(ExecutionLoader):
 
 
 def load_generated(text: str) -> ModuleType:
-    """The module of a text. It is never written to disk, where somebody might change it before it is read again."""
+    """The module of a text. It is never written to disk, where it could be changed before it is read again."""
     name = f"weft_kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
     loader = _Generated(text)
     module = importlib.util.module_from_spec(ModuleSpec(name, loader))

@@ -87,7 +87,7 @@ class Builder:
         return taken
 
     def align(self, rows: list[Row]) -> list[Row]:
-        """The same row values, all cut at the same columns."""
+        """Cut all row values at the same columns."""
         ends = sorted({at + expr.width for row in rows for at, expr in placed(row)})
         starts = [0, *ends[:-1]]
         return [

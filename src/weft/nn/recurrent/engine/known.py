@@ -1,4 +1,4 @@
-"""What is known of a cell: its plan, for the cell as it is now."""
+"""The plans of cells, made on first use and again when a cell has changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _plans: WeakKeyDictionary[Cell, dict[object, Plan | str]] = WeakKeyDictionary()
 def plan_of(cell: Cell) -> Plan | str:
     """The plan of a cell as it is now, made on first use; or why there is none."""
     if _is_hooked(cell):
-        return "it has hooks, which want to see every step"
+        return "it has hooks, which must run at every step"
     plans = _plans.get(cell)
     if plans is None:
         plans = _plans[cell] = {}

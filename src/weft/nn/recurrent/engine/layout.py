@@ -1,10 +1,10 @@
-"""Where a plan's tensors live: shapes and names shared by the kernels of every backend.
+"""The memory layout of a plan's tensors: shapes and names shared by the kernels of every backend.
 
 Every buffer of the loop is (N, n), one row for each step of each row of the batch, in the order of the input: for a
-row that is read backward, step s stands at position length - 1 - s. N is B * T; where rows have different lengths,
-buffers that nobody else sees may have room for their own steps only. The state after each step is kept as a `history`;
-where the emitted value is a state, as in most cells, the history is the output. What the backward pass needs is written
-over the hoisted values that it was made from, where nobody else reads them.
+row that is read backward, step s is at position length - 1 - s. N is B * T; where rows have different lengths, internal
+buffers may hold the real steps only. The state after each step is kept as a `history`; where the emitted value is a
+state, as in most cells, the history is the output. Values for the backward pass are written over the hoisted values
+that they were computed from, if these have no other reader.
 """
 
 from __future__ import annotations

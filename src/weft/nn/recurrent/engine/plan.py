@@ -20,9 +20,9 @@ from weft.nn.recurrent.engine.split import Split, split
 from weft.nn.recurrent.engine.trace import Trace, Untraceable, trace
 
 NOTHING, IN_PLACE, COPY = "nothing", "in_place", "copy"
-"""What the forward pass keeps for the backward one, and where: over the hoisted values, or in buffers of its own.
+"""Where the forward pass keeps values for the backward one: nowhere, over the hoisted values, or in separate buffers.
 
-Writing over an input is what saves memory, and what a compiler that reorders operators must not meet.
+Writing over an input saves memory, but is wrong under a compiler that reorders operators.
 """
 
 
@@ -80,7 +80,7 @@ class Kernels:
 
     @cached_property
     def inputs(self) -> list[Argument]:
-        """What one direction is given."""
+        """The inputs of one direction."""
         program = self.program
         constants = {product.weight for product in program.products} | set(program.vectors)
         constants |= {product.bias for product in program.products if product.bias is not None}
@@ -111,14 +111,14 @@ class Kernels:
 
     @cached_property
     def kept(self) -> list[Argument]:
-        """What the backward pass of one direction reads."""
+        """The tensors that the backward pass of one direction reads."""
         kept = arguments(Kind.HISTORY, len(self.program.state))
         kept += [SAVED] if self.layout.saved else []
         kept += [Argument(Kind.KEPT, number) for number in self.layout.overwritten]
         return kept + self.inputs[len(self.program.hoisted) :]
 
     def output_sizes(self, keep: str) -> dict[Argument, int]:
-        """What one direction returns, with its columns; all are (N, n) but the last states, which are (B, n)."""
+        """The outputs of one direction with their columns; all are (N, n) except the last states, which are (B, n)."""
         return self._output_sizes[keep]
 
     @cached_property
@@ -145,7 +145,7 @@ class Kernels:
         return [self._with_constants(named) for named in _by_direction(self.inputs, tensors)]
 
     def take_kept(self, tensors: list[Tensor]) -> list[Tensors]:
-        """What was kept, of each direction, likewise."""
+        """The kept tensors of each direction, with constants as in `take_inputs`."""
         return [self._with_constants(named) for named in _by_direction(self.kept, tensors)]
 
     def take_outputs(self, outputs: list[Any], keep: str) -> list[dict[Argument, Any]]:

@@ -1,7 +1,8 @@
 """The loop over time as two operators of torch, forward and backward.
 
-As operators they are opaque to torch.compile, which keeps them in its graph, and to autograd, which is told the
-gradients. Everything around the loop stays torch code that autograd sees through (products.py has the one exception).
+As operators they are opaque to torch.compile, which keeps them in its graph, and to autograd, for which
+the gradients are registered. Everything around the loop stays torch code that autograd differentiates (with one
+exception in products.py).
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _remember(
 
 
 def _arguments(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    """What the backward pass takes, from what the forward pass has kept; a missing gradient is zero."""
+    """The arguments of the backward pass, from tensors that the forward pass kept; a missing gradient is zero."""
     plan = KERNELS[ctx.kernels]
     saved = list(ctx.saved_tensors)
     lengths = saved.pop() if ctx.lengths else None
@@ -181,7 +182,7 @@ torch.library.register_autograd("weft::recurrence_backward", _refuse, setup_cont
 
 
 class _Recurrence(torch.autograd.Function):
-    """The same without torch.compile: several times cheaper to call than an operator."""
+    """The loop without torch.compile: several times cheaper to call than an operator."""
 
     @staticmethod
     def forward(
@@ -216,7 +217,7 @@ class _RecurrenceBackward(torch.autograd.Function):
 def _empty_outputs(
     plan: Kernels, mine: Tensors, keep: str, rows: int, empty: Callable[[int, int, Tensor], Tensor]
 ) -> Tensors:
-    """What the loop fills, for one direction, made by `empty`; histories and emitted values have `rows` steps."""
+    """The output buffers of one direction, made by `empty`; histories and emitted values have `rows` steps."""
     like = mine[Argument(Kind.HOISTED, 0)]
     made = {}
     for argument, width in plan.output_sizes(keep).items():
@@ -232,7 +233,7 @@ def _empty(rows: int, width: int, like: Tensor) -> Tensor:
 
 
 def _empty_gradients(plan: Kernels, mine: Tensors, rows: int) -> Tensors:
-    """What the backward loop fills, for one direction."""
+    """The gradient buffers of one direction."""
     program, layout, like = plan.program, plan.layout, mine[HISTORY]
     sizes = {Argument(Kind.GRAD_HOISTED, number): width for number, width in enumerate(program.hoisted)}
     for number, product in enumerate(program.products):

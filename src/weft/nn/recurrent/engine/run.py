@@ -53,12 +53,12 @@ def choose(cell: Cell, device: str) -> Choice:
 
 
 def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
-    """The same for torch.compile, which asks once for each choice of settings and takes the answer as given."""
+    """`choose` for torch.compile, which calls it once for each choice of settings and treats the result as constant."""
     choice = choose(_enrolled[number], device)
     return choice.backend, choice.reason, choice.plan
 
 
-# What torch.compiler.assume_constant_result does, which would load the whole compiler first.
+# This is all that torch.compiler.assume_constant_result does, but that would import the whole compiler.
 setattr(choose_enrolled, "_dynamo_marked_constant", True)  # noqa: B010
 
 

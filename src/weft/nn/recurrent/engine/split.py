@@ -234,7 +234,7 @@ def _merge(graph: fx.Graph, left: fx.Node, nodes: list[fx.Node], colours: dict[f
         [used for node in nodes for used in node.all_input_nodes], lambda node: node.op == "call_function"
     )
     last = [node for node in graph.nodes if node in needed]
-    # What the merged product reads may stand below the first of them; it is constant, and so can be moved up.
+    # Inputs of the merged product may come after the first of them; they are constant, so they can be moved up.
     first = nodes[0]
     for node in last:
         if colours[node] == "constant":

@@ -82,28 +82,28 @@ def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
 
 
 def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None:
-    """Find the sizes that are the number of rows; raises Untraceable where the graphs differ in anything else."""
+    """Mark the sizes that are the number of rows; raises Untraceable if the graphs differ in anything else."""
     if len(graph.nodes) != len(other.nodes):
         raise Untraceable(BY_VALUE)
-    twins = dict(zip(other.nodes, graph.nodes, strict=True))
+    pairs = dict(zip(other.nodes, graph.nodes, strict=True))
 
     def mark(mine: Any, its: Any) -> Any:
         if isinstance(mine, fx.Node):
-            if twins.get(its) is not mine:
+            if pairs.get(its) is not mine:
                 raise Untraceable(BY_VALUE)
             return mine
         if isinstance(mine, (list, tuple)) and type(mine) is type(its) and len(mine) == len(its):
-            pairs = zip(mine, its, strict=True)
-            return type(mine)(Batch(a) if (a, b) == rows else mark(a, b) for a, b in pairs)
+            items = zip(mine, its, strict=True)
+            return type(mine)(Batch(a) if (a, b) == rows else mark(a, b) for a, b in items)
         if mine != its and mine == mine:
             raise Untraceable(BY_VALUE)
         return mine
 
-    for twin, node in twins.items():
-        if node.target != twin.target and node.op == "call_function":
+    for its_node, node in pairs.items():
+        if node.target != its_node.target and node.op == "call_function":
             raise Untraceable(BY_VALUE)
-        node.args = tuple(mark(a, b) for a, b in zip(node.args, twin.args, strict=True))
-        node.kwargs = {name: mark(value, twin.kwargs.get(name)) for name, value in node.kwargs.items()}
+        node.args = tuple(mark(a, b) for a, b in zip(node.args, its_node.args, strict=True))
+        node.kwargs = {name: mark(value, its_node.kwargs.get(name)) for name, value in node.kwargs.items()}
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
