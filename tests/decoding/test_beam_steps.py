@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.sampling import sampled
 from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig, Hypothesis, beam_cpu, search, slots
@@ -89,16 +90,21 @@ def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequen
             assert_close(torch.tensor(one.log_probabilities), torch.tensor(two.log_probabilities), atol=2e-4, rtol=2e-4)
 
 
-@pytest.fixture(params=[128, 9], ids=["together", "waiting"])
-def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _capacity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All sentences at once, or a few, whose slots the others take when they end."""
     monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
-@pytest.mark.parametrize("build", [language_model, translator])
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-@pytest.mark.parametrize("config", SEARCHES, ids=lambda config: f"beam{config.beam}{config.stop}{config.min_length}")
-@pytest.mark.usefixtures("_room")
+@sampled(
+    2,
+    build={"language_model": language_model, "translator": translator},
+    options={str(options): options for options in VARIANTS},
+    config={f"beam{config.beam}{config.stop}{config.min_length}": config for config in SEARCHES},
+    _capacity={"together": 128, "waiting": 9},
+    indirect=["_capacity"],
+)
+@pytest.mark.usefixtures("_capacity")
 def test_turns_are_those_of_torch(
     build: Any, options: dict[str, Any], config: DecodeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

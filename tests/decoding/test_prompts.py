@@ -181,14 +181,25 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
 EVERY = list(range(len(PROMPTS)))
 
 
-def some(models: Iterable[str], *fully: str) -> list[tuple[str, str]]:
-    """Every model with one kind of search, and some with all of them."""
-    return [(name, kind) for name in models for kind in (SEARCHES if name in fully else ["beam"])]
+CAPACITIES = {"together": 128, "waiting": 9}
+"""Rows of all slots: all sentences at once, or a few, whose slots the others take when they end."""
 
 
-@pytest.fixture(params=[128, 9], ids=["together", "waiting"])
-def _room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sentences at once, or a few, whose slots the others take when they end."""
+def some(models: Iterable[str], *fully: str) -> pytest.MarkDecorator:
+    """Every model with one kind of search, and some with all of them; in turn with one of the capacities, or slow."""
+    chosen = [(name, kind) for name in models for kind in (SEARCHES if name in fully else ["beam"])]
+    cases = [
+        pytest.param(
+            name, kind, size, id=f"{capacity}-{name}-{kind}", marks=pytest.mark.slow if (number + place) % 2 else ()
+        )
+        for number, (name, kind) in enumerate(chosen)
+        for place, (capacity, size) in enumerate(CAPACITIES.items())
+    ]
+    return pytest.mark.parametrize(("name", "kind", "_capacity"), cases, indirect=["_capacity"])
+
+
+@pytest.fixture(params=CAPACITIES.values(), ids=CAPACITIES)
+def _capacity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(slots.MAX_ROWS, "cpu", request.param)
 
 
@@ -206,8 +217,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     return made
 
 
-@pytest.mark.parametrize(("name", "kind"), some(WRITERS, "wide", "rotary", "lstm"))
-@pytest.mark.usefixtures("_room")
+@some(WRITERS, "wide", "rotary", "lstm")
+@pytest.mark.usefixtures("_capacity")
 def test_a_language_model_goes_on_as_if_it_had_followed(name: str, kind: str) -> None:
     model = writer(name)
     assert can_prefill(model)
@@ -216,8 +227,8 @@ def test_a_language_model_goes_on_as_if_it_had_followed(name: str, kind: str) ->
     assert len({own[0].tokens for own in found if own}) > 3, "not all say the same"
 
 
-@pytest.mark.parametrize(("name", "kind"), some(TRANSLATORS, "wide", FOLLOWS))
-@pytest.mark.usefixtures("_room")
+@some(TRANSLATORS, "wide", FOLLOWS)
+@pytest.mark.usefixtures("_capacity")
 def test_a_translator_goes_on_as_if_it_had_followed(name: str, kind: str) -> None:
     model = translator(name)
     assert can_prefill(model) == (name != FOLLOWS)
@@ -231,7 +242,7 @@ def test_a_translator_goes_on_as_if_it_had_followed(name: str, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
 @pytest.mark.parametrize("name", ["wide", "rotary", "lstm"])
-@pytest.mark.usefixtures("_room")
+@pytest.mark.usefixtures("_capacity")
 def test_a_model_of_fixed_states_that_cannot_read_at_once_follows(name: str, kind: str, steps: list[int]) -> None:
     model = writer(name)
     assert not can_prefill(Fixed(model))
@@ -309,7 +320,7 @@ def test_turns_are_made_for_free_tokens_alone(name: str, beam: int, steps: list[
         assert sum(steps) == 6 + (len(PROMPTS[3]) if name == FOLLOWS else 0)
 
 
-@pytest.mark.usefixtures("_room")
+@pytest.mark.usefixtures("_capacity")
 def test_turns_of_many(steps: list[int]) -> None:
     """As many as the longest needs if all have slots, and else as many as those in one slot after another."""
     config = DecodeConfig(beam=1, min_length=9, max_length=9)

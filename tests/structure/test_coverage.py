@@ -76,3 +76,14 @@ def test_the_checks_find_what_is_wrong() -> None:
     lines = [("R1", "one", "built"), ("R2", "two", "in part: no three"), ("R3", "three", "not yet")]
     assert missing(lines, {"R1": [], "R2": ["here"]}) == ["R1: one"]
     assert unknown(lines, {"R1": ["here"], "R3": ["here"], "R4": ["here"]}) == ["R3", "R4"]
+
+
+def test_source_code_names_no_ids() -> None:
+    """An id in a docstring sends its reader to another page, where a sentence would do."""
+    known = "|".join(name for name, _, _ in rows())
+    found = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for text in re.findall(rf"\((?:{known})\b[^)]*\)", path.read_text(encoding="utf-8"))
+    ]
+    assert found == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -122,3 +123,12 @@ def test_the_command_line_waits_with_heavy_imports():
     code = "import sys, weft.cli; print(sorted({'torch', 'numpy', 'tokenizers', 'sacrebleu'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"
+
+
+def test_the_architecture_page_names_files_and_packages_that_exist() -> None:
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.(?:py|c))`", page))
+    assert len(named) > 40
+    assert not [name for name in named if not (SOURCE / name).exists()]
+    packages = page[page.index("## The packages") : page.index("## What the parts promise")]
+    assert not [name for name in ORDER if name != "version" and f"`{name}`" not in packages]

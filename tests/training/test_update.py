@@ -9,7 +9,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from weft.training import Awaited, Ended, Journal, Numbers, Started, Update, Validated
+from weft.errors import Fault
+from weft.training import Awaited, Ended, Journal, Numbers, Saving, Started, Update, Validated
 from weft.training.progress import Watch
 
 
@@ -100,3 +101,16 @@ def test_on_a_gpu_reading_waits_for_the_value():
     numbers = Numbers.of(slow.sum() * 0 + 2.5, torch.ones((), device="cuda"))
     assert numbers.read() == (2.5, 1.0)
     assert numbers.arrived
+
+
+def test_a_line_that_could_not_be_written_comes_with_the_next_event(tmp_path):
+    """A checkpoint counts the lines of its journal, so none may be missing once the disk works again."""
+    folder = tmp_path / "missing"
+    with Journal(folder / "metrics.jsonl") as journal:
+        with pytest.raises(Fault, match="cannot be written"):
+            journal.write(Update(10, tokens=1, rate=0.1, seconds=1.0, numbers=Numbers(2.0, 1.0)))
+        folder.mkdir()
+        journal.write(Saving(10))
+        assert [line["step"] for line in lines(folder / "metrics.jsonl")] == [10]
+        journal.write(Ended(10, "done"))
+    assert [line["step"] for line in lines(folder / "metrics.jsonl")] == [10]

@@ -21,7 +21,8 @@ class Journal(Recorder):
     """Writes events to a file, a JSON object per line; `seconds` counts from the start of the run.
 
     A resumed run keeps the first `length` bytes of its file and the `seconds` that it took so far; of a file that is
-    shorter, because it was edited, all complete lines.
+    shorter, because it was edited, all complete lines. Lines that the system refused to write stay in memory and are
+    written with the next event: a checkpoint that can be saved has a complete journal.
     """
 
     def __init__(self, path: Path, *, length: int = 0, seconds: float = 0.0) -> None:
@@ -29,6 +30,7 @@ class Journal(Recorder):
         self.path = path
         self.began = time.monotonic() - seconds
         self.file: FileIO | None = None
+        self.unwritten = b""
         if os.path.lexists(path):
             with self._writing():
                 self.file = _open(path)
@@ -51,17 +53,23 @@ class Journal(Recorder):
 
     def _line(self, **values: Any) -> None:
         values["seconds"] = round(time.monotonic() - self.began, 3)
+        self.unwritten += (to_json(values) + "\n").encode()
+
+    def flush(self) -> None:
+        if not self.unwritten:
+            return
         with self._writing():
             self.file = self.file or _open(self.path, os.O_CREAT)
             size = os.fstat(self.file.fileno()).st_size
             try:
-                rest = (to_json(values) + "\n").encode()
+                rest = self.unwritten
                 while rest:  # a write may be partial
                     rest = rest[self.file.write(rest) :]
             except OSError:
                 with suppress(OSError):  # half a line would become part of the next one in a resumed run
                     os.ftruncate(self.file.fileno(), size)
                 raise
+        self.unwritten = b""
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

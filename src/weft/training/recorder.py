@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
+from weft.errors import Fault
 from weft.training.events import Awaited, Ended, Event, Saving, Started, Update, Validated
 
 EVERY_UPDATES: Final = 10
@@ -38,10 +39,13 @@ class Recorder:
                 self._updates(self.awaited.all())
             case _:
                 pass
+        self.flush()
 
-    def __exit__(self, *_: object) -> None:
-        with suppress(RuntimeError):  # the device may have failed, and ended the training
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A device or a disk that has failed may be what ended the training.
+        with suppress(RuntimeError, *([Fault] if kind else [])):
             self._updates(self.awaited.arrived())
+            self.flush()
         self.close()
 
     def _updates(self, updates: Iterable[Update]) -> None:
@@ -59,6 +63,9 @@ class Recorder:
 
     def validation(self, event: Validated) -> None:
         raise NotImplementedError
+
+    def flush(self) -> None:
+        """Called after every event, to write what it has brought."""
 
     def close(self) -> None:
         raise NotImplementedError
