@@ -1,4 +1,4 @@
-"""Gated causal convolution (Dauphin et al., 2017): a look at the last k steps, half of which decides what passes.
+"""Gated causal convolution (Dauphin et al., 2017): a map of the last k steps, one half of which gates the other.
 
     [a_t; b_t] = W [x_{t-k+1}; …; x_t] + c
     y_t        = x_t + a_t ⊙ σ(b_t)                          k kernel, B batch, T time, D width

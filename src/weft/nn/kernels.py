@@ -19,5 +19,5 @@ def in_half_on_gpu(x: Tensor) -> bool:
 
 
 def power_of_two(size: int, *, least: int = 1) -> int:
-    """The next power of two, but no less than `least`: sizes of tiles, and of what should come in few shapes."""
+    """The next power of two, at least `least`: for sizes of tiles, and of tensors that should have few shapes."""
     return max(least, 1 << max(0, size - 1).bit_length())

@@ -50,7 +50,7 @@ class Linear(nn.Linear):
 
 
 def _idle() -> bool:
-    """Whether nothing is learned here, and nothing compiled: a compiler should see one product and no questions."""
+    """Whether neither autograd nor torch.compile is active; a compiler should trace one product without branches."""
     return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 

@@ -103,7 +103,7 @@ class SinusoidPositions(nn.Module):
         self.register_buffer("table", torch.empty(0, size), persistent=False)
 
     def reach(self, longest: int) -> None:
-        """Keep the waves of so many places: to look one up is quicker than to make it, where places come singly."""
+        """Store the waves of so many positions: reading one is faster than computing it, one position at a time."""
         if longest > self.table.size(0):
             self.table = sinusoids(torch.arange(longest, device=self.table.device), self.output_size)
 

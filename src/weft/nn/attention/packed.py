@@ -1,4 +1,4 @@
-"""Attention over packed rows: each query sees the keys of its own row, and no padding is ever computed."""
+"""Attention over packed rows: each query attends to the keys of its own row, and no padding is computed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def attend(  # type: ignore[no-untyped-def]
     APPEND: tl.constexpr, MOVED: tl.constexpr, MASKED: tl.constexpr, EACH: tl.constexpr, EARLY: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, V: tl.constexpr, VP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """APPEND: k and v of this position are written to the store, and seen; row n reads its own store, or where MOVED
+    """APPEND: k and v of this position are written to the store and read; row n reads its own store, or where MOVED
     that of origin[n, t], which is its own at this position. Otherwise EACH rows read one store of `end` positions,
     where the mask allows. EARLY: values are loaded before keys have arrived, which needs registers for both."""
     n, h = tl.program_id(0).to(tl.int64), tl.program_id(1)

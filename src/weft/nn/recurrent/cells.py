@@ -1,4 +1,4 @@
-"""The cells that a name can ask for. A new cell is one file and one line here."""
+"""The cells by their names. A new cell is one file and one line here."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ChosenCell:
 
 
 def choose_cell(choice: str | Mapping[str, Any], cells: Mapping[str, CellClass] = CELLS) -> ChosenCell:
-    """The cell that a name or a table asks for, among `cells`."""
+    """The cell of a name or a table of settings, among `cells`."""
     options = {"kind": choice} if isinstance(choice, str) else dict(choice)
     where = "cell" if isinstance(choice, str) else "cell.kind"
     kind = options.pop("kind", None)

@@ -22,7 +22,7 @@ Update = Literal["candidate", "state"]
 
 
 class GRU(Cell):
-    """One tensor of state, which is also the output. `update` says what an open gate u takes."""
+    """One tensor of state, which is also the output. `update` determines which value an open gate u selects."""
 
     def __init__(self, input_size: int, hidden_size: int, *, update: Update = "candidate") -> None:
         super().__init__(input_size, hidden_size)

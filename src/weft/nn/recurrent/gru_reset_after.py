@@ -20,7 +20,7 @@ from weft.nn.recurrent.gru import Update
 
 
 class GRUResetAfter(Cell):
-    """One tensor of state, which is also the output. `update` says what an open gate u takes."""
+    """One tensor of state, which is also the output. `update` determines which value an open gate u selects."""
 
     def __init__(self, input_size: int, hidden_size: int, *, update: Update = "candidate") -> None:
         super().__init__(input_size, hidden_size)

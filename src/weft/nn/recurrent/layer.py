@@ -1,4 +1,4 @@
-"""One layer of a recurrent network: a cell, or one cell for each direction, and the way their outputs meet."""
+"""One layer of a recurrent network: a cell, or one cell for each direction, and the way their outputs are combined."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Layer(nn.Module):
         return choice
 
     def _enroll(self) -> None:
-        """Let torch.compile ask about the cell; it makes a graph anew when one of these settings changes."""
+        """Register the cell for torch.compile, which makes a new graph when one of these settings changes."""
         cell = self._cells()[0]
         self.enrolled = engine.enroll(cell)
         self.settings = [name for name, value in vars(cell).items() if isinstance(value, (bool, int, float, str))]

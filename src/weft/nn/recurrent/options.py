@@ -71,7 +71,7 @@ def _check(name: str, option: Option, value: Any) -> Any:
 
 
 def _type(annotation: Any, names: Mapping[str, Any]) -> Any:
-    """The type that an annotation stands for, Any where there is none or where it is for type checkers only."""
+    """The type of an annotation; Any if there is none or if it is for type checkers only."""
     if annotation is inspect.Parameter.empty:
         return Any
     holder = SimpleNamespace(__annotations__={"it": annotation})

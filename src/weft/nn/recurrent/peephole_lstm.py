@@ -1,4 +1,4 @@
-"""Long short-term memory whose gates see the memory they guard (Gers and Schmidhuber, 2000).
+"""Long short-term memory whose gates read the memory they control (Gers and Schmidhuber, 2000).
 
     i  = σ(W_i x + U_i h + P_i c + b_i)
     f  = σ(W_f x + U_f h + P_f c + b_f)

@@ -151,7 +151,7 @@ def _missing(rnn: RNN) -> str:
 
 
 def _missing_cell(cell: Cell) -> str:
-    """Why torch does not know this cell. A subclass may have another step, so only the classes themselves count."""
+    """The reason why torch lacks this cell. A subclass may have another step, so only the classes themselves count."""
     if type(cell) not in MODULES:
         return f"the cell {type(cell).__name__}"
     if isinstance(cell, Elman) and cell.activation not in ("tanh", "relu"):

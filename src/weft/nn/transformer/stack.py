@@ -136,7 +136,7 @@ class DecoderStack(nn.Module):
     def step(
         self, x: Tensor, state: DecoderState, *, attention: bool = True
     ) -> tuple[Tensor, DecoderState, Tensor | None]:
-        """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
+        """The next position: x (N, D) -> (N, D), and the last layer's weights (N, S), the mean over its heads."""
         shared = state.source
         if not attention and isinstance(state.seen, KVCache) and native.steps(self, x):
             out = native.step(self, x, state.seen, each=shared.width, source=shared.value)

@@ -43,7 +43,7 @@ MAX_SESSIONS: Final = 64
 START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 
 READ_AS: Final = {Kind.AFTER: Kind.STATE, Kind.CARRY: Kind.BEHIND}
-"""States and their gradients stand in two buffers each: one is read under the second kind, the other is written under
+"""States and their gradients have two buffers each: one is read under the second kind, the other is written under
 the first, and the next step changes them over."""
 
 

@@ -106,7 +106,7 @@ class Builder:
         return result
 
     def rebuild(self, expr: Expr, replace: Callable[[Expr], Expr | None], done: dict[Expr, Expr]) -> Expr:
-        """An expression with parts replaced; `replace` gives a part's replacement, or None to look inside."""
+        """An expression with parts replaced; `replace` returns a part's replacement, or None to go into the part."""
         if expr not in done:
             new = replace(expr)
             if new is None:

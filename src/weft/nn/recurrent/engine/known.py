@@ -35,7 +35,7 @@ def plan_of(cell: Cell) -> Plan | str:
 
 
 def dtype_of(cell: Cell) -> torch.dtype:
-    """The type of a cell's numbers; of a cell that has none, what the kernels like best."""
+    """The type of a cell's numbers; for a cell without numbers, the best type for the kernels."""
     for tensor in (*cell.parameters(), *cell.buffers()):
         if tensor.is_floating_point():
             return tensor.dtype

@@ -176,7 +176,7 @@ def _stores(buffer: Argument, row: Row) -> list[Store]:
 
 
 def _find(row: Row, within: list[Row]) -> tuple[int, int] | None:
-    """Where a row value stands, part by part, inside one of others: its number and the first column."""
+    """Find a row value in others, compared part by part; returns the number of the other and the first column."""
     for number, other in enumerate(within):
         for start in range(len(other) - len(row) + 1):
             if other[start : start + len(row)] == row:

@@ -1,4 +1,4 @@
-"""The pointwise operations that kernels know: their derivatives, and how languages write them."""
+"""The pointwise operations of the kernels: their derivatives, and their code in each language."""
 
 from __future__ import annotations
 

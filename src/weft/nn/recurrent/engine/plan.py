@@ -1,4 +1,4 @@
-"""A plan: everything the engine knows about a cell, from its trace to its buffers."""
+"""A plan: all that the engine derives from a cell, from its trace to its buffers."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ class Kernels:
 
     @cached_property
     def results(self) -> dict[str, tuple[list[int], list[int], int]]:
-        """By what is kept: where emitted values and last states stand among the outputs of a direction, and how many
-        outputs there are. Made with the plan, so that torch.compile meets nothing but numbers."""
+        """For each way to keep values: the indices of emitted values and last states in the outputs of a direction, and
+        the number of outputs. Made with the plan, so that torch.compile traces only numbers."""
         orders = {keep: list(sizes) for keep, sizes in self._output_sizes.items()}
         return {
             keep: (list(map(order.index, self.emitted)), list(map(order.index, self.finals)), len(order))
@@ -185,7 +185,7 @@ class Plan:
 
 
 class Registry:
-    """All plans, as attributes: torch.compile looks at an attribute when it comes to it, at a list once and for all."""
+    """All plans, as attributes: torch.compile reads an attribute when it is used, but a list only once."""
 
     def add(self, plan: Plan) -> None:
         setattr(self, f"plan{plan.number}", plan)
@@ -204,7 +204,7 @@ _lock = threading.Lock()
 
 
 def make_plan(cell: Cell, dtype: torch.dtype) -> Plan:
-    """Trace a cell and plan it, or take the plan of one like it; raises Untraceable where that is not possible."""
+    """Trace a cell and plan it, or take the plan of one like it; raises Untraceable if that is not possible."""
     traced = trace(cell, dtype)
     signature = "\n".join(f"{node.format_node()} {node.meta}" for node in traced.graph.nodes)
     with _lock:

@@ -65,7 +65,7 @@ class Program:
 
 
 def arguments(node: fx.Node) -> Any:
-    """The arguments of an operation, whose types only the operation knows."""
+    """The arguments of an operation, whose types depend on the operation."""
     return node.args
 
 
@@ -75,7 +75,7 @@ def keywords(node: fx.Node) -> Any:
 
 
 class Columns(NamedTuple):
-    """A row value as the step sees it: its columns and the shape it gives them."""
+    """A row value in the step: its columns and their shape there."""
 
     row: Row
     tail: tuple[int, ...]

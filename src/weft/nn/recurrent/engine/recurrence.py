@@ -205,7 +205,7 @@ class _Recurrence(torch.autograd.Function):
 
 
 class _RecurrenceBackward(torch.autograd.Function):
-    """Only met where a second derivative may follow: says that there is none if one does."""
+    """Used only where a second derivative may follow; computing one raises an error."""
 
     @staticmethod
     def forward(ctx: Any, count: int, rest: list[Any], *tensors: Tensor) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Running a plan: what comes before the loop, the loop on one of its backends, what comes after."""
+"""Run a plan: the work before the loop, the loop on one of its backends, the work after it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _numbers = itertools.count()
 
 
 def enroll(cell: Cell) -> int:
-    """A number for a cell: while torch.compile traces, it takes answers about numbers, not about objects."""
+    """A number for a cell: a call that torch.compile treats as constant takes numbers, not objects."""
     number = next(_numbers)
     _enrolled[number] = cell
     return number

@@ -1,4 +1,4 @@
-"""How torch's pointwise operations are written in those that the kernels know."""
+"""Torch's pointwise operations, expressed in the operations of the kernels."""
 
 from __future__ import annotations
 
