@@ -27,7 +27,7 @@ def installed(python: str) -> list[str]:
 
 
 def look_up(packages: list[str]) -> dict[str, Any] | None:
-    """What pip-audit says of them; None where it could not ask."""
+    """The findings of pip-audit; None if the database could not be reached."""
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "requirements.txt"
         wanted.write_text("\n".join(packages), encoding="utf-8")

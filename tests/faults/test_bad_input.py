@@ -173,7 +173,7 @@ def test_a_text_longer_than_the_model_can_read_is_named(weft, texts):
 def test_an_option_that_is_no_text(weft, run, option):
     Path("in.txt").write_text("the cat\n", encoding="utf-8")
     message = one_line(weft("predict", "run", "in.txt", "--beam", "2", option, "caf\udce9"))
-    assert "a text has bytes that are no UTF-8" in message
+    assert "a text has bytes that are not UTF-8" in message
 
 
 def printed(run, out, **variables):

@@ -273,7 +273,7 @@ TOKENIZERS = [
     Case("id a text", vocab(put(**{"<unk>": "1"})), IDS),
     Case("no table", lambda tokenizer: tokenizer["model"].update(vocab=[]), "has no table"),
     Case("no vocabulary", lambda tokenizer: tokenizer["model"].pop("vocab") and None, "has no table"),
-    Case("no model", lambda tokenizer: tokenizer.pop("model") and None, "no tokenizer"),
+    Case("no model", lambda tokenizer: tokenizer.pop("model") and None, "not a tokenizer"),
     Case("no merges", lambda tokenizer: tokenizer["model"].update(merges=None), "has merges"),
     Case("a merge of 3", lambda tokenizer: tokenizer["model"].update(merges=[["a", "b", "c"]]), "not pairs of pieces"),
     Case("a merge of none", lambda tokenizer: tokenizer["model"].update(merges=[["qq", "qq"]]), "is damaged"),

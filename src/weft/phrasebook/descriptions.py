@@ -1,4 +1,4 @@
-"""Statements about what somebody or something is: adjectives, comparisons, states, ages, weather, existence."""
+"""Statements that describe a person or a thing: adjectives, comparisons, states, ages, weather, existence."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def described(adjective: Adjective, subject: Nominal, degree: Piece = NOTHING) -
 
 
 def feeling(draw: Draw, subject: Nominal, tense: Tense) -> Clause:
-    """Somebody is tired, proud, late, …"""
+    """Paul is tired, proud, late, …"""
     return _being(draw, draw.pick(_SAID_OF_PEOPLE), subject, tense)
 
 
 def quality(draw: Draw) -> Clause:
-    """A person, an animal, a thing or a place is somehow."""
+    """A person, an animal, a thing or a place with an adjective."""
     adjective, tense = draw.pick(_PREDICATIVE), draw.pick(_BE_TENSES)
     if adjective in _SAID_OF_PEOPLE:
         return _being(draw, adjective, draw.anyone(), tense)

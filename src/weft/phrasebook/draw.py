@@ -1,4 +1,4 @@
-"""Random choices that make sense: who, what, when, where, and in which tense.
+"""Random choices that fit together: subject, object, time, place and tense.
 
 Everything is computed from `Random.random()`, so that a seed gives the same sentences under every Python.
 """
@@ -124,7 +124,7 @@ class Draw:
         return self.pick(fitting) if fitting and self.chance(probability) else None
 
     def definite(self, noun: Noun, *, plural: float = 0.25, adjective: float = 0.2) -> Nominal:
-        """the, this or somebody's: something both speakers know."""
+        """the, this or a possessive: a thing that both speakers know."""
         known = noun in _ACQUAINTED
         determiner = self.owner() if known else self.pick(("the", "the", "the", "the", "this", "that"))
         many = not noun.mass and self.chance(plural) and noun.english not in {"mother", "father"}
@@ -156,12 +156,12 @@ class Draw:
         return Clause(subject=subject or self.anyone(), verb=verb, tense=tense, negation=negation, adverb=adverb)
 
     def other(self, subject: Nominal) -> Pronoun:
-        """A pronoun for somebody else than the subject."""
+        """A pronoun for another person than the subject."""
         same = {ME: ("I", "we"), WE: ("I", "we"), YOU: ("you",)}.get(subject.person, ())
         return PRONOUNS[self.pick([word for word in PRONOUNS if word not in same])]
 
     def object(self, verb: Verb, negation: str = "") -> Piece:
-        """What the verb is done to, with the French preposition where the verb wants one."""
+        """The object of the verb, with the French preposition if the verb needs one."""
         noun = self.pick(verb.objects)
         if verb.preposition:
             return governed(verb, self.someone() if noun in _PEOPLE else self._chosen(noun, _GOVERNED))
@@ -191,7 +191,7 @@ class Draw:
         return prepositional(preposition, noun_phrase(noun, "the", self.adjective(noun, adjective)))
 
     def scene(self) -> Piece:
-        """Where somebody does something: at home, in Rome, or a place."""
+        """The place of an action: at home, in Rome, or a place with a noun."""
         if self.chance(0.3):
             return AT_HOME if self.chance(0.1) else self.pick(IN_TOWN)
         return self.place()

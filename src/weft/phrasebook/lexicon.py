@@ -1,4 +1,4 @@
-"""Nouns, adjectives and names in both languages, and the kinds that say what goes with what.
+"""Nouns, adjectives and names in both languages, and the kinds that determine which words fit together.
 
 One English word has one French word everywhere. Kinds keep sentences sensible: what is eaten is food, what is worn is
 clothing. Where English is silent about gender the lexicon decides (`doctor` is médecin, `singer` is chanteuse).
@@ -235,6 +235,6 @@ NAMES = {
 
 @cache
 def adjectives_for(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that may stand beside a noun; open and closed may not, because nobody opens an open door."""
+    """The adjectives that may stand beside a noun; open and closed are left out, to avoid "opens an open door"."""
     fitting = (adjective for adjective, described in DESCRIBES.items() if noun in described)
     return tuple(adjective for adjective in fitting if adjective.english not in {"open", "closed"})

@@ -77,7 +77,7 @@ def that_one_does(antecedent: Nominal, clause: Clause) -> Nominal:
 
 
 def _activity(draw: Draw, subject: Nominal, tense: Tense) -> Clause:
-    """Somebody does something, with or without an object."""
+    """A clause with a person as subject, with or without an object."""
     verb = draw.pick((*ACTIONS, *MOTION))
     clause = complete(draw, Clause(subject=subject, verb=verb, tense=tense))
     return clause if verb.objects else replace(clause, tail=way(draw, verb))

@@ -1,6 +1,6 @@
-"""What noun phrases are to the rest of the grammar: words in both languages, and how others agree with them.
+"""Noun phrases for the rest of the grammar: words in both languages, with gender, number and person for agreement.
 
-A `Piece` is the same thing said twice; a `Nominal` is one that also has a gender, a number and a person. Here are the
+A `Piece` has words in both languages; a `Nominal` also has a gender, a number and a person. This module has the
 nominals without a noun: names, pronouns and coordinations. `nounphrase` builds the others.
 """
 

@@ -1,4 +1,4 @@
-"""What reviews talk about: topics, their aspects, and the words that praise or blame them."""
+"""The subjects of reviews: topics, their aspects, and the words that praise or blame them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _FOUND = tuple(verbs.TRANSITIVE[name] for name in ("buy", "find", "hide", "lose"
 
 
 def _some_clause(draw: Draw) -> Clause:
-    """Something that can be asked about."""
+    """A clause to make a question of."""
     if draw.chance(0.3):
         return quality(draw)
     verb = draw.pick((*TRANSITIVE, *INTRANSITIVE, *MOTION))

@@ -53,7 +53,7 @@ def _remark(draw: Draw, topic: Topic, good: bool) -> str:
 
 
 def _verdict(draw: Draw, topic: Topic, good: bool) -> str:
-    """What decides: I loved this film; I would not recommend the hotel."""
+    """The sentence that decides: I loved this film; I would not recommend the hotel."""
     it = draw.pick((f"this {topic.noun}", f"the {topic.noun}"))
     who = draw.pick(("I", "we"))
     choices = (

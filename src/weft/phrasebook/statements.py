@@ -1,4 +1,4 @@
-"""Statements about what somebody does to something: one pattern per function, collected in `STATEMENTS`."""
+"""Statements about actions: one pattern per function, collected in `STATEMENTS`."""
 
 from __future__ import annotations
 
