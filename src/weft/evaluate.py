@@ -177,9 +177,7 @@ def _answers(
     """The rows of each batch with their answers."""
     on_gpu = next(model.parameters()).device.type == "cuda"
     tokens = GPU_BATCH_TOKENS if on_gpu and task.writes else BATCH_TOKENS
-    # The random numbers of a sampled text are drawn before its first step.
-    most = max(1, MAX_RANDOM_NUMBERS // (decode.n_best * decode.max_length)) if decode.sample else None
-    for rows, batch, records in _batches(task, model, examples, tokens=tokens, most=most):
+    for rows, batch, records in _batches(task, model, examples, tokens=tokens, most=_max_texts(decode)):
         answers: Sequence[Prediction]
         with _placed(examples, rows):
             if wordings is None and not attention:
@@ -190,6 +188,11 @@ def _answers(
                     task, model, batch, records=records, decode=decode, wordings=own, attention=attention
                 )
         yield rows, answers
+
+
+def _max_texts(decode: DecodeConfig) -> int | None:
+    """The most inputs of a batch: the random numbers of a sampled text are drawn before its first step."""
+    return max(1, MAX_RANDOM_NUMBERS // (decode.n_best * decode.max_length)) if decode.sample else None
 
 
 def stream(

@@ -88,12 +88,12 @@ def test_what_nobody_knows_is_not_refused(monkeypatch):
 
 
 def test_few_texts_are_drawn_together_where_each_takes_many_numbers():
-    assert evaluate._texts(DecodeConfig(beam=4)) is None
-    assert evaluate._texts(DecodeConfig(sample=True, n_best=64, max_length=1 << 16)) == 4
-    assert evaluate._texts(DecodeConfig(sample=True, n_best=4096, max_length=1 << 20)) == 1
+    assert evaluate._max_texts(DecodeConfig(beam=4)) is None
+    assert evaluate._max_texts(DecodeConfig(sample=True, n_best=64, max_length=1 << 16)) == 4
+    assert evaluate._max_texts(DecodeConfig(sample=True, n_best=4096, max_length=1 << 20)) == 1
 
 
-def test_reading_many_hypotheses_takes_no_board_for_each():
+def test_reading_many_hypotheses_copies_no_beam_state_for_each():
     """512 of 512, in a process of its own: backpointers of each would be 512 · 60 · 512 numbers, three times."""
     code = (
         "import resource, torch, weft.decoding as d, weft.models as m;"

@@ -29,7 +29,7 @@ def config(model: dict, **train):
 @pytest.fixture
 def small(monkeypatch):
     """A machine of a million bytes."""
-    monkeypatch.setattr(model_size, "machine_memory", lambda: memory.Memory(1_000_000, 1_000_000))
+    monkeypatch.setattr(model_size, "machine_memory", lambda: memory.MachineMemory(1_000_000, 1_000_000))
 
 
 def test_it_is_told_before_the_data_is_read(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def keywords(node: fx.Node) -> Any:
     return node.kwargs
 
 
-class Columns(NamedTuple):
+class RowView(NamedTuple):
     """A row value as the step sees it: its columns and the shape it gives them."""
 
     row: Row
@@ -106,7 +106,7 @@ class _Lowering:
             tail = node.meta["shape"][1:]
             width = math.prod(tail)
             getattr(self.program, kind).append(width)
-            self.values[node] = Columns([self.build.leaf(kind, index, width)], tail)
+            self.values[node] = RowView([self.build.leaf(kind, index, width)], tail)
         for node in self.split.body.graph.nodes:
             if node.op == "call_function" and node.target is not aten.sym_size.int:
                 self.values[node] = self._node(node)
@@ -120,24 +120,24 @@ class _Lowering:
         target: Any = node.target
         tail = tuple(node.meta.get("shape", ()))[1:]
         if is_product(node):
-            return Columns(self._product(node), tail)
+            return RowView(self._product(node), tail)
         if target is item:
             return self.values[arguments(node)[0]][arguments(node)[1]]
         if target in STRUCTURE:
             return STRUCTURE[target](self, node, tail)
         if target in FILL:
-            return Columns([self.build.number(FILL[target](node), max(1, math.prod(tail)))], tail)
+            return RowView([self.build.number(FILL[target](node), max(1, math.prod(tail)))], tail)
         name = target.overloadpacket.__name__
         if target in UNARY:
-            return Columns(self.build.row_op(UNARY[target], self._columns(arguments(node)[0], tail).row), tail)
+            return RowView(self.build.row_op(UNARY[target], self._columns(arguments(node)[0], tail).row), tail)
         if target in BINARY or target in COMPOSED:
             parts = [self._columns(argument, tail).row for argument in arguments(node)]
             if target in COMPOSED:
-                return Columns(self._composed(target, parts, node, tail), tail)
+                return RowView(self._composed(target, parts, node, tail), tail)
             if (alpha := keywords(node).get("alpha", 1)) != 1:
                 factor = [self.build.number(alpha, math.prod(tail))]
                 parts[1] = self.build.row_op("mul", parts[1], factor)
-            return Columns(self.build.row_op(BINARY[target], *parts), tail)
+            return RowView(self.build.row_op(BINARY[target], *parts), tail)
         raise Untraceable(f"the kernels do not know the operation {name} on a state")
 
     def _composed(self, target: Any, parts: list[Row], node: fx.Node, tail: tuple[int, ...]) -> Row:
@@ -163,20 +163,20 @@ class _Lowering:
         self.program.products.append(Product(row, self.constants[weight], constant, depth, width, stage))
         return [self.build.leaf(Kind.PRODUCT, number, width)]
 
-    def _columns(self, argument: Any, tail: tuple[int, ...]) -> Columns:
+    def _columns(self, argument: Any, tail: tuple[int, ...]) -> RowView:
         """An argument as columns of this shape: numbers and constants are repeated for every row."""
         width = math.prod(tail)
         if argument is None:
-            return Columns([], tail)
+            return RowView([], tail)
         if not isinstance(argument, fx.Node):
-            return Columns([self.build.number(argument, width)], tail)
+            return RowView([self.build.number(argument, width)], tail)
         if argument in self.constants:
-            return Columns([self._vector(argument, tail)], tail)
-        columns: Columns = self.values[argument]
+            return RowView([self._vector(argument, tail)], tail)
+        columns: RowView = self.values[argument]
         if columns.tail == tail:
             return columns
         if len(columns.row) == 1 and columns.row[0].value is not None:
-            return Columns([self.build.number(columns.row[0].value, width)], tail)
+            return RowView([self.build.number(columns.row[0].value, width)], tail)
         raise Untraceable("it spreads one column of a state over several")
 
     def _vector(self, node: fx.Node, tail: tuple[int, ...]) -> Expr:
@@ -188,24 +188,24 @@ class _Lowering:
         raise Untraceable(f"a constant of the shape {tuple(shape)} does not fit a row of the shape {tail}")
 
 
-def _split(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[Columns]:
+def _split(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[RowView]:
     source, sizes, *dim = arguments(node)
-    columns: Columns = lowering.values[source]
+    columns: RowView = lowering.values[source]
     total = width_of(columns.row)
     _last_dimension(dim[0] if dim else keywords(node).get("dim", 0), columns)
     if isinstance(sizes, int):
         sizes = [min(sizes, total - start) for start in range(0, total, sizes)]
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     return [
-        Columns(lowering.build.columns(columns.row, start, size), (size,))
+        RowView(lowering.build.columns(columns.row, start, size), (size,))
         for start, size in zip(starts, sizes, strict=True)
     ]
 
 
-def _slice(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> Columns:
+def _slice(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> RowView:
     given = list(arguments(node))
     source, dim, start, end, step = given + [None, 0, None, None, 1][len(given) :]
-    columns: Columns = lowering.values[source]
+    columns: RowView = lowering.values[source]
     if dim == 0 and start in (0, None) and end in (None, 2**63 - 1):
         return columns
     _last_dimension(dim, columns)
@@ -213,41 +213,41 @@ def _slice(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> Columns
         raise Untraceable("it takes every other column")
     total = width_of(columns.row)
     start, end, _ = slice(start, end).indices(total)
-    return Columns(lowering.build.columns(columns.row, start, end - start), (end - start,))
+    return RowView(lowering.build.columns(columns.row, start, end - start), (end - start,))
 
 
-def _cat(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> Columns:
+def _cat(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> RowView:
     parts, *dim = arguments(node)
-    _last_dimension(dim[0] if dim else 0, Columns([], tail))
+    _last_dimension(dim[0] if dim else 0, RowView([], tail))
     rows = [lowering._columns(part, part.meta["shape"][1:]).row for part in parts]
-    return Columns([expr for row in rows for expr in row], tail)
+    return RowView([expr for row in rows for expr in row], tail)
 
 
-def _select(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> Columns:
+def _select(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> RowView:
     source, dim, index = arguments(node)
     return _groups(lowering, lowering.values[source], dim)[int(index)]
 
 
-def _unbind(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[Columns]:
+def _unbind(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[RowView]:
     return _groups(lowering, lowering.values[arguments(node)[0]], arguments(node)[1] if len(arguments(node)) > 1 else 0)
 
 
-def _groups(lowering: _Lowering, columns: Columns, dim: int) -> list[Columns]:
+def _groups(lowering: _Lowering, columns: RowView, dim: int) -> list[RowView]:
     """(B, G, n) -> G of (B, n)."""
     if len(columns.tail) != 2 or dim not in (1, -2):
         raise Untraceable("it takes a state apart across rows")
     count, width = columns.tail
-    return [Columns(lowering.build.columns(columns.row, number * width, width), (width,)) for number in range(count)]
+    return [RowView(lowering.build.columns(columns.row, number * width, width), (width,)) for number in range(count)]
 
 
-def _same(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> Columns:
-    columns: Columns = lowering.values[arguments(node)[0]]
+def _same(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> RowView:
+    columns: RowView = lowering.values[arguments(node)[0]]
     if width_of(columns.row) != math.prod(tail):
         raise Untraceable("it spreads one column of a state over several")
-    return Columns(columns.row, tail)
+    return RowView(columns.row, tail)
 
 
-def _last_dimension(dim: int, columns: Columns) -> None:
+def _last_dimension(dim: int, columns: RowView) -> None:
     if dim not in (1, -1) or len(columns.tail) != 1:
         raise Untraceable("it takes a state apart across rows")
 
