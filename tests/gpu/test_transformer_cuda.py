@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from weft.models import Translator, TranslatorConfig
 from weft.nn import NORMS, MultiHeadAttention, Packing
 from weft.nn.attention import attend_packed
-from weft.nn.attention.short import SIZES, attend_short, is_short
+from weft.nn.attention.short import HEAD_SIZES, attend_short, is_short
 from weft.nn.kernels import HAS_TRITON
 from weft.nn.transformer.fused_norm import serves
 from weft.nn.transformer.norm import LayerNorm, PostNorm
@@ -68,7 +68,7 @@ def assert_near(found: Tensor, expected: Tensor, within: float, packing: Packing
 
 @pytest.mark.parametrize("dtype", WITHIN, ids=str)
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", HEAD_SIZES)
 def test_short_rows(size: int, causal: bool, dtype: torch.dtype) -> None:
     packing = packing_of(LENGTHS)
     joint = draw(sum(LENGTHS), 3 * 2 * size, dtype=dtype)
