@@ -24,6 +24,7 @@ from weft.data.sources import has_surrogate
 from weft.errors import Fault, RunError
 from weft.evaluate import calibrate
 from weft.metrics import shown
+from weft.models import FittedModel
 from weft.nn import CellClass
 from weft.run.curves import draw_curves
 from weft.run.folder.checkpoint import Checkpoints
@@ -247,7 +248,7 @@ def update_until_done(job: TrainingJob, interrupt: Interrupt) -> Generator[Event
         if update.number % setup.every == 0 or update.number == setup.total:
             yield from validate(job)
         reason = reason_to_stop(job, interrupt)
-        if reason or update.number % every == 0:
+        if state.learner.resumable and (reason or update.number % every == 0):
             yield Saving(update.number)
             job.checkpoint()
         if reason:
@@ -278,9 +279,10 @@ def validate(job: TrainingJob) -> Iterator[Event]:
     state, number = job.state, job.state.learner.number
     yield Measuring("validating")
     scores, details = job.measure()
-    if not math.isfinite(scores.get("loss", 0.0)):
+    allowed = isinstance(state.model, FittedModel) and state.model.can_be_infinite
+    if math.isnan(loss := scores.get("loss", 0.0)) or (math.isinf(loss) and not allowed):
         cure = f"lower train.rate, now {job.prepared.config.train.rate:g}, or set train.clip"
-        raise Fault(f"the validation loss is {scores['loss']:g} after update {number:,}", cure=cure)
+        raise Fault(f"the validation loss is {loss:g} after update {number:,}", cure=cure)
     best, metric = state.best, job.setup.metric
     better = best.offer(pick_score(scores, metric), number, state.model, loss=scores.get("loss", math.nan))
     state.learner.observe(progress=best.since == 0)
