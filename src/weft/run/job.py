@@ -81,7 +81,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         by_default = per_epoch
     else:
         model = model.to(choose_device(settings.device))
-        ranks.same_weights(model)
+        ranks.broadcast_weights(model)
         freeze(model, settings.freeze)
         plan = build_plan(model, prepared.train, settings, seed=config.seed)
         per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
@@ -148,7 +148,7 @@ class TrainingJob:
                 decode = self.prepared.config.decode.greedy()
                 found = evaluate(self.prepared.task, self.state.model, self.prepared.valid, decode=decode)
         names = {key: value for key, value in found.details.items() if key == "shown"}
-        return Evaluation(*self.ranks.hear([found.metrics, names]))
+        return Evaluation(*self.ranks.broadcast([found.metrics, names]))
 
     def save(self, weights: dict[str, Tensor]) -> None:
         """Submit a model with these weights to be saved as the model of the run; nothing may change them any more."""

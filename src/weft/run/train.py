@@ -148,7 +148,7 @@ def _lead(
         with watch.waiting("reading the data") as progress:
             prepared = read(tree, progress=progress)
         point = resume_run(folder, prepared, cells=cells) if resume else ResumePoint()
-        ranks.hear([str(folder), str(point.checkpoint or ""), point.total, point.finished])
+        ranks.broadcast([str(folder), str(point.checkpoint or ""), point.total, point.finished])
         if point.finished:
             report = read_report(folder, whole=True)
             ended = Ended(report["steps"], f"was finished before ({report['ended']})", finished=True)
@@ -163,13 +163,13 @@ def _lead(
         assert isinstance(event, Ended)
         if not event.interrupted:
             draw_curves(folder, watch.note)
-        ranks.hear("the folder is complete")
+        ranks.broadcast("the folder is complete")
     return load(folder, cells=cells), event
 
 
 def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, CellClass] | None) -> tuple[Run, Ended]:
     """Train as any other rank, which writes and shows nothing."""
-    place, checkpoint, total, finished = ranks.hear()
+    place, checkpoint, total, finished = ranks.broadcast()
     folder = Path(place)
     if finished:
         run = load(folder, cells=cells)
@@ -179,7 +179,7 @@ def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, Cel
     for event in train_events(prepared, Saver(folder), point, ranks=ranks):
         ended = event
     assert isinstance(ended, Ended)
-    ranks.hear()
+    ranks.broadcast()
     return load(folder, cells=cells), ended
 
 
@@ -263,7 +263,7 @@ def reason_to_stop(job: TrainingJob, interrupt: Interrupt) -> str:
     best, number, metric = job.state.best, job.state.learner.number, job.setup.metric
     done = best.stale or number >= job.setup.total
     if done or job.ranks.size == 1 or number % UPDATES_BETWEEN_SIGNAL_CHECKS == 0:  # all ranks stop after one update
-        interrupt.signal, failed = job.ranks.hear([interrupt.signal, job.saver.failed])
+        interrupt.signal, failed = job.ranks.broadcast([interrupt.signal, job.saver.failed])
         if failed:  # the last checkpoint may fit on the disk, or be written to another folder
             return UNWRITABLE
         if interrupt.signal:
