@@ -141,9 +141,9 @@ def _change(
             except ConfigError as error:
                 unused.setdefault(path, error)
         found[name] = tree
-    for path, error in unused.items():
+    for path, refused in unused.items():
         if path not in used:
-            raise error
+            raise refused
     return found
 
 
