@@ -82,6 +82,12 @@ LENGTH: Final = 1 << 20
 BEAM: Final = 4096
 """Hypotheses of a search, candidates of an answer."""
 
+STOP_STRINGS: Final = 16
+"""Strings at which a text stops."""
+
+STOP_BYTES: Final = 256
+"""Bytes of all these strings together; the search builds a table with a row for each."""
+
 COUNT: Final = 10**12
 """Any other count: epochs, updates, examples, occurrences of a word."""
 
