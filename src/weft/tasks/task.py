@@ -168,6 +168,11 @@ class Task(ABC):
         """Why the defaults choose a model by their metric, where that depends on the data; else empty."""
         return ""
 
+    @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        """A note where the kind of model depends on the data and the configuration names none; else empty."""
+        return ""
+
     @classmethod
     def own_metric(cls, measured: Collection[str]) -> str:
         """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
@@ -284,8 +289,11 @@ class Task(ABC):
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
 
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The metrics of simple models of the training records on each part; the same for the same seed."""
+    def baselines(
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
+        """The metrics of simple models of the training records on each part, without that of the trained model; the
+        same for the same seed."""
         return {}
 
 
