@@ -76,11 +76,23 @@ LAYERS: Final = 512
 SIZE: Final = 1 << 17
 """Size of a layer: hidden units, embedding, width."""
 
+NGRAM: Final = 15
+"""Words or characters of an n-gram of a bag; the kinds of n-grams are told apart by these numbers."""
+
+BUCKETS: Final = 1 << 26
+"""Buckets of hashed n-grams; a table of numbers for all of them is in memory."""
+
 LENGTH: Final = 1 << 20
 """Tokens of an input or an answer, and positions of a model."""
 
 BEAM: Final = 4096
 """Hypotheses of a search, candidates of an answer."""
+
+STOP_STRINGS: Final = 16
+"""Strings at which a text stops."""
+
+STOP_BYTES: Final = 256
+"""Bytes of all these strings together; the search builds a table with a row for each."""
 
 COUNT: Final = 10**12
 """Any other count: epochs, updates, examples, occurrences of a word."""
