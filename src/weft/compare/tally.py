@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weft.data import BadLines
 from weft.evaluate import evaluate_each
 from weft.run import Run
-from weft.tasks import encode
+from weft.tasks import encode_evaluation
 from weft.tasks.results import Numbers
 
 
@@ -46,6 +46,6 @@ class Tally:
 def tally(run: Run, path: str | list[str]) -> Tally:
     """Evaluate the run on each example of a file, decoded as its configuration says."""
     task = run.task
-    examples = encode(task, task.read(path, run.config.data, BadLines(skip=False)), task.limit(training=False))
+    examples = encode_evaluation(task, task.read(path, run.config.data, BadLines(skip=False)))
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     return Tally(sums, task.record_of_row(examples), scores.score, scores.details())

@@ -12,6 +12,8 @@ from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
 from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -34,7 +36,7 @@ from weft.models.transformer import (
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
 
 __all__ = [
     "CLASSIFIERS",
@@ -42,7 +44,9 @@ __all__ = [
     "DECODERS",
     "ENCODERS",
     "LANGUAGE_MODELS",
+    "PREFIX_DECODERS",
     "TAGGERS",
+    "TRANSLATORS",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -55,6 +59,10 @@ __all__ = [
     "LanguageModel",
     "LinearClassifier",
     "Memory",
+    "PairModel",
+    "PairSettings",
+    "PrefixConfig",
+    "PrefixTranslator",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",
@@ -63,6 +71,7 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SourceRead",
     "Spelling",
     "Step",
     "Stepper",
