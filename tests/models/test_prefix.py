@@ -190,7 +190,7 @@ def test_source_and_target_share_the_positions() -> None:
     model = build("learned")
     [[best]] = search(model, None, 1, DecodeConfig(beam=1, min_length=30, max_length=40), sources=[[5] * 9 + [EOS]])
     assert len(best.tokens) == 16 - 10, "ten of sixteen positions are the source's"
-    with pytest.raises(DataError, match="leaves no position of model.max_positions = 16"):
+    with pytest.raises(DataError, match=r"leaves no position of model\.max_positions = 16"):
         search(model, None, 1, DecodeConfig(beam=1), sources=[[5] * 16])
 
 

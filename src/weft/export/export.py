@@ -137,9 +137,9 @@ def _model(run: Run) -> Translator | LanguageModel:
     if isinstance(run.model, PrefixTranslator):
         cure = "runs of encoder and decoder, and language models, can be exported"
         raise ConfigError("has no counterpart in this format", where='model.kind = "prefix"', cure=cure)
-    if getattr(run.config.data, "language", None) is not None:
+    if (language := getattr(run.config.data, "language", None)) is not None:
         cure = "train without it: the vocabularies of other formats have no tokens of languages"
-        raise ConfigError("cannot be exported", where=f"data.language = {run.config.data.language}", cure=cure)
+        raise ConfigError("cannot be exported", where=f"data.language = {language}", cure=cure)
     if not isinstance(run.model, Translator | LanguageModel):
         cure = "runs of lm and translate can be exported"
         raise ConfigError("has no text to write", where=f'task = "{run.config.task}"', cure=cure)

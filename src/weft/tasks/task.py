@@ -189,10 +189,12 @@ class Task(ABC):
         tokens: int = config.data.max_length + cls.sections.marks
         return tokens
 
-    @staticmethod
-    def conflicts(config: Any) -> Iterator[TableError]:
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
         """An error for each setting that does not go together with those of another section."""
-        return iter(())
+        if cls.writes and config.decode.copy_unknown:
+            what = f"{cls.name} has no source to copy from"
+            yield TableError(what, where="decode.copy_unknown = true", cure="remove it")
 
     @staticmethod
     def roles(text: Any) -> dict[str, TextConfig]:

@@ -132,8 +132,8 @@ class Translate(Task):
         found: int = config.model.row_tokens(most + (config.data.language is not None), most)
         return found
 
-    @staticmethod
-    def conflicts(config: Any) -> Iterator[TableError]:
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
         model, decode, target = config.model, config.decode, config.text.side(config.text.target)
         if MODEL.kind_of(model) == "prefix" and not config.text.shared:
             what = 'model.kind = "prefix" reads source and target with one vocabulary'
@@ -168,6 +168,7 @@ class Translate(Task):
         return model.build(len(source) + more, len(target) + more * shared, shared=shared)
 
     def with_language(self, record: Any, language: str) -> Pair:
+        assert isinstance(record, Pair)
         return replace(record, language=self.languages.checked(language))
 
     def gather(self, records: Iterable[Pair]) -> Iterable[Pair]:
