@@ -104,8 +104,15 @@ def test_a_run_is_trained_on_every_reference_and_right_with_any(tmp_path: Path, 
     lines = [f"{word}\t{target}" for _ in range(20) for word, targets in words.items() for target in targets]
     for name, rows in (("train.tsv", lines), ("test.tsv", lines[:6])):
         Path(name).write_text("\n".join(rows) + "\n", encoding="utf-8")
-    small = ["model.encoder.hidden=16", "model.decoder.hidden=16", "train.rate=0.02", "train.steps=60"]
-    settings = ["data.references=many", "train.batch_tokens=256", "train.evaluate_every=60", *small]
+    small = [
+        "text.kind=word",
+        "text.min_count=1",
+        "model.encoder.hidden=16",
+        "model.decoder.hidden=16",
+        "train.rate=0.02",
+        "train.steps=100",
+    ]
+    settings = ["data.references=many", "train.batch_tokens=256", "train.evaluate_every=100", *small]
     for name in ("first", "second"):
         found = weft("train", "translate", "train.tsv", "test.tsv", "test.tsv", *settings, "--out", name)
         assert found.code == 0, found.err
