@@ -109,6 +109,6 @@ class DecodeConfig(Settings):
 
     def greedy(self) -> Self:
         """The quickest search under the same limits and penalties: the likeliest token every time."""
-        kept = ("max_length", "min_length", "copy_unknown", "stop_at")
-        kept += ("repetition_penalty", "frequency_penalty", "presence_penalty")
+        penalties = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+        kept = ("max_length", "min_length", "copy_unknown", "stop_at", *penalties)
         return type(self)(beam=1, **{name: getattr(self, name) for name in kept})
