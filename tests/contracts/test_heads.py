@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from weft.catalog import CLASSIFIERS, POOLINGS, TAGGERS
-from weft.models import Classifier, Spelling, Tagger
+from weft.models import Classifier, Spelling, TaggerSizes
 from weft.nn import Packing
 from weft.text import PAD
 
@@ -27,8 +27,9 @@ def classifier(kind, pooling="attention"):
     return Classifier(CLASSIFIERS[kind](pooling=pooling, dropout=0.0, **SIZES[kind]), VOCABULARY, 3)
 
 
-def tagger(kind, characters=5):
-    return Tagger(TAGGERS[kind](characters=characters, dropout=0.0, **SIZES[kind]), VOCABULARY, VOCABULARY, 4)
+def tagger(kind, characters=5, **options):
+    settings = TAGGERS[kind](characters=characters, dropout=0.0, **SIZES[kind], **options)
+    return settings.build_tagger(TaggerSizes(VOCABULARY, VOCABULARY, 4))
 
 
 @pytest.mark.covers("T4", "M2")
@@ -66,7 +67,7 @@ def test_a_packed_classifier_equals_a_padded_one(pooling):
 
 @pytest.mark.covers("T4")
 @pytest.mark.parametrize("kind", TAGGERS)
-@pytest.mark.parametrize("characters", [0, 5])
+@pytest.mark.parametrize("characters", [0, 5, {"kind": "rnn", "hidden": 3}, {"kind": "cnn", "hidden": 5}])
 def test_padding_changes_no_tag(kind, characters):
     model = tagger(kind, characters).eval()
     words, letters = torch.randint(5, VOCABULARY, (2, 6)), torch.randint(5, VOCABULARY, (9, 4))
@@ -94,11 +95,14 @@ def test_every_parameter_of_a_classifier_learns(kind):
 
 
 @pytest.mark.parametrize("kind", TAGGERS)
-def test_every_parameter_of_a_tagger_learns(kind):
-    model = tagger(kind).eval()
+@pytest.mark.parametrize("characters", [5, {"kind": "cnn", "hidden": 5}])
+@pytest.mark.parametrize("crf", [True, False])
+def test_every_parameter_of_a_tagger_learns(kind, characters, crf):
+    model = tagger(kind, characters, crf=crf).eval()
     words, letters = torch.randint(5, VOCABULARY, (2, 6)), torch.randint(5, VOCABULARY, (9, 4))
     spelling = Spelling(letters, torch.randint(1, 5, (9,)), torch.randint(0, 9, (2, 6)))
-    model(words, torch.tensor([6, 3]), spelling).logsumexp(-1).sum().backward()
+    tags = torch.randint(4, (2, 6))
+    model.distribution(words, torch.tensor([6, 3]), spelling).loss(tags, partial=False).backward()
     assert silent(model) == []
     assert not model.packs
 

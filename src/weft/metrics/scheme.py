@@ -60,14 +60,26 @@ class SpanScheme:
 
     def breaks(self, tags: Numbers) -> bool:
         """Whether tags (T), given by their numbers, break the rules; unknown ones do so only through the others."""
-        if not (tags == self.unknown).any():
-            legal = self.transitions[tags[:-1], tags[1:]].all() and self.start[tags[0]] and self.end[tags[-1]]
-            return not legal
-        reached = self.start
-        for number in tags.tolist():
-            reached = reached if number == self.unknown else reached & (np.arange(len(reached)) == number)
-            last, reached = reached, reached @ self.transitions
-        return not (last & self.end).any()
+        reached: Mask = np.zeros(0, dtype=np.bool_)
+        for place, number in enumerate(tags.tolist()):
+            reached = self.start if place == 0 else reached @ self.transitions
+            if number != self.unknown:
+                reached = reached & (np.arange(len(reached)) == number)
+        return bool(len(tags)) and not (reached & self.end).any()
+
+    def repair_rows(self, tags: Numbers, lengths: Numbers) -> Numbers:
+        """tags (B, T), lengths (B) -> the same with each row repaired that breaks the rules, see `repair`."""
+        if tags.shape[1] == 0:
+            return tags
+        real = np.arange(tags.shape[1]) < lengths[:, None]
+        last = tags[np.arange(len(tags)), np.maximum(lengths - 1, 0)]
+        legal = (self.transitions[tags[:, :-1], tags[:, 1:]] | ~real[:, 1:]).all(1) & self.start[tags[:, 0]]
+        legal &= self.end[last] & ~((tags == self.unknown) & real).any(1)
+        fixed = tags.copy()
+        for row in np.flatnonzero(~legal).tolist():
+            length = int(lengths[row])
+            fixed[row, :length] = self.repair(tags[row, :length])
+        return fixed
 
     def repair(self, tags: Numbers) -> Numbers:
         """The tags (T) that mark the same spans and keep the rules, where there are such labels.
@@ -86,8 +98,9 @@ class SpanScheme:
     def _label(self, kind: str, *, first: bool, last: bool) -> int:
         """The number of the label for a word of a span; unknown if there is no such label."""
         closed = self._has("E", kind)
-        marks = ("S", "B") if first and last else ("B", "I") if first else ("E",) if last and closed else ("I",)
-        if first and last and closed:
-            marks = ("S",)
+        if first and last:
+            marks: tuple[str, ...] = ("S",) if closed else ("S", "B", "I")
+        else:
+            marks = ("B", "I") if first else ("E",) if last and closed else ("I",)
         names = (f"{mark}-{kind}" for mark in marks)
         return next((self._ids[name] for name in names if name in self._ids), self.unknown)

@@ -28,15 +28,19 @@ from weft.models.recurrent import (
     RecurrentLanguageConfig,
     RecurrentSourceConfig,
 )
+from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
     TAGGERS,
     RecurrentTaggerConfig,
-    Spelling,
+    SpelledSettings,
     Tagger,
     TaggerSettings,
+    TaggerSizes,
+    TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
@@ -52,6 +56,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "SPELLERS",
     "TAGGERS",
     "UPDATE_SETTINGS",
     "Classifier",
@@ -79,11 +84,15 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SpelledSettings",
     "Spelling",
     "Step",
     "Stepper",
+    "TagDistribution",
     "Tagger",
     "TaggerSettings",
+    "TaggerSizes",
+    "TaggingModel",
     "TransformerClassifierConfig",
     "TransformerDecoder",
     "TransformerDecoderConfig",

@@ -1,23 +1,24 @@
 """A vector for a word from its characters: recurrent from both ends, or convolutional.
 
-    rnn   s = [ h→ ; h← ], the last state in each direction
-    cnn   s = [ … ; max_t tanh(W_k [x_t; …; x_{t+k-1}] + b_k) ; … ] over the widths k (Kim et al., 2016)
+rnn   s = [ h→ ; h← ], the last state in each direction
+cnn   s = [ … ; max_t tanh(W_k [x_t; …; x_{t+k-1}] + b_k) ; … ] over the widths k (Kim et al., 2016)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
 import torch
-from pydantic import BeforeValidator, Field
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from weft import limits
-from weft.errors import ConfigError
+from weft.errors import ConfigError, did_you_mean
 from weft.models.embedding import build_embedding
 from weft.nn import RNN, TimeDropout, length_mask
-from weft.settings import OneOf, Settings, Size
+from weft.settings import Settings, Size, explain
 
 LETTER_SIZE = 32
 """The size of a character's vector at most, unless it is set."""
@@ -82,18 +83,43 @@ SPELLERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSpellerConfig, "cn
 """The settings of `characters` in a tagger, by their `kind`."""
 
 
-def read_characters(value: Any) -> Any:
-    """A number is short for a recurrent net with so many units; 0 stands for no net."""
-    if isinstance(value, bool) or not isinstance(value, int):
+def read_characters(value: Any) -> int | Settings:
+    """Validate a number of units, or a table of a kind and its settings."""
+    if isinstance(value, Settings):
+        value = value.model_dump()
+    if type(value) is int:
+        if not 0 <= value <= limits.SIZE:
+            what = f"is not in 0 … {limits.SIZE:,}"
+            raise ConfigError(what, where=f"characters = {value}", cure="0 leaves spelling out")
         return value
-    if value < 0 or value > limits.SIZE:
-        raise ConfigError(f"{value} is not in 0 … {limits.SIZE:,}", cure="0 leaves spelling out")
-    return {"kind": "rnn", "hidden": value} if value else None
+    if not isinstance(value, Mapping):
+        raise ValueError(f'{value!r} is neither a number nor a table such as {{ kind = "cnn", hidden = 64 }}')
+    kind = value.get("kind", next(iter(SPELLERS)))
+    if kind not in SPELLERS:
+        where = f'characters.kind = "{kind}"'
+        raise ConfigError("is not one of " + ", ".join(SPELLERS), where=where, cure=did_you_mean(str(kind), SPELLERS))
+    arm = SPELLERS[kind]
+    try:
+        return arm.model_validate(dict(value))
+    except ValidationError as error:
+        path = ["characters", *(str(part) for part in error.errors()[0]["loc"])]
+        raise explain(error, path, arm.model_fields) from None
+
+
+def _write_characters(value: int | Settings) -> Any:
+    return value.model_dump() if isinstance(value, Settings) else value
 
 
 CharactersSetting = Annotated[
-    Annotated[SpellerSettings, OneOf(SPELLERS)] | None, BeforeValidator(read_characters)
+    int | SpellerSettings, PlainValidator(read_characters), PlainSerializer(_write_characters)
 ]
+
+
+def speller_settings(characters: int | SpellerSettings) -> SpellerSettings | None:
+    """The settings that `characters` stands for: a number is a recurrent net with so many units, 0 none."""
+    if not isinstance(characters, int):
+        return characters
+    return RecurrentSpellerConfig(hidden=characters) if characters else None
 
 
 class Speller(nn.Module):

@@ -158,7 +158,7 @@ class _LogPartition(torch.autograd.Function):
         return log_z.to(u.dtype)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         u, lengths, alpha, log_z, *parts = ctx.saved_tensors
         chain = Chain(*parts)
