@@ -29,7 +29,7 @@ def classifier(kind, pooling="attention"):
 
 def tagger(kind, characters=5, **options):
     settings = TAGGERS[kind](characters=characters, dropout=0.0, **SIZES[kind], **options)
-    return settings.build_tagger(TaggerSizes(VOCABULARY, VOCABULARY, 4))
+    return settings.build_tagger(TaggerSizes(VOCABULARY, VOCABULARY, 4, torch.zeros(VOCABULARY, dtype=torch.long)))
 
 
 @pytest.mark.covers("T4", "M2")

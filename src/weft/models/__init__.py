@@ -31,7 +31,6 @@ from weft.models.recurrent import (
 from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
-    TAGGERS,
     RecurrentTaggerConfig,
     SpelledSettings,
     Tagger,
@@ -40,6 +39,7 @@ from weft.models.tagger import (
     TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.taggers import TAGGERS
 from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,

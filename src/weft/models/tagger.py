@@ -9,7 +9,7 @@ The labels of a sentence are independent of each other given z, or with `crf` a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
@@ -32,6 +32,8 @@ class TaggerSizes(NamedTuple):
     words: int
     characters: int
     labels: int
+    classes: Tensor
+    """The class of each character (characters,), such as capital letter or digit (see hmm/shapes.py)."""
     legal: Legal | None = None
     """The legal sequences of labels, where the labels mark spans."""
 
@@ -89,10 +91,6 @@ class TaggerSettings(Protocol):
     def build_tagger(self, sizes: TaggerSizes) -> nn.Module:
         """A `TaggingModel`."""
         ...
-
-
-TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}
-"""The settings of `[model]` for a tagger, by their `kind`."""
 
 
 class NetworkSettings(EncoderSettings, Protocol):

@@ -18,7 +18,8 @@ from weft.data.values import read_example
 from weft.decoding import DecodeConfig
 from weft.errors import DataError, did_you_mean
 from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
-from weft.models import TAGGERS, TagDistribution, TaggerSettings, TaggerSizes, TaggingModel
+from weft.models import TAGGERS, FittedSettings, TagDistribution, TaggerSettings, TaggerSizes, TaggingModel
+from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
 from weft.nn.crf import Legal
 from weft.settings import Length, OneOf, Unread
@@ -96,9 +97,12 @@ class Tag(Task):
             "rnn": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "characters": 64, "dropout": 0.2},
         }
+        text = {**word_defaults(facts.characters), "min_count": 1}
+        if issubclass(TAGGERS[kind], FittedSettings):  # one that counts, and guesses by capital letters too
+            return {"text": text, "model": {}, "train": {}}
         epochs = 150_000 / facts.examples
         return {
-            "text": {**word_defaults(facts.characters), "min_count": 1, "lowercase": True},
+            "text": {**text, "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
                 "epochs": passes(tree, facts.characters / 6, 1024, epochs=epochs, between=(12, 30), updates=300),
@@ -134,11 +138,12 @@ class Tag(Task):
 
     @staticmethod
     def build(model: TaggerSettings, codec: Codec) -> nn.Module:
-        words, characters = (len(codec.tokenizers[role]) for role in ("words", "characters"))
+        words, characters = (codec.tokenizers[role] for role in ("words", "characters"))
         scheme = scheme_of(codec.labels)
         parts = (scheme.start, scheme.transitions, scheme.end) if scheme else ()
         legal = Legal(*map(torch.from_numpy, parts)) if parts else None
-        return model.build_tagger(TaggerSizes(words, characters, len(codec.labels), legal))
+        classes = classes_of(characters.tokens(range(len(characters))))
+        return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"words": [], "tags": [], "characters": [], "sizes": []}
