@@ -18,6 +18,9 @@ SIZES = {
 }
 
 
+NEURAL = [kind for kind in TAGGERS if kind in SIZES]
+
+
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
@@ -66,7 +69,7 @@ def test_a_packed_classifier_equals_a_padded_one(pooling):
 
 
 @pytest.mark.covers("T4")
-@pytest.mark.parametrize("kind", TAGGERS)
+@pytest.mark.parametrize("kind", NEURAL)
 @pytest.mark.parametrize("characters", [0, 5, {"kind": "rnn", "hidden": 3}, {"kind": "cnn", "hidden": 5}])
 def test_padding_changes_no_tag(kind, characters):
     model = tagger(kind, characters).eval()
@@ -77,7 +80,7 @@ def test_padding_changes_no_tag(kind, characters):
     assert_close(together[1:, :3], alone, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", TAGGERS)
+@pytest.mark.parametrize("kind", NEURAL)
 def test_spelling_tells_words_apart_that_the_vocabulary_does_not_know(kind):
     model = tagger(kind).eval()
     unknown = torch.ones(1, 2, dtype=torch.long)
@@ -94,7 +97,7 @@ def test_every_parameter_of_a_classifier_learns(kind):
     assert silent(model) == []
 
 
-@pytest.mark.parametrize("kind", TAGGERS)
+@pytest.mark.parametrize("kind", NEURAL)
 @pytest.mark.parametrize("characters", [5, {"kind": "cnn", "hidden": 5}])
 @pytest.mark.parametrize("crf", [True, False])
 def test_every_parameter_of_a_tagger_learns(kind, characters, crf):

@@ -23,6 +23,7 @@ from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
 from weft.export.weights import read_weights
+from weft.models import SPELLERS, FitOptions, FittedModel
 from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
@@ -48,7 +49,11 @@ SIZES: dict[str, dict[str, Any]] = {
     "rnn": RNN,
     "conv": {"embedding": 6, "width": 5, "layers": 2, "kernel": 2, "dropout": 0.1},
     "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
+    "hmm": {"order": 2},
 }
+COUNTED = ("hmm",)
+"""Kinds that read the data once, and have no settings of `[train]` for it."""
+
 FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
 """The first number of each kind of teacher forcing."""
 
@@ -143,6 +148,11 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
             for cell in CELLS:
                 own = merge(kinds, nest(where, {"kind": cell}))
                 yield from (Leaf(task, f"{where}.{option}", own) for option in options_of(CELLS[cell]))
+        elif name == "characters":
+            yield Leaf(task, where, kinds)
+            for kind, arm in SPELLERS.items():
+                own = merge(kinds, nest(where, {"kind": kind, "hidden": 5}))
+                yield from (Leaf(task, f"{where}.{key}", own) for key in arm.model_fields if key != "kind")
         elif where == "train.teacher_forcing":
             yield Leaf(task, where, kinds)
             for kind, arm in FORCINGS.items() if task == "lm" else ():
@@ -210,6 +220,8 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         "model": sides if leaf.task == "translate" else {} if "kind" in own else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
+    if own.get("kind") in COUNTED:
+        del tree["train"]
     tree = without(merge(tree, leaf.kinds), row.get("without", "nothing").split("."))
     for path, value in row.get("beside", {}).items():
         tree = merge(tree, nest(path, value))
@@ -269,10 +281,15 @@ def build(tree: dict[str, Any]) -> Any:
         records = list(kind.read(config.data.train, config.data, BadLines()))
         task = kind(kind.learn(records, config.text), config.data)
         examples = encode(task, records)
-        MADE[key] = task, task.collate(examples, range(len(examples))), records
-    task, batch, records = MADE[key]
+        MADE[key] = task, task.collate(examples, range(len(examples))), records, examples
+    task, batch, records, examples = MADE[key]
     torch.manual_seed(0)
-    return config, task, kind.build(config.model, task.codec), batch, records
+    model = kind.build(config.model, task.codec)
+    if isinstance(model, FittedModel):
+        fit = model.fit(examples, FitOptions(epochs=1, rate=0.1, batch_tokens=64, seed=0, threads=1))
+        for number in range(1, fit.total + 1):
+            fit.step(number)
+    return config, task, model, batch, records
 
 
 def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:

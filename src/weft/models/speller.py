@@ -23,6 +23,8 @@ from weft.settings import Settings, Size, explain
 LETTER_SIZE = 32
 """The size of a character's vector at most, unless it is set."""
 
+Width = Annotated[int, Field(ge=1, le=limits.LAYERS)]
+
 
 class Spelling(NamedTuple):
     """Characters (U, C) of the distinct words of a batch, their lengths (U), and the index of each word (B, T)."""
@@ -64,16 +66,20 @@ class ConvolutionalSpellerConfig(Settings):
     kind: Literal["cnn"] = "cnn"
     hidden: Size = 64
     """Filters of each width."""
-    widths: list[Annotated[int, Field(ge=1, le=limits.LAYERS)]] = Field(
-        default_factory=lambda: [2, 3, 4], min_length=1, max_length=limits.LAYERS
+    widths: Width | Annotated[list[Width], Field(min_length=1, max_length=limits.LAYERS)] = Field(
+        default_factory=lambda: [2, 3, 4]
     )
-    """Characters that the filters look at together, a list."""
+    """Characters that a filter looks at together: a number, or a list with filters for each."""
     embedding: Size = Field(default_factory=lambda before: min(LETTER_SIZE, before.get("hidden", LETTER_SIZE)))
     """Size of a character's vector; by default 32, or `hidden` if that is less."""
 
     @property
+    def each_width(self) -> list[int]:
+        return [self.widths] if isinstance(self.widths, int) else self.widths
+
+    @property
     def output_size(self) -> int:
-        return self.hidden * len(self.widths)
+        return self.hidden * len(self.each_width)
 
     def build(self, vocabulary: int, *, dropout: float) -> Speller:
         return ConvolutionalSpeller(self, vocabulary, dropout=dropout)
@@ -89,7 +95,7 @@ def read_characters(value: Any) -> int | Settings:
         value = value.model_dump()
     if type(value) is int:
         if not 0 <= value <= limits.SIZE:
-            what = f"is not in 0 … {limits.SIZE:,}"
+            what = "is less than 0" if value < 0 else f"is more than {limits.SIZE:,}, the limit"
             raise ConfigError(what, where=f"characters = {value}", cure="0 leaves spelling out")
         return value
     if not isinstance(value, Mapping):
@@ -111,7 +117,9 @@ def _write_characters(value: int | Settings) -> Any:
 
 
 CharactersSetting = Annotated[
-    int | SpellerSettings, PlainValidator(read_characters), PlainSerializer(_write_characters)
+    Annotated[int, Field(ge=0, le=limits.SIZE)] | SpellerSettings,
+    PlainValidator(read_characters),
+    PlainSerializer(_write_characters),
 ]
 
 
@@ -159,8 +167,8 @@ class ConvolutionalSpeller(Speller):
 
     def __init__(self, config: ConvolutionalSpellerConfig, vocabulary: int, *, dropout: float) -> None:
         super().__init__(config.embedding, vocabulary, config.output_size, dropout=dropout)
-        self.filters = nn.ModuleList(nn.Linear(width * config.embedding, config.hidden) for width in config.widths)
-        self.widths = config.widths
+        self.filters = nn.ModuleList(nn.Linear(width * config.embedding, config.hidden) for width in config.each_width)
+        self.widths = config.each_width
 
     def read(self, letters: Tensor, lengths: Tensor) -> Tensor:
         outside = ~length_mask(lengths, letters.size(1))[..., None]

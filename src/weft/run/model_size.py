@@ -7,7 +7,7 @@ batches of any size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, cast
 
@@ -73,9 +73,6 @@ class UnknownTokenizers:
 
     def __contains__(self, role: str) -> bool:
         return True
-
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        return ["" for _ in ids]
 
 
 SMALLEST_CODEC: Final = Codec(cast("Any", UnknownTokenizers()), ("",))

@@ -142,7 +142,9 @@ class Tag(Task):
         scheme = scheme_of(codec.labels)
         parts = (scheme.start, scheme.transitions, scheme.end) if scheme else ()
         legal = Legal(*map(torch.from_numpy, parts)) if parts else None
-        classes = classes_of(characters.tokens(range(len(characters))))
+        # Before the data is read something that only has a size stands for a tokenizer.
+        letters = characters.tokens(range(len(characters))) if isinstance(characters, Tokenizer) else ()
+        classes = classes_of([*letters, *[""] * (len(characters) - len(letters))])
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:

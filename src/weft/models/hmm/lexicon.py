@@ -1,13 +1,17 @@
 """The tags of a word by itself: of a known word from its own counts, of an unknown or rare one from shape and ending.
 
-    S_0(t) = P(t) of rare words          S_i(t) = (c_i(t) / c_i + θ S_{i-1}(t)) / (1 + θ)          i = 1 … n
+    S_0(t) = P(t) of rare words          S_i(t) = (c_i(t) + θ S_{i-1}(t)) / (c_i + θ)          i = 1 … n
     P(t|w) = (c(w, t) + κ S_n(t)) / (c(w) + κ)
 
 c_1 counts the rare words of the training data of w's shape, c_i those that also share its last i - 1 characters; n is
-the longest ending that some rare word has. θ is the standard deviation of the tags' probabilities (Brants, 2000).
+the longest ending that some rare word has. The successive smoothing of endings is that of TnT (Brants, 2000), which has
+c_i(t) / c_i and 1 in the place of c_i(t) and c_i: there an ending of one word weighs as much as one of a thousand. On
+UD English-EWT that is 0.3% of all words worse.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 import torch
@@ -16,6 +20,12 @@ from torch import Tensor, nn
 
 from weft.models.hmm.shapes import SHAPES, shapes_of
 from weft.models.speller import Spelling
+
+THETA: Final = 5.0
+"""The weight of a shorter ending against the counts of a longer one, in occurrences of it."""
+
+KAPPA: Final = 0.5
+"""The weight of shape and ending against the counts of a word itself, in occurrences of it."""
 
 
 class TagCounts(nn.Module):
@@ -140,24 +150,21 @@ class Lexicon(nn.Module):
         self.words = TagCounts(labels)
         self.tree = EndingTree(characters, classes, longest=longest)
         self.endings = TagCounts(labels)
-        self.theta = nn.Parameter(torch.zeros(()), requires_grad=False)
-        self.kappa = nn.Parameter(torch.ones(()), requires_grad=False)
 
     def forward(self, words: Tensor, spelling: Spelling) -> Tensor:
         """words (U,) with their spelling -> P(t|w) (U, L)."""
         guess = self.by_ending(spelling)
         known = self.words.of(words)
-        return (known + self.kappa * guess) / (known.sum(1, keepdim=True) + self.kappa)
+        return (known + KAPPA * guess) / (known.sum(1, keepdim=True) + KAPPA)
 
     def by_ending(self, spelling: Spelling) -> Tensor:
         """S_n(t) of words by shape and ending alone (U, L)."""
         nodes = self.tree.nodes(self.tree.paths(spelling.characters, spelling.lengths))
         guess = self._root().expand(len(nodes), -1)
         for level in range(1, nodes.size(1)):
-            there = nodes[:, level] >= 0
             counts = self.endings.of(nodes[:, level].clamp(min=0))
-            own = counts / counts.sum(1, keepdim=True).clamp(min=1)
-            guess = torch.where(there[:, None], (own + self.theta * guess) / (1 + self.theta), guess)
+            longer = (counts + THETA * guess) / (counts.sum(1, keepdim=True) + THETA)
+            guess = torch.where(nodes[:, level, None] >= 0, longer, guess)
         return guess
 
     def _root(self) -> Tensor:

@@ -42,9 +42,6 @@ from weft.text import UNK
 MAX_LABELS_OF_PAIRS: Final = 128
 """Tags of a model of order 2: a step takes their third power of operations."""
 
-KAPPA: Final = 1.0
-"""The weight of shape and ending against the counts of a word itself, in occurrences of it."""
-
 
 MAX_LETTERS: Final = 1 << 22
 """Characters, padding counted, of words whose endings are found together."""
@@ -84,8 +81,6 @@ class HiddenMarkovModel(FittedModel):
         self.lexicon = Lexicon(sizes.characters, sizes.labels, sizes.classes, longest=config.suffix)
         self.prior = nn.Parameter(torch.full((sizes.labels,), 1 / max(1, sizes.labels)), requires_grad=False)
         self.transitions = nn.Parameter(torch.full(shape, 1 / shape[0]), requires_grad=False)
-        for name, mask in (sizes.legal._asdict() if sizes.legal else {}).items():
-            self.register_buffer(f"legal_{name}", mask, persistent=False)
 
     def fit(self, examples: Examples, options: FitOptions) -> HiddenMarkovFit:
         return HiddenMarkovFit(self, examples)
@@ -166,7 +161,6 @@ class HiddenMarkovFit(Fit):
         nodes = lexicon.tree.nodes(torch.from_numpy(paths)).numpy()
         there = nodes >= 0
         lexicon.endings.fill(nodes[there], np.repeat(tags[rare], there.sum(1)), len(lexicon.tree))
-        lexicon.theta.fill_(float(self.model.prior.std()))
 
     def _paths(self, chosen: Numbers, letters: Numbers, sizes: Numbers) -> Iterator[Numbers]:
         """Yield the paths of some words in the tree of endings, of a part of the words at a time."""
