@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -39,7 +39,9 @@ def test_legal_in_bioes(tags):
     assert legal(BIOES, tags)
 
 
-@pytest.mark.parametrize("tags", ["B-X", "B-X O", "B-X I-X", "E-X", "S-X E-X", "B-X E-Y", "B-X B-X", "O I-X E-X", "S-X I-X"])
+@pytest.mark.parametrize(
+    "tags", ["B-X", "B-X O", "B-X I-X", "E-X", "S-X E-X", "B-X E-Y", "B-X B-X", "O I-X E-X", "S-X I-X"]
+)
 def test_illegal_in_bioes(tags):
     assert not legal(BIOES, tags)
 
@@ -58,7 +60,7 @@ def test_there_is_a_legal_sequence_of_every_length_and_every_one_is_made_of_lega
     for tags in found[:50]:
         assert scheme.start[tags[0]]
         assert scheme.end[tags[-1]]
-        assert all(scheme.transitions[one, other] for one, other in zip(tags[:-1], tags[1:], strict=True))
+        assert all(scheme.transitions[one, other] for one, other in pairwise(tags))
     assert not scheme.breaks(np.full(length, UNKNOWN))
 
 
@@ -71,7 +73,9 @@ def test_a_repair_is_legal_and_marks_the_same_spans_or_knows_nothing(labels, dat
     assert len(fixed) == len(tags)
     if not scheme.breaks(tags):
         assert fixed.tolist() == tags.tolist()
-    together = scheme.repair_rows(np.array([[*tags, 0, 0], [*tags, *tags[:1], 0]]), np.array([len(tags), len(tags) + 1]))
+    together = scheme.repair_rows(
+        np.array([[*tags, 0, 0], [*tags, *tags[:1], 0]]), np.array([len(tags), len(tags) + 1])
+    )
     assert together[0, : len(tags)].tolist() == fixed.tolist()
     assume(UNKNOWN not in fixed)
     assert spans([labels[number] for number in fixed]) == spans([labels[number] for number in tags])

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from weft.models.hmm.shapes import SHAPES, shapes_of
 from weft.models.speller import Spelling
+from weft.models.tagger import TaggerSizes
 
 THETA: Final = 5.0
 """The weight of a shorter ending against the counts of a longer one, in occurrences of it."""
@@ -31,19 +32,19 @@ KAPPA: Final = 0.5
 class TagCounts(nn.Module):
     """How often each of many things has each tag: things (N) with few tags each, stored one after another."""
 
-    def __init__(self, labels: int) -> None:
+    def __init__(self, things: int, labels: int) -> None:
         super().__init__()
         self.labels = labels
         self.offsets: Tensor
         self.tags: Tensor
-        self.register_buffer("offsets", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("offsets", torch.zeros(things + 1, dtype=torch.long))
         self.register_buffer("tags", torch.zeros(0, dtype=torch.long))
         self.counts = nn.Parameter(torch.zeros(0), requires_grad=False)
 
-    def fill(self, things: NDArray[np.int64], tags: NDArray[np.int64], count: int) -> None:
-        """Count pairs of a thing, out of so many, and a tag."""
+    def fill(self, things: NDArray[np.int64], tags: NDArray[np.int64], *, size: int) -> None:
+        """Count pairs of a thing, out of `size`, and a tag."""
         keys, counts = np.unique(things * self.labels + tags, return_counts=True)
-        ends = np.searchsorted(keys, np.arange(count + 1) * self.labels)
+        ends = np.searchsorted(keys, np.arange(size + 1) * self.labels)
         self.offsets = torch.from_numpy(ends)
         self.tags = torch.from_numpy(keys % self.labels)
         self.counts = nn.Parameter(torch.from_numpy(counts).float(), requires_grad=False)
@@ -145,11 +146,11 @@ class EndingTree(nn.Module):
 class Lexicon(nn.Module):
     """P(t|w) of the words of a batch."""
 
-    def __init__(self, characters: int, labels: int, classes: Tensor, *, longest: int) -> None:
+    def __init__(self, sizes: TaggerSizes, *, longest: int) -> None:
         super().__init__()
-        self.words = TagCounts(labels)
-        self.tree = EndingTree(characters, classes, longest=longest)
-        self.endings = TagCounts(labels)
+        self.words = TagCounts(sizes.words, sizes.labels)
+        self.tree = EndingTree(sizes.characters, sizes.classes, longest=longest)
+        self.endings = TagCounts(len(self.tree), sizes.labels)
 
     def forward(self, words: Tensor, spelling: Spelling) -> Tensor:
         """words (U,) with their spelling -> P(t|w) (U, L)."""

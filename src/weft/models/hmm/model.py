@@ -78,7 +78,7 @@ class HiddenMarkovModel(FittedModel):
             raise ConfigError(what, where="model.order = 2", cure="use order = 1")
         self.config, self.sizes = config, sizes
         shape = (sizes.labels + 1,) * (config.order + 1)
-        self.lexicon = Lexicon(sizes.characters, sizes.labels, sizes.classes, longest=config.suffix)
+        self.lexicon = Lexicon(sizes, longest=config.suffix)
         self.prior = nn.Parameter(torch.full((sizes.labels,), 1 / max(1, sizes.labels)), requires_grad=False)
         self.transitions = nn.Parameter(torch.full(shape, 1 / shape[0]), requires_grad=False)
 
@@ -152,7 +152,7 @@ class HiddenMarkovFit(Fit):
     def _count_words(self, words: Numbers, tags: Numbers, letters: Numbers, sizes: Numbers) -> None:
         """Count the tags of each word, and those of the endings and shapes of rare ones."""
         lexicon, known = self.model.lexicon, words != UNK
-        lexicon.words.fill(words[known], tags[known], self.model.sizes.words)
+        lexicon.words.fill(words[known], tags[known], size=self.model.sizes.words)
         often = np.bincount(words, minlength=self.model.sizes.words)
         often[UNK] = 0  # they are rarer than any word of the vocabulary
         rare = np.flatnonzero(often[words] <= self.model.config.rare)
@@ -160,7 +160,7 @@ class HiddenMarkovFit(Fit):
         lexicon.tree.grow(paths)
         nodes = lexicon.tree.nodes(torch.from_numpy(paths)).numpy()
         there = nodes >= 0
-        lexicon.endings.fill(nodes[there], np.repeat(tags[rare], there.sum(1)), len(lexicon.tree))
+        lexicon.endings.fill(nodes[there], np.repeat(tags[rare], there.sum(1)), size=len(lexicon.tree))
 
     def _paths(self, chosen: Numbers, letters: Numbers, sizes: Numbers) -> Iterator[Numbers]:
         """Yield the paths of some words in the tree of endings, of a part of the words at a time."""
