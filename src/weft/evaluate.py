@@ -221,6 +221,7 @@ def _batches(
     """Batches of so many tokens, and of `most` rows where that is less: rows, batch, records."""
     device = next(model.parameters()).device
     model.eval()
+    tokens = max(tokens, getattr(model, "evaluation_tokens", 0))
     for every in Batches(examples.lengths, batch_tokens=tokens).in_order():
         for first in range(0, len(every), most or len(every)):
             rows = every[first : first + (most or len(every))]

@@ -30,6 +30,7 @@ ORDER = [
     "phrasebook",
     "nn",
     "models",
+    "grammar",
     "metrics",
     "decoding",
     "tasks",

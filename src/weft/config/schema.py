@@ -149,7 +149,7 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
         defaults["train"].pop("epochs", None)
     kind = tree.get("text", {}).get("kind", defaults["text"]["kind"])
     defaults["text"] = _fit_text(defaults["text"], tree.get("text", {}), word_defaults(facts.characters))
-    if facts.device == "cuda":
+    if facts.device == "cuda" and "batch_tokens" in defaults["train"]:  # a model that fits itself has none
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
     draft = validate(merge(defaults, tree), cells=cells, keep_unread=True)
     for error in draft.all_idle(defaults):

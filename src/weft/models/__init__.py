@@ -1,5 +1,6 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
+from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
     Classifier,
@@ -19,7 +20,6 @@ from weft.models.fitting import (
     FittedSettings,
 )
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
-from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
 from weft.models.recurrent import (
     RecurrentConfig,
@@ -59,6 +59,9 @@ __all__ = [
     "SPELLERS",
     "TAGGERS",
     "UPDATE_SETTINGS",
+    "Bag",
+    "BagBaseline",
+    "BagConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -74,7 +77,6 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
-    "LinearClassifier",
     "Memory",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
@@ -101,6 +103,7 @@ __all__ = [
     "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "bag_defaults",
     "build_language_model",
-    "fit_linear",
+    "fit_bag",
 ]

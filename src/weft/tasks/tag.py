@@ -221,7 +221,7 @@ class Tag(Task):
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
 
     def baselines(
-        self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, seed: int
+        self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
         return word_baselines(self.codec, train, parts, spans=self.spans)
 

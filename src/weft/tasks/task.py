@@ -146,6 +146,8 @@ class Task(ABC):
     """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
+    continues: bool = False
+    """Whether the texts that it writes go on from their inputs."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
@@ -165,6 +167,11 @@ class Task(ABC):
     @staticmethod
     def reason(facts: Facts) -> str:
         """Why the defaults choose a model by their metric, where that depends on the data; else empty."""
+        return ""
+
+    @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        """A note where the kind of model depends on the data and the configuration names none; else empty."""
         return ""
 
     @classmethod
@@ -295,8 +302,11 @@ class Task(ABC):
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
 
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The metrics of simple models of the training records on each part; the same for the same seed."""
+    def baselines(
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
+        """The metrics of simple models of the training records on each part, without that of the trained model; the
+        same for the same seed."""
         return {}
 
 
