@@ -23,7 +23,7 @@ from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
 from weft.export.weights import read_weights
-from weft.models import FitOptions, FittedModel, FittedSettings
+from weft.models import SPELLERS, FitOptions, FittedModel, FittedSettings
 from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
@@ -51,6 +51,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
     "encoder_decoder": {},
     "prefix": {},
+    "hmm": {"order": 2},
 }
 FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
 """The first number of each kind of teacher forcing."""
@@ -153,6 +154,11 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
             for cell in CELLS:
                 own = merge(kinds, nest(where, {"kind": cell}))
                 yield from (Leaf(task, f"{where}.{option}", own) for option in options_of(CELLS[cell]))
+        elif name == "characters":
+            yield Leaf(task, where, kinds)
+            for kind, arm in SPELLERS.items():
+                own = merge(kinds, nest(where, {"kind": kind, "hidden": 5}))
+                yield from (Leaf(task, f"{where}.{key}", own) for key in arm.model_fields if key != "kind")
         elif where == "train.teacher_forcing":
             yield Leaf(task, where, kinds)
             for kind, arm in FORCINGS.items() if task == "lm" else ():

@@ -14,7 +14,7 @@ from weft.catalog import TASKS
 from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
-from weft.models import FittedSettings
+from weft.models import FittedSettings, SpelledSettings
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts
@@ -54,6 +54,9 @@ class Config(Settings):
             for name in self.model.unused_train:
                 yield Unread(f"train.{name}", why, "remove it")
             yield Unread("train.device", f"{why}, which runs on the CPU", "remove it", ("auto", "cpu"))
+        if isinstance(self.model, SpelledSettings):
+            for one in self.model.unread_train():
+                yield one._replace(name=f"train.{one.name}")
 
     @model_validator(mode="after")
     def _metric_is_measured(self) -> Self:

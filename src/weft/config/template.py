@@ -91,5 +91,5 @@ def choices(annotation: Any) -> str:
     """The values of a setting that has a few fixed ones."""
     for kind in (annotation, *get_args(annotation)):
         if get_origin(kind) is Literal and len(get_args(kind)) > 1:
-            return f"({', '.join(get_args(kind))})"
+            return f"({', '.join(map(str, get_args(kind)))})"
     return ""

@@ -17,11 +17,12 @@ from weft.decoding.score import score_tokens
 from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
+from weft.metrics import LossTally
 from weft.models import LanguageModel, PairModel
 from weft.nn import length_mask
-from weft.tasks.results import Prediction
+from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
-from weft.text import UNK, Tokenizer
+from weft.text import SPECIALS, UNK, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def copy_words(tokens: Sequence[int], attention: Tensor, words: Sequence[str]) -
 
 
 @dataclass(frozen=True)
-class Scored:
+class Scored(ScoredText):
     """The log-probability and the rank, from 1 on, that a model gives to each token of a text and to its end."""
 
     source: str | None
@@ -278,6 +279,19 @@ class Scored:
     """The tokens in readable form, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+
+    headings = ("token", "probability", "log-probability", "rank")
+
+    @property
+    def title(self) -> str:
+        return self.text if self.source is None else f"{self.source} → {self.text}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        columns = zip(self.pieces, self.log_probabilities, self.ranks, strict=True)
+        return [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
+
+    def add_to(self, tally: LossTally) -> None:
+        tally.add(-self.total, len(self.tokens), self.tokens.count(SPECIALS[UNK]))
 
     @property
     def total(self) -> float:

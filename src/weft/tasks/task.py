@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
+from weft.metrics import LossTally
 from weft.nn import Packing
 from weft.settings import TableError
-from weft.tasks.generation import Question, Scored, generate
-from weft.tasks.results import Prediction, Scores
+from weft.tasks.generation import Question, generate
+from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.text import TextConfig, Tokenizer
 
@@ -152,7 +153,7 @@ class Task(ABC):
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
-    """Whether its models give a probability to any text, with `score`."""
+    """Whether its models give a probability to any text, or to the tags of any, with `score`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -305,9 +306,21 @@ class Task(ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
+    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
         """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
         raise NotImplementedError
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        """The numbers over so many texts that were scored, by their names, given the sums over all (`scores_texts`)."""
+        return {
+            "texts": count,
+            "tokens": tally.count,
+            "log_probability": -tally.total,
+            "log_probability_per_token": -tally.loss,
+            "perplexity": tally.perplexity,
+            "vocabulary": len(self.codec.side("target")),
+            "unknown_share": tally.unknown_share,
+        }
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
