@@ -26,7 +26,7 @@ from weft.run.prepare import Prepared
 from weft.run.report import versions
 from weft.tasks import Tree
 
-LENGTH_SETTINGS = ("train.epochs", "train.steps", "train.patience")
+LENGTH_SETTINGS = ("train.epochs", "train.steps", "train.seconds", "train.patience")
 """Settings that say when training ends; a resumed run may ask for more."""
 
 FREE_SETTINGS = ("name", "train.checkpoint_every", "train.compile", "train.device", "train.skip_bad", "train.threads")

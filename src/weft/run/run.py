@@ -20,7 +20,7 @@ from weft.tasks.generation import Scored
 from weft.tasks.wording import Words, read_wordings
 
 SAMPLING_SETTINGS = {"temperature", "top_k", "top_p", "min_p"}
-BEAM_SETTINGS = {"beam", "stop", "groups", "diversity"}
+BEAM_SETTINGS = {"beam", "stop", "finished", "groups", "diversity"}
 
 
 class Run:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from weft.data import Record
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
 from weft.decoding.score import score_tokens
+from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
 from weft.models import LanguageModel, Translator
 from weft.nn import length_mask
@@ -28,6 +29,7 @@ class Candidate:
 
     Each token, and the end token where the text is `finished`, has a log-probability, a place of the beam (`path`) and
     a row of `attention` (steps, source tokens). `missing` are required words that did not fit into the length limit.
+    `stopped` is the stop string before which the text ends; `tokens` then include its own, and there is no end token.
     """
 
     text: str
@@ -37,6 +39,7 @@ class Candidate:
     finished: bool = True
     path: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+    stopped: str | None = None
     attention: Tensor | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
@@ -49,6 +52,8 @@ class Candidate:
             "path": list(self.path),
             "missing": list(self.missing),
         }
+        if self.stopped is not None:
+            found["stopped"] = self.stopped
         if self.attention is not None:
             found["attention"] = self.attention.tolist()
         return found
@@ -165,13 +170,17 @@ def generate(
         limits=question.max_lengths(decode),
         keys=[key_of(record) for record in records] if decode.sample else None,
         constraints=_constraints(question.tokenizer, wordings or ()),
+        stops=stops_of(question.tokenizer, decode),
         attention=attention,
     )
     prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
     answers = []
     for record, hypotheses, prompt, wording, source in zip(records, found, prompts, asked, sources, strict=True):
         columns = None if source is None else len(source)
-        own = (_candidate(question.tokenizer, one, prompt, wording, columns) for one in hypotheses)
+        own = (
+            _candidate(question.tokenizer, one, prompt, wording, columns=columns, stop_at=decode.stop_at)
+            for one in hypotheses
+        )
         answers.append(Generation(record.key, tuple(own), source))
     return answers
 
@@ -184,26 +193,41 @@ def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Cons
     return [made[wording] for wording in wordings]
 
 
+def stops_of(tokenizer: Tokenizer, decode: DecodeConfig) -> StopStrings | None:
+    """The stop strings of a search, with the text of each token; None where there are none."""
+    return compile_stops(tokenizer, tuple(decode.stop_at)) if decode.stop_at else None
+
+
 def key_of(record: Record) -> int:
     """A random seed that depends on the text of an input and not on its place in the batch."""
     return int.from_bytes(hashlib.blake2b(record.key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def _candidate(
-    tokenizer: Tokenizer, one: Hypothesis, prompt: Sequence[int], wording: Wording, columns: int | None
+    tokenizer: Tokenizer,
+    one: Hypothesis,
+    prompt: Sequence[int],
+    wording: Wording,
+    *,
+    columns: int | None,
+    stop_at: Sequence[str],
 ) -> Candidate:
-    """A hypothesis as text, with the columns of its attention that are not padding."""
+    """A hypothesis as text, cut before a stop string, with the columns of its attention that are not padding."""
     if columns is not None and one.attention is None:
         cure = "train a decoder with attention, such as context = after"
         raise ConfigError("the model has no attention", where="attention", cure=cure)
+    text, stopped = tokenizer.decode([*prompt, *one.tokens]), None
+    if one.stopped:
+        text, stopped = cut_text(text, stop_at, start=len(tokenizer.decode(prompt)))
     return Candidate(
-        tokenizer.decode([*prompt, *one.tokens]),
+        text,
         one.score,
         tuple(tokenizer.tokens(one.tokens)),
         one.log_probabilities,
         one.finished,
         one.path,
         tuple(wording.require[number] for number in one.missing),
+        stopped,
         None if one.attention is None else one.attention[:, :columns],
     )
 

@@ -145,6 +145,8 @@ class Task(ABC):
     """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
+    continues: bool = False
+    """Whether the texts that it writes go on from their inputs."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
