@@ -26,7 +26,7 @@ from weft.nn import options_of
 from weft.settings import OneOf, Settings
 from weft.training.forcing import FORCINGS
 
-COLUMNS = ("data.text", "data.label", "data.source", "data.target")
+COLUMNS = ("data.text", "data.label", "data.source", "data.target", "data.language")
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
@@ -66,7 +66,7 @@ def leaves(task: str, table: type[Settings], path: str = "", kinds: dict[str, An
         here, inner, kinds = f"{path}{name}", table_in(field), kinds or {}
         if isinstance(inner, OneOf):
             for kind, arm in inner.arms.items():
-                yield from leaves(task, arm, f"{here}.", {f"{here}.kind": kind})
+                yield from leaves(task, arm, f"{here}.", {**kinds, f"{here}.kind": kind})
         elif inner is not None:
             yield from leaves(task, inner, f"{here}.", kinds)
         elif name == "cell":

@@ -41,6 +41,7 @@ ORDER = [
     "run",
     "compare",
     "sweep",
+    "ladder",
     "inspect",
     "export",
     "bench",

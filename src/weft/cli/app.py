@@ -19,6 +19,7 @@ from weft.cli import (
     evaluate,
     export,
     inspect,
+    ladder,
     new,
     parse,
     predict,
@@ -92,6 +93,7 @@ app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("sweep", cls=TakesSettings)(sweep.sweep)
+app.command("ladder", cls=TakesSettings)(ladder.ladder)
 app.command("parse")(parse.parse)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")

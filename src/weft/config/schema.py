@@ -65,17 +65,25 @@ class Config(Settings):
         return self
 
     @model_validator(mode="after")
+    def _sections_agree(self, info: ValidationInfo) -> Self:
+        if not (info.context or {}).get("keep_unread"):
+            for error in TASKS[self.task].conflicts(self):
+                raise error
+        return self
+
+    @model_validator(mode="after")
     def _positions_suffice(self, info: ValidationInfo) -> Self:
         if (info.context or {}).get("keep_unread"):
             return self
         most: int | None = dict(self.data).get("max_length")
         if most is None:
             return self
-        tokens = most + TASKS[self.task].sections.marks
+        tokens = TASKS[self.task].row_tokens(self)
         for path, table in networks(self.model):
             longest = getattr(table, "longest", None)
             if longest is not None and tokens > longest:
                 marks = " and a start or end token" * (tokens > most)
+                marks = f" on each side make rows of {tokens}, which" if tokens > most + 2 else marks
                 raise TableError(
                     f"{most} tokens{marks} are more than {path}.max_positions = {longest}",
                     where=f"data.max_length = {most}",

@@ -21,6 +21,8 @@ from weft.models.fitting import (
 )
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -47,7 +49,7 @@ from weft.models.transformer import (
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
 
 __all__ = [
     "CLASSIFIERS",
@@ -56,8 +58,10 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "PREFIX_DECODERS",
     "SPELLERS",
     "TAGGERS",
+    "TRANSLATORS",
     "UPDATE_SETTINGS",
     "Bag",
     "BagBaseline",
@@ -78,6 +82,10 @@ __all__ = [
     "FittedSettings",
     "LanguageModel",
     "Memory",
+    "PairModel",
+    "PairSettings",
+    "PrefixConfig",
+    "PrefixTranslator",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",
@@ -86,6 +94,7 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SourceRead",
     "SpelledSettings",
     "Spelling",
     "Step",

@@ -1,7 +1,7 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
 from weft.tasks.classify import Classification, Classify
-from weft.tasks.encoding import encode
+from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.results import Prediction, Scores
@@ -39,4 +39,5 @@ __all__ = [
     "Translate",
     "Tree",
     "encode",
+    "encode_evaluation",
 ]
