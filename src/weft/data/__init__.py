@@ -21,7 +21,7 @@ from weft.data.split import fingerprints, hold_out, overlap
 from weft.data.store import VALUES, Store, key_of, read_numbers, read_values
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
-from weft.data.texts import read_inputs, read_stream, read_texts
+from weft.data.texts import read_inputs, read_stream, read_texts, read_whole_text
 from weft.data.values import Columns, read_input, read_language
 
 __all__ = [
@@ -83,5 +83,6 @@ __all__ = [
     "read_tagged",
     "read_texts",
     "read_values",
+    "read_whole_text",
     "stamps",
 ]

@@ -12,6 +12,7 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER, Search
+from weft.decoding.stops import StopStrings
 from weft.errors import ConfigError
 from weft.models.stepper import FixedStepper, Stepper, can_prefill
 
@@ -27,6 +28,7 @@ def stream(
     forbid: Sequence[int] = NEVER,
     key: int = 0,
     constraint: Constraint | None = None,
+    stops: StopStrings | None = None,
 ) -> Iterator[tuple[int, ...]]:
     """Yield new tokens of the best text after each step that decides some; together they are what `search` finds.
 
@@ -49,6 +51,7 @@ def stream(
         forbid=forbid,
         keys=[key],
         constraints=constraints,
+        stops=stops,
         can_prefill=can_prefill(model),
     )
     return _follow(model, memory, request)

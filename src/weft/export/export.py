@@ -34,7 +34,8 @@ AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
 }
 """Functions from the ids of a text to the ids that a model reads."""
 
-LACKING: Final = {"huggingface": ("groups", "n_best"), "ctranslate2": ("groups", "min_p", "n_best")}
+WORDS: Final = ("finished", "stop_at", "repetition_penalty", "frequency_penalty", "presence_penalty")
+LACKING: Final = {"huggingface": ("groups", "n_best", *WORDS), "ctranslate2": ("groups", "min_p", "n_best", *WORDS)}
 """Settings of `[decode]` that a folder cannot hold: the software has no such setting, or has it only in its calls."""
 
 

@@ -1,5 +1,6 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
+from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
     Classifier,
@@ -19,7 +20,6 @@ from weft.models.fitting import (
     FittedSettings,
 )
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
-from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
@@ -30,15 +30,19 @@ from weft.models.recurrent import (
     RecurrentLanguageConfig,
     RecurrentSourceConfig,
 )
+from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
-    TAGGERS,
     RecurrentTaggerConfig,
-    Spelling,
+    SpelledSettings,
     Tagger,
     TaggerSettings,
+    TaggerSizes,
+    TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.taggers import TAGGERS
+from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
@@ -55,9 +59,13 @@ __all__ = [
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
     "PREFIX_DECODERS",
+    "SPELLERS",
     "TAGGERS",
     "TRANSLATORS",
     "UPDATE_SETTINGS",
+    "Bag",
+    "BagBaseline",
+    "BagConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -73,7 +81,6 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
-    "LinearClassifier",
     "Memory",
     "PairModel",
     "PairSettings",
@@ -88,11 +95,15 @@ __all__ = [
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
     "SourceRead",
+    "SpelledSettings",
     "Spelling",
     "Step",
     "Stepper",
+    "TagDistribution",
     "Tagger",
     "TaggerSettings",
+    "TaggerSizes",
+    "TaggingModel",
     "TransformerClassifierConfig",
     "TransformerDecoder",
     "TransformerDecoderConfig",
@@ -101,6 +112,7 @@ __all__ = [
     "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "bag_defaults",
     "build_language_model",
-    "fit_linear",
+    "fit_bag",
 ]

@@ -16,7 +16,7 @@ COMPARABLE = "perplexities compare only between runs with the same vocabulary; b
 
 BASELINES = {
     "majority": "always the most frequent label",
-    "linear": "a linear model on n-grams",
+    "bag": "a bag of n-grams",
     "per_word": "each word's most frequent tag",
 }
 """The names of simple models in messages."""

@@ -231,6 +231,8 @@ def prepare(
     reader.notes += suggest_unknown(config, survey)
     if written(tree, "train", "metric") is None and (reason := reader.task.reason(facts(survey, config))):
         reader.notes.append(f"chooses by {config.train.metric}: {reason}")
+    if note := reader.task.describe_model(facts(survey, config), tree):
+        reader.notes.append(note)
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
         path = getattr(config.data, part)

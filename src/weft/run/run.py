@@ -16,11 +16,11 @@ from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
 from weft.tasks import TASKS, DataConfig, Prediction, Task, encode, encode_evaluation
-from weft.tasks.generation import Scored
+from weft.tasks.results import ScoredText
 from weft.tasks.wording import Words, read_wordings
 
 SAMPLING_SETTINGS = {"temperature", "top_k", "top_p", "min_p"}
-BEAM_SETTINGS = {"beam", "stop", "groups", "diversity"}
+BEAM_SETTINGS = {"beam", "stop", "finished", "groups", "diversity"}
 
 
 class Run:
@@ -95,10 +95,11 @@ class Run:
         examples = encode(self.task, self._in_language([self._input_record(source, "source")], language))
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
-    def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
+    def score(self, inputs: Iterable[Any]) -> list[ScoredText]:
         """Return the log-probability and rank of each token of texts; a translator scores pairs of source and target.
 
-        Records from a reader of files are accepted too.
+        A tagger scores tagged sentences: all tags of a sentence together, and each by itself. Records from a reader of
+        files are accepted too.
         """
         if not self.task.scores_texts:
             others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)

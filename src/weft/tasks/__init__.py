@@ -6,7 +6,8 @@ from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
-from weft.tasks.tag import Tag, Tagging
+from weft.tasks.tag import Tag
+from weft.tasks.tags import Tagging
 from weft.tasks.task import Batch, Codec, Loss, Task
 from weft.tasks.translate import Translate
 

@@ -12,15 +12,17 @@ import torch
 from torch import Tensor
 
 from weft.data import Record
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
 from weft.decoding.score import score_tokens
 from weft.decoding.search import NEVER
+from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
+from weft.metrics import LossTally
 from weft.models import LanguageModel, PairModel
 from weft.nn import length_mask
-from weft.tasks.results import Prediction
+from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
-from weft.text import UNK, Tokenizer
+from weft.text import SPECIALS, UNK, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Candidate:
 
     Each token, and the end token where the text is `finished`, has a log-probability, a place of the beam (`path`) and
     a row of `attention` (steps, source tokens). `missing` are required words that did not fit into the length limit.
+    `stopped` is the stop string before which the text ends; `tokens` then include its own, and there is no end token.
     """
 
     text: str
@@ -38,6 +41,7 @@ class Candidate:
     finished: bool = True
     path: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+    stopped: str | None = None
     attention: Tensor | None = field(default=None, compare=False)
     copied: tuple[tuple[int, str], ...] = ()
     """Places of unknown tokens, and the words of the source that the text has there (`decode.copy_unknown`)."""
@@ -52,6 +56,8 @@ class Candidate:
             "path": list(self.path),
             "missing": list(self.missing),
         }
+        if self.stopped is not None:
+            found["stopped"] = self.stopped
         if self.copied:
             found["copied"] = [list(pair) for pair in self.copied]
         if self.attention is not None:
@@ -180,6 +186,7 @@ def generate(
         forbid=question.forbid,
         keys=[key_of(record) for record in records] if decode.sample else None,
         constraints=_constraints(question.tokenizer, wordings or ()),
+        stops=stops_of(question.tokenizer, decode),
         attention=attention or decode.copy_unknown,
     )
     prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
@@ -188,7 +195,12 @@ def generate(
     rows = zip(records, found, prompts, asked, sources, words, strict=True)
     for record, hypotheses, prompt, wording, source, copyable in rows:
         columns = None if source is None else len(source)
-        own = (_candidate(question.tokenizer, one, prompt, wording, columns, copyable) for one in hypotheses)
+        own = (
+            _candidate(
+                question.tokenizer, one, prompt, wording, columns=columns, words=copyable, stop_at=decode.stop_at
+            )
+            for one in hypotheses
+        )
         answers.append(Generation(record.key, tuple(own), source))
     return answers
 
@@ -201,6 +213,11 @@ def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Cons
     return [made[wording] for wording in wordings]
 
 
+def stops_of(tokenizer: Tokenizer, decode: DecodeConfig) -> StopStrings | None:
+    """The stop strings of a search, with the text of each token; None where there are none."""
+    return compile_stops(tokenizer, tuple(decode.stop_at)) if decode.stop_at else None
+
+
 def key_of(record: Record) -> int:
     """A random seed that depends on the text of an input and not on its place in the batch."""
     return int.from_bytes(hashlib.blake2b(record.key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
@@ -211,23 +228,31 @@ def _candidate(
     one: Hypothesis,
     prompt: Sequence[int],
     wording: Wording,
+    *,
     columns: int | None,
     words: Sequence[str] | None,
+    stop_at: Sequence[str],
 ) -> Candidate:
-    """A hypothesis as text, with the columns of its attention that are not padding, and copies of source words."""
+    """A hypothesis as text, cut before a stop string, with the columns of its attention that are not padding, and
+    copies of source words."""
     if one.attention is None and (columns is not None or words is not None):
         cure = "train a decoder with attention, such as context = after"
         where = "attention" if words is None else "copy_unknown"
         raise ConfigError("the model has no attention over the source", where=where, cure=cure)
     copied = {} if words is None or one.attention is None else copy_words(one.tokens, one.attention, words)
+    places = {len(prompt) + place: word for place, word in copied.items()}
+    text, stopped = tokenizer.decode([*prompt, *one.tokens], copied=places), None
+    if one.stopped:
+        text, stopped = cut_text(text, stop_at, start=len(tokenizer.decode(prompt)))
     return Candidate(
-        tokenizer.decode([*prompt, *one.tokens], copied={len(prompt) + place: word for place, word in copied.items()}),
+        text,
         one.score,
         tuple(tokenizer.tokens(one.tokens)),
         one.log_probabilities,
         one.finished,
         one.path,
         tuple(wording.require[number] for number in one.missing),
+        stopped,
         None if one.attention is None or columns is None else one.attention[:, :columns],
         tuple(copied.items()),
     )
@@ -244,7 +269,7 @@ def copy_words(tokens: Sequence[int], attention: Tensor, words: Sequence[str]) -
 
 
 @dataclass(frozen=True)
-class Scored:
+class Scored(ScoredText):
     """The log-probability and the rank, from 1 on, that a model gives to each token of a text and to its end."""
 
     source: str | None
@@ -254,6 +279,19 @@ class Scored:
     """The tokens in readable form, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+
+    headings = ("token", "probability", "log-probability", "rank")
+
+    @property
+    def title(self) -> str:
+        return self.text if self.source is None else f"{self.source} → {self.text}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        columns = zip(self.pieces, self.log_probabilities, self.ranks, strict=True)
+        return [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
+
+    def add_to(self, tally: LossTally) -> None:
+        tally.add(-self.total, len(self.tokens), self.tokens.count(SPECIALS[UNK]))
 
     @property
     def total(self) -> float:

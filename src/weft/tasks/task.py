@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
+from weft.metrics import LossTally
 from weft.nn import Packing
 from weft.settings import TableError
-from weft.tasks.generation import Question, Scored, generate
-from weft.tasks.results import Prediction, Scores
+from weft.tasks.generation import Question, generate
+from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.text import TextConfig, Tokenizer
 
@@ -147,10 +148,12 @@ class Task(ABC):
     """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
+    continues: bool = False
+    """Whether the texts that it writes go on from their inputs."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
-    """Whether its models give a probability to any text, with `score`."""
+    """Whether its models give a probability to any text, or to the tags of any, with `score`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -166,6 +169,11 @@ class Task(ABC):
     @staticmethod
     def reason(facts: Facts) -> str:
         """Why the defaults choose a model by their metric, where that depends on the data; else empty."""
+        return ""
+
+    @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        """A note where the kind of model depends on the data and the configuration names none; else empty."""
         return ""
 
     @classmethod
@@ -298,9 +306,21 @@ class Task(ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
+    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
         """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
         raise NotImplementedError
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        """The numbers over so many texts that were scored, by their names, given the sums over all (`scores_texts`)."""
+        return {
+            "texts": count,
+            "tokens": tally.count,
+            "log_probability": -tally.total,
+            "log_probability_per_token": -tally.loss,
+            "perplexity": tally.perplexity,
+            "vocabulary": len(self.codec.side("target")),
+            "unknown_share": tally.unknown_share,
+        }
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
@@ -310,8 +330,11 @@ class Task(ABC):
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
 
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The metrics of simple models of the training records on each part; the same for the same seed."""
+    def baselines(
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
+        """The metrics of simple models of the training records on each part, without that of the trained model; the
+        same for the same seed."""
         return {}
 
 

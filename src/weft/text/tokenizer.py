@@ -213,6 +213,11 @@ class Tokenizer:
             pieces.append(said.replace(" ", "▁"))
         return pieces
 
+    def contents(self) -> list[bytes]:
+        """The UTF-8 bytes of each entry of a vocabulary of characters or subwords; special tokens have none."""
+        entries = sorted(self._ids, key=self._ids.__getitem__)
+        return [b"" if index < len(SPECIALS) else self._bytes(entry) for index, entry in enumerate(entries)]
+
     def _bytes(self, entry: str) -> bytes:
         """The UTF-8 bytes of an entry that is not a special token."""
         if self.kind == "char":
