@@ -8,7 +8,7 @@ from weft.config import fill, validate
 from weft.data import Shape
 from weft.models import TranslatorConfig
 from weft.tasks import Codec, Facts, Translate, encode
-from weft.tasks.translate import PairData
+from weft.tasks.pair_settings import PairData
 from weft.text import TextConfig, Tokenizer
 
 SENTENCE = Shape(characters=34, words=6, total=6000, distinct=1000, alphabet=80)
