@@ -13,7 +13,6 @@ import numpy as np
 
 from weft.compare.tally import Tally
 from weft.errors import DataError
-from weft.tasks.results import Numbers
 
 SAMPLES = 1000
 COVERAGE_PERCENT = 95
@@ -41,9 +40,9 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
     random = np.random.default_rng(seed)
     draws: list[list[dict[str, float]]] = [[] for _ in units]
     for _ in range(samples):
-        weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
+        times = np.bincount(random.integers(size, size=size), minlength=size)
         for found, unit in zip(draws, units, strict=True):
-            found.append(unit.score(weights @ unit.numbers))
+            found.append(unit.metrics(times))
     first = units[0].metrics()
     return [
         {

@@ -48,6 +48,7 @@ class WholeInput:
     __slots__ = ()
 
     text: str
+    place: str
     second: str | None
     steps: Steps | None
 

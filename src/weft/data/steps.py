@@ -24,6 +24,9 @@ MAX_NUMBER = 1e30
 """The largest absolute value of a number in the data: its square still fits into float64, and its standard deviation
 into float32."""
 
+ROUNDING = 1e-14
+"""Numbers that differ by less than this share of them are the same."""
+
 EXAMPLE = "a sequence is a list of steps, each a list of as many numbers: [[0.1, 2.5], [0.3, 2.4]]"
 
 
@@ -147,18 +150,19 @@ class Statistics:
             raise DataError("no numbers to learn from", where="data.train", cure="give at least one example")
         mean = total / count
         variance = np.maximum(squares / count - np.square(mean), 0.0)
-        # What is left of the variance of a constant is rounding.
-        constant = variance <= 1e-12 * np.maximum(squares / count, np.square(first) * 1e-6)
+        constant = variance <= np.square(ROUNDING * first)
         scale = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
         return cls(tuple((first + mean).tolist()), tuple(scale.tolist()))
 
     def standardise(self, array: Numbers) -> NDArray[np.float32]:
         """(…, D) -> the same in units of the scale from the mean."""
-        return ((array - np.array(self.mean)) / np.array(self.scale)).astype(np.float32)
+        found: NDArray[np.float32] = ((array - np.array(self.mean)) / np.array(self.scale)).astype(np.float32)
+        return found
 
     def restore(self, array: Numbers) -> Numbers:
         """The inverse of `standardise`."""
-        return array * np.array(self.scale) + np.array(self.mean)
+        found: Numbers = array * np.array(self.scale) + np.array(self.mean)
+        return found
 
     def tree(self) -> dict[str, list[float]]:
         return {"mean": list(self.mean), "scale": list(self.scale)}

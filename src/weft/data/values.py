@@ -139,8 +139,7 @@ def read_input(row: Any, columns: Columns, place: str) -> str | list[str] | tupl
     value = row
     if columns.steps:
         if not _names_of(row):
-            given = isinstance(row, tuple) and len(row) == 2 and columns.answer is not None
-            return read_steps(row[0] if given else row, "input", place)
+            return read_steps(row[0] if _is_answered(row) else row, "input", place)
         return _pick_steps(row, columns, place)
     if columns.record is Tagged:
         value = _pick(row, columns.input, 0, columns, place) if _names_of(row) else row
@@ -155,6 +154,18 @@ def read_input(row: Any, columns: Columns, place: str) -> str | list[str] | tupl
             return text, second or ""
         value = _pick(row, columns.input, 0, columns, place)
     return _text(value, columns.input, place, strip=False)
+
+
+def _is_answered(row: Any) -> bool:
+    """Whether a row is steps with an answer, and not two steps."""
+    if not isinstance(row, tuple) or len(row) != 2:
+        return False
+    nested = getattr(row[0], "ndim", 0) > 1 or (isinstance(row[0], list | tuple) and row[0] and _is_list(row[0][0]))
+    return bool(nested) or not _is_list(row[1])
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
 
 
 def show_value(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from weft.models.classifier import (
     CLASSIFIERS,
+    REGRESSORS,
     Classifier,
     ClassifierSettings,
     RecurrentClassifierConfig,
@@ -18,6 +19,7 @@ from weft.models.fitting import (
     FittedModel,
     FittedSettings,
 )
+from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
 from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
@@ -52,6 +54,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "REGRESSORS",
     "TAGGERS",
     "UPDATE_SETTINGS",
     "Classifier",
@@ -93,5 +96,7 @@ __all__ = [
     "Translator",
     "TranslatorConfig",
     "build_language_model",
+    "decide",
+    "decide_each",
     "fit_linear",
 ]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record, Statistics
+from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
 from weft.nn import Packing
 from weft.tasks.generation import Question, Scored, generate
@@ -45,10 +46,12 @@ class Loss:
 
 @dataclass(frozen=True)
 class Codec:
-    """Tokenizers by their role, and labels: both are learned from the training data before the model is built."""
+    """Tokenizers by their role, labels, and statistics of numbers by their name: all that is learned from the training
+    data before the model is built."""
 
     tokenizers: Mapping[str, Tokenizer]
     labels: tuple[str, ...] = ()
+    statistics: Mapping[str, Statistics] = field(default_factory=dict)
 
     def side(self, role: str) -> Tokenizer:
         """The tokenizer of a role, or the one that serves all roles."""
@@ -149,6 +152,12 @@ class Task(ABC):
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
     """Whether its models give a probability to any text, with `score`."""
+    has_baselines: bool = False
+    """Whether `baselines` fits simple models, for which the training records are kept; a task with labels has them."""
+    weighs_labels: bool = False
+    """Whether errors may weigh more for some labels than for others (`train.class_weights`), with `weigh`."""
+    smooths_labels: bool = True
+    """Whether `loss` reads `label_smoothing`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -186,6 +195,11 @@ class Task(ABC):
         """The tokenizers of the task by their role, each with its settings."""
         return {"": text}
 
+    @classmethod
+    def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
+        """The roles of a run with these sections; none where the input is not text."""
+        return cls.roles(text)
+
     @staticmethod
     @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
@@ -201,8 +215,8 @@ class Task(ABC):
         return Limit(self.data.max_length, self.data.overlong) if training else None
 
     @abstractmethod
-    def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
-        """Columns of token ids; a limit may drop a record or cut it into several rows."""
+    def encode(self, records: Sequence[Any], limit: Limit | None) -> Mapping[str, Sequence[Ids]]:
+        """Columns of token ids, or of float32 numbers; a limit may drop a record or cut it into several rows."""
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         """The length of each example in a padded batch (N,); where it has two sides, of each (N, 2)."""
@@ -278,6 +292,15 @@ class Task(ABC):
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
         raise NotImplementedError
 
+    def weigh(self, weights: Literal["balanced"] | Mapping[str, float], examples: Examples) -> None:
+        """Weigh the errors of each label in `loss` from now on (`weighs_labels`)."""
+        raise NotImplementedError
+
+    def choose_thresholds(self, model: nn.Module, logits: Tensor, labels: Tensor) -> Tree:
+        """Choose the decision thresholds of a model that has some, on logits and labels of `labelled_logits`; returns
+        them for the report (`calibrates`)."""
+        return {}
+
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
@@ -287,12 +310,20 @@ class Task(ABC):
         return {}
 
 
-def cross_entropy(logits: Tensor, targets: Tensor, *, count: int | None = None, label_smoothing: float = 0.0) -> Loss:
-    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32.
+def cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    count: int | None = None,
+    label_smoothing: float = 0.0,
+    weights: Tensor | None = None,
+) -> Loss:
+    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32, each times the weight of its
+    target if there are weights (C).
 
     `count` says how many of the targets are not `UNSEEN`, which do not count; without it all are.
     """
     total = F.cross_entropy(
-        logits.float(), targets, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
+        logits.float(), targets, weights, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
     )
     return Loss(total, targets.numel() if count is None else count)
