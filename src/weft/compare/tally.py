@@ -5,17 +5,17 @@ N rows, K sums of a row. A score is a function of the sum over rows, the one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data import BadLines
+from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
-from weft.tasks import encode
+from weft.tasks import encode_evaluation
 from weft.tasks.results import Numbers
 
 
@@ -37,10 +37,17 @@ class Tally:
         return tuple(self.details.get("shown", ()))
 
     def metrics(self, times: NDArray[np.int64] | None = None) -> dict[str, float]:
-        """The scores of all rows, or of each row so many times (N,)."""
+        """The scores of all rows, or of each row so many times (N,).
+
+        The loss of a text that a model of counts gives no probability is infinite; a row that is drawn no time adds
+        nothing.
+        """
         if self.score_rows is not None:
             return self.score_rows(self.numbers if times is None else np.repeat(self.numbers, times, axis=0))
-        return self.score(self.numbers.sum(0) if times is None else times.astype(np.float64) @ self.numbers)
+        if times is None:
+            return self.score(self.numbers.sum(0))
+        drawn = times > 0
+        return self.score(times[drawn].astype(np.float64) @ self.numbers[drawn])
 
     def by_record(self) -> Tally:
         """A row for each record: the pieces of a text that was cut become one example again."""
@@ -50,8 +57,13 @@ class Tally:
 
 def tally(run: Run, path: str | list[str]) -> Tally:
     """Evaluate the run on each example of a file, decoded as its configuration says."""
+    return tally_records(run, run.task.read(path, run.config.data, BadLines(skip=False)))
+
+
+def tally_records(run: Run, records: Iterable[Record]) -> Tally:
+    """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode(task, task.read(path, run.config.data, BadLines(skip=False)), task.limit(training=False))
+    examples = encode_evaluation(task, records)
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     rows = None if scores.sums_suffice else scores.score_rows
     return Tally(sums, task.record_of_row(examples), scores.score, rows, scores.details())

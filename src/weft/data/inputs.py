@@ -38,11 +38,12 @@ SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "
 
 
 class Input(NamedTuple):
-    """One row: its file and line, its input (None if it is empty), and the row itself."""
+    """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
 
     place: str
     source: str | list[str] | tuple[str, str] | Steps | None
     row: Any
+    language: str | None = None
 
 
 class InputFile(Protocol):
@@ -120,7 +121,7 @@ def open_inputs(
         steps = StepTable(name, columns, layout=kind, labelled=False, override=override, bad=BadLines())
         return StepInputs(steps, names)
     settings = columns.settings()
-    needed = [setting for setting in settings if setting not in ("label", "target")]
+    needed = [setting for setting in settings if setting not in ("label", "target", "language")]
     table = read_table(name, settings, needed=needed, layout=kind, override=override, bad=BadLines())
     return ObjectInputs(table, columns, names) if table.delimiter is None else CellInputs(table, columns, names)
 
@@ -305,7 +306,8 @@ def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
             both = table.text(first, row), table.text("pair", row)
             yield Input(row.place, both if all(both) else None, row)
         else:
-            yield Input(row.place, table.text(first, row) or None, row)
+            language = table.text("language", row) or None if table.has("language") else None
+            yield Input(row.place, table.text(first, row) or None, row, language)
 
 
 def _look_up(table: Table, row: Row, key: str | int) -> Any:

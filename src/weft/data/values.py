@@ -45,6 +45,10 @@ class Columns(NamedTuple):
     answer: Column | None = None
     joined: bool = False
     """The texts are parts of one running text."""
+    language: Column | None = None
+    """The column with the language of a pair's target, if there is one."""
+    many: bool = False
+    """A pair may have several targets: in several columns, or in a list."""
     second: Column | None = None
     """The second text of a pair."""
     steps: bool = False
@@ -64,24 +68,26 @@ class Columns(NamedTuple):
         """Whether a record is one text and one label."""
         return self.record is Labelled and self.second is None and not self.steps
 
-    @property
-    def width(self) -> int:
-        """The number of values of a tuple without names."""
-        return 1 + (self.second is not None) + (self.answer is not None)
-
     def settings(self) -> dict[str, Column]:
         """The settings that name columns of a table of texts or nested lists, in the order expected of a file."""
         if self.record is Pair:
-            named = {"source": self.input, "target": self.answer}
+            named = {"source": self.input, "target": self.answer, "language": self.language}
         else:
             named = {"features" if self.steps else "text": self.input, "pair": self.second, "label": self.answer}
         return {name: column for name, column in named.items() if column is not None}
+
+    @property
+    def width(self) -> int:
+        """The number of values of an example without names."""
+        language = self.answer is not None and self.language is not None
+        return 1 + (self.second is not None) + (self.answer is not None) + language
 
     def example(self) -> str:
         """The forms of a record, for messages."""
         if self.answer is None and self.second is None:
             return "a text"
-        names = [show_column(column) for column in (self.input, self.second, self.answer) if column is not None]
+        named = (self.input, self.second, self.answer, self.language)
+        names = [show_column(column) for column in named if column is not None]
         return f"a tuple ({', '.join(names)}) or a dict {{{', '.join(f'{json.dumps(name)}: …' for name in names)}}}"
 
 
@@ -94,10 +100,10 @@ def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
     if columns.answer is None:
         value = _pick(row, columns.input, 0, columns, place) if _is_record(row) else row
         return Text(_text(value, columns.input, place, strip=not columns.joined), place)
-    answer = _pick(row, columns.answer, columns.width - 1, columns, place)
+    answer = _pick(row, columns.answer, 1 + (columns.second is not None), columns, place)
     if columns.record is Pair:
         text = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
-        return Pair(text, _text(answer, columns.answer, place), place)
+        return Pair(text, _text(answer, columns.answer, place), place, read_language(row, columns, place))
     if columns.record is Labelled:
         answer = _label(_named(answer, columns.answer, labels), columns.answer, place)
     elif columns.record is ManyLabelled and isinstance(answer, Iterable) and not isinstance(answer, str):
@@ -131,6 +137,32 @@ def _whole(row: Any, columns: Columns, place: str, *, strip: bool = True) -> Who
 
 def _pick_steps(row: Any, columns: Columns, place: str) -> Steps:
     return pick_steps(lambda column: _pick(row, column, 0, columns, place), columns.input, place)
+
+
+def read_pairs_of(row: Any, columns: Columns, place: str) -> list[Pair]:
+    """Convert an example with several targets to a pair for each of them."""
+    if isinstance(row, Pair):
+        return [row]
+    assert columns.answer is not None
+    source = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
+    parts = columns.answer if isinstance(columns.answer, list) else [columns.answer]
+    values = [_pick(row, part, 1, columns, place) for part in parts]
+    texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
+    targets = [_text(text, columns.answer, place) for text in texts if not (len(parts) > 1 and _is_missing(text))]
+    language = read_language(row, columns, place)
+    return [Pair(source, target, place, language) for target in targets if target] or [Pair(source, "", place)]
+
+
+def read_language(row: Any, columns: Columns, place: str) -> str | None:
+    """The language of an example; None where the task has no languages, or an input does not name its own."""
+    if columns.language is None or not _is_record(row):
+        return None
+    names = _names_of(row)
+    if names and not isinstance(columns.language, list) and columns.language not in names:
+        return None
+    if not names and len(row) < 3:
+        return None
+    return _text(_pick(row, columns.language, 2, columns, place), columns.language, place) or None
 
 
 def read_input(row: Any, columns: Columns, place: str) -> str | list[str] | tuple[str, str] | Steps:

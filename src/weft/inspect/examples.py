@@ -115,7 +115,7 @@ def _show(row: int, record: Record, task: Task | None, *, aside: bool) -> ShownE
         found = [
             ExampleField(name, str(value), _pieces(task, name, value))
             for name, value in values
-            if value not in (None, "")
+            if value not in (None, "", ())
         ]
     role = "set aside for validation" if aside else "training"
     return ShownExample(

@@ -7,6 +7,7 @@ from weft.metrics.interval import ShareInterval, wilson
 from weft.metrics.loss import LossTally, describe_vocabulary
 from weft.metrics.many import ManyCounts
 from weft.metrics.numbers import errors, spearman
+from weft.metrics.scheme import SpanScheme
 from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
 from weft.metrics.thresholds import choose_each, choose_thresholds
@@ -20,6 +21,7 @@ __all__ = [
     "Reliability",
     "ShareInterval",
     "Span",
+    "SpanScheme",
     "SpanTally",
     "TranslationTally",
     "choose_each",

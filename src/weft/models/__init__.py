@@ -1,5 +1,6 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
+from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
@@ -21,8 +22,9 @@ from weft.models.fitting import (
 )
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
-from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -30,22 +32,26 @@ from weft.models.recurrent import (
     RecurrentLanguageConfig,
     RecurrentSourceConfig,
 )
+from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
-    TAGGERS,
     RecurrentTaggerConfig,
-    Spelling,
+    SpelledSettings,
     Tagger,
     TaggerSettings,
+    TaggerSizes,
+    TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.taggers import TAGGERS
+from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
 
 __all__ = [
     "CLASSIFIERS",
@@ -54,9 +60,15 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "PREFIX_DECODERS",
     "REGRESSORS",
+    "SPELLERS",
     "TAGGERS",
+    "TRANSLATORS",
     "UPDATE_SETTINGS",
+    "Bag",
+    "BagBaseline",
+    "BagConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -72,8 +84,11 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
-    "LinearClassifier",
     "Memory",
+    "PairModel",
+    "PairSettings",
+    "PrefixConfig",
+    "PrefixTranslator",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",
@@ -82,11 +97,16 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SourceRead",
+    "SpelledSettings",
     "Spelling",
     "Step",
     "Stepper",
+    "TagDistribution",
     "Tagger",
     "TaggerSettings",
+    "TaggerSizes",
+    "TaggingModel",
     "TransformerClassifierConfig",
     "TransformerDecoder",
     "TransformerDecoderConfig",
@@ -95,8 +115,9 @@ __all__ = [
     "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "bag_defaults",
     "build_language_model",
     "decide",
     "decide_each",
-    "fit_linear",
+    "fit_bag",
 ]

@@ -8,6 +8,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
+from weft.models.bag import BagConfig
 from weft.models.embedding import TokenDropout
 from weft.models.heads import EVEN, DecisionSettings, HeadSettings, HiddenLayers, build_input
 from weft.models.memory import EncoderSettings
@@ -57,6 +58,7 @@ class TransformerRegressorConfig(PooledSettings, TransformerEncoderConfig):
 CLASSIFIERS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentClassifierConfig,
     "transformer": TransformerClassifierConfig,
+    "bag": BagConfig,
 }
 """The settings of `[model]` for a classifier, by their `kind`."""
 

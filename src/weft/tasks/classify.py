@@ -11,17 +11,18 @@ from torch import Tensor, nn
 
 from weft.data import Capacity, Columns, Examples, Labelled, ManyLabelled, labels_of
 from weft.decoding import DecodeConfig
-from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
+from weft.models import CLASSIFIERS, Bag, BagConfig, Classifier, ClassifierSettings
 from weft.nn import Packing
 from weft.settings import OneOf, Unread
 from weft.tasks.baselines import text_baselines
+from weft.tasks.choice import choose_bag, describe_choice, fill_bag
 from weft.tasks.deciding import Classification, Deciding, OneLabel, majority_baselines, thresholds_of
 from weft.tasks.labels import collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
 from weft.tasks.many_labels import ManyClassification, ManyLabels, many_baselines
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, learn_inputs
+from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, learn_inputs, sequence_defaults
 from weft.tasks.tables import LabelledData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
 from weft.text import TextConfig, word_defaults
@@ -83,7 +84,11 @@ class Classify(SequenceTask):
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        if choose_bag(facts, tree):
+            return fill_bag(facts, tree)
         kind = MODEL.kind_of(written(tree, "model"))
+        if facts.width:
+            return sequence_defaults(facts, tree, kind)
         mean = facts.characters / max(1, facts.examples)
         # Names and other single words are spelled; anything longer is read word by word.
         text = {"kind": "char"} if mean < 16 else {**word_defaults(facts.characters), "lowercase": True}
@@ -110,6 +115,10 @@ class Classify(SequenceTask):
         return cls.metric if cls.metric in measured else ManyLabels.metric
 
     @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        return describe_choice(facts, tree)
+
+    @staticmethod
     def columns(data: ClassifyData) -> Columns:
         return data.columns(ManyLabelled if data.labels == "many" else Labelled, separator=data.separator)
 
@@ -120,7 +129,9 @@ class Classify(SequenceTask):
         return replace(learn_inputs(records, text), labels=labels)
 
     @staticmethod
-    def build(model: ClassifierSettings, codec: Codec) -> Classifier:
+    def build(model: ClassifierSettings | BagConfig, codec: Codec) -> Classifier | Bag:
+        if isinstance(model, BagConfig):
+            return Bag(model, len(codec.labels), codec.tokenizers[""])
         features = codec.statistics.get(FEATURES)
         if features is not None:
             return Classifier(model, 0, len(codec.labels), features=len(features.mean))
@@ -175,11 +186,13 @@ class Classify(SequenceTask):
         return dict(zip(self.codec.labels, thresholds.tolist(), strict=True))
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
-        assert isinstance(model, Classifier)
+        assert isinstance(model, Classifier | Bag)
         model.divide_logits(temperature)
         self.temperature *= temperature
 
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
+    def baselines(
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
         if self.data.labels == "many":
             return many_baselines(self.codec, train, parts)
         if self.features is not None:
@@ -187,7 +200,7 @@ class Classify(SequenceTask):
         if self.data.pair is not None:
             train = map(joined, train)
             parts = {part: [*map(joined, records)] for part, records in parts.items()}
-        return text_baselines(self.codec, train, parts, seed=seed)
+        return text_baselines(self.codec, train, parts, bag=not isinstance(model, Bag), seed=seed)
 
     def predict(
         self,

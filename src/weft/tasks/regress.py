@@ -21,12 +21,11 @@ from weft.metrics import errors, spearman
 from weft.models import REGRESSORS, Classifier, ClassifierSettings
 from weft.nn import Packing
 from weft.settings import OneOf
-from weft.tasks.length import passes
 from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, describe_input, learn_inputs
+from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
-from weft.text import TextConfig, word_defaults
+from weft.text import TextConfig
 
 TARGET = "target"
 """The name of the statistics of the numbers to predict."""
@@ -177,7 +176,7 @@ class Regress(SequenceTask):
         scores.add([record.number or 0.0 for record in records], self.numbers(model, batch))
 
     def baselines(
-        self, train: Iterable[Measured], parts: Mapping[str, Sequence[Measured]], *, seed: int
+        self, train: Iterable[Measured], parts: Mapping[str, Sequence[Measured]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
         """`mean` and `median` of the training data for every input."""
         numbers = [record.number or 0.0 for record in train]
@@ -195,27 +194,3 @@ class Regress(SequenceTask):
             Regression(record.text, number, record.second, None if record.steps is None else len(record.steps))
             for record, number in zip(records, self.numbers(model, batch), strict=True)
         ]
-
-
-def sequence_defaults(facts: Facts, tree: Mapping[str, Any], kind: str) -> Tree:
-    """Settings for texts of this size, or for feature vectors."""
-    mean = facts.characters / max(1, facts.examples)
-    # Names and other single words are spelled; anything longer is read word by word.
-    text = {"kind": "char"} if mean < 16 else {**word_defaults(facts.characters), "lowercase": True}
-    tokens = facts.examples * (1 + (mean if mean < 16 else mean / 6))
-    if facts.width:
-        text, tokens = {"kind": "char"}, facts.characters / facts.width
-    models: dict[str, Tree] = {
-        "rnn": {"embedding": 64 if facts.width or mean < 16 else 128, "hidden": 128, "dropout": 0.3},
-        "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
-    }
-    batch = 1024 if tokens < 400_000 else 4096
-    return {
-        "text": text,
-        "model": models.get(kind, {}),
-        "train": {
-            "epochs": passes(tree, tokens, batch, epochs=160_000 / facts.examples, between=(8, 20), updates=300),
-            "batch_tokens": batch,
-            "rate": 2e-3 if kind == "rnn" else 1e-3,
-        },
-    }

@@ -22,10 +22,12 @@ from weft.data.steps import check_width
 from weft.errors import DataError
 from weft.nn import Packing
 from weft.settings import Unread
+from weft.tasks.length import passes
+from weft.tasks.sections import Facts, Tree
 from weft.tasks.shift import lay
 from weft.tasks.tables import ColumnSetting, LabelledData
 from weft.tasks.task import Codec, Rows, Task
-from weft.text import EOS, SOS, TextConfig, Tokenizer
+from weft.text import EOS, SOS, TextConfig, Tokenizer, word_defaults
 
 SECOND = SOS
 """The token that marks where the second text of a pair begins."""
@@ -198,3 +200,27 @@ def describe_input(answer: Answered) -> dict[str, Any]:
     if answer.steps is not None:
         return {"steps": answer.steps}
     return {"text": answer.text} | ({} if answer.second is None else {"second": answer.second})
+
+
+def sequence_defaults(facts: Facts, tree: Mapping[str, Any], kind: str) -> Tree:
+    """Settings for texts of this size, or for feature vectors."""
+    mean = facts.characters / max(1, facts.examples)
+    # Names and other single words are spelled; anything longer is read word by word.
+    text = {"kind": "char"} if mean < 16 else {**word_defaults(facts.characters), "lowercase": True}
+    tokens = facts.examples * (1 + (mean if mean < 16 else mean / 6))
+    if facts.width:
+        text, tokens = {"kind": "char"}, facts.characters / facts.width
+    models: dict[str, Tree] = {
+        "rnn": {"embedding": 64 if facts.width or mean < 16 else 128, "hidden": 128, "dropout": 0.3},
+        "transformer": {"width": 128, "layers": 2, "dropout": 0.2},
+    }
+    batch = 1024 if tokens < 400_000 else 4096
+    return {
+        "text": text,
+        "model": models.get(kind, {}),
+        "train": {
+            "epochs": passes(tree, tokens, batch, epochs=160_000 / facts.examples, between=(8, 20), updates=300),
+            "batch_tokens": batch,
+            "rate": 2e-3 if kind == "rnn" else 1e-3,
+        },
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,14 +13,20 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record, Statistics
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
+from weft.errors import ConfigError
+from weft.metrics import LossTally
 from weft.nn import Packing
-from weft.tasks.generation import Question, Scored, generate
-from weft.tasks.results import Prediction, Scores
+from weft.settings import TableError
+from weft.tasks.codec import UNSEEN, Codec
+from weft.tasks.generation import Question, generate
+from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
-from weft.text import TextConfig, Tokenizer
+from weft.text import TextConfig
+
+__all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Numbers of examples."""
@@ -32,9 +37,6 @@ NAMED_EXAMPLES = 8
 Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
-UNSEEN = -1
-"""The number of a label that is not in the training data: it is never right, and adds nothing to the loss."""
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -42,28 +44,6 @@ class Loss:
 
     total: Tensor
     count: int
-
-
-@dataclass(frozen=True)
-class Codec:
-    """Tokenizers by their role, labels, and statistics of numbers by their name: all that is learned from the training
-    data before the model is built."""
-
-    tokenizers: Mapping[str, Tokenizer]
-    labels: tuple[str, ...] = ()
-    statistics: Mapping[str, Statistics] = field(default_factory=dict)
-
-    def side(self, role: str) -> Tokenizer:
-        """The tokenizer of a role, or the one that serves all roles."""
-        return self.tokenizers[role] if role in self.tokenizers else self.tokenizers[""]
-
-    @cached_property
-    def label_ids(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
-
-    def label_id(self, label: str) -> int:
-        """The number of a label; `UNSEEN` for one that is not in the training data."""
-        return self.label_ids.get(label, UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -148,10 +128,12 @@ class Task(ABC):
     """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
+    continues: bool = False
+    """Whether the texts that it writes go on from their inputs."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
-    """Whether its models give a probability to any text, with `score`."""
+    """Whether its models give a probability to any text, or to the tags of any, with `score`."""
     has_baselines: bool = False
     """Whether `baselines` fits simple models, for which the training records are kept; a task with labels has them."""
     weighs_labels: bool = False
@@ -175,6 +157,11 @@ class Task(ABC):
         """Why the defaults choose a model by their metric, where that depends on the data; else empty."""
         return ""
 
+    @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        """A note where the kind of model depends on the data and the configuration names none; else empty."""
+        return ""
+
     @classmethod
     def own_metric(cls, measured: Collection[str]) -> str:
         """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
@@ -189,6 +176,19 @@ class Task(ABC):
     @abstractmethod
     def columns(data: Any) -> Columns:
         """The columns of a table, or of examples given in Python, that a record is made of, and the type of record."""
+
+    @classmethod
+    def row_tokens(cls, config: Any) -> int:
+        """The most tokens that a network reads of an example of `data.max_length`."""
+        tokens: int = config.data.max_length + cls.sections.marks
+        return tokens
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        """An error for each setting that does not go together with those of another section."""
+        if cls.writes and config.decode.copy_unknown:
+            what = f"{cls.name} has no source to copy from"
+            yield TableError(what, where="decode.copy_unknown = true", cure="remove it")
 
     @staticmethod
     def roles(text: Any) -> dict[str, TextConfig]:
@@ -209,6 +209,10 @@ class Task(ABC):
     @abstractmethod
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
+
+    def gather(self, records: Iterable[Any]) -> Iterable[Any]:
+        """The records of an evaluation: those of a file, or fewer where several have one answer."""
+        return records
 
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
@@ -257,6 +261,10 @@ class Task(ABC):
         kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
         return kind(str(source))
 
+    def with_language(self, record: Any, language: str) -> Record:
+        """An input to be answered in that language; an error for a task without languages."""
+        raise ConfigError(f"{self.name} has no languages", where=f"language = {language}", cure="leave it out")
+
     def predict(
         self, model: nn.Module, batch: Any, *, records: Sequence[Any], decode: DecodeConfig
     ) -> Sequence[Prediction]:
@@ -275,6 +283,11 @@ class Task(ABC):
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 
+    def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The word of each input, as it is written there, at each place that attention weights belong to; empty where
+        a place belongs to no word."""
+        raise ConfigError(f"{self.name} has no source to copy from", where="copy_unknown", cure="leave it out")
+
     @staticmethod
     def read_to_score(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         """The records of a file whose texts are scored (`scores_texts`)."""
@@ -284,9 +297,21 @@ class Task(ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
+    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
         """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
         raise NotImplementedError
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        """The numbers over so many texts that were scored, by their names, given the sums over all (`scores_texts`)."""
+        return {
+            "texts": count,
+            "tokens": tally.count,
+            "log_probability": -tally.total,
+            "log_probability_per_token": -tally.loss,
+            "perplexity": tally.perplexity,
+            "vocabulary": len(self.codec.side("target")),
+            "unknown_share": tally.unknown_share,
+        }
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
@@ -305,8 +330,11 @@ class Task(ABC):
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
 
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The metrics of simple models of the training records on each part; the same for the same seed."""
+    def baselines(
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
+        """The metrics of simple models of the training records on each part, without that of the trained model; the
+        same for the same seed."""
         return {}
 
 
