@@ -18,9 +18,10 @@ from weft.models.fitting import (
     FittedModel,
     FittedSettings,
 )
-from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
+from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -54,6 +55,7 @@ __all__ = [
     "LANGUAGE_MODELS",
     "TAGGERS",
     "UPDATE_SETTINGS",
+    "AnyLanguageModel",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -71,6 +73,8 @@ __all__ = [
     "LanguageModel",
     "LinearClassifier",
     "Memory",
+    "NgramConfig",
+    "NgramModel",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Protocol
 
 from torch import Tensor
 
@@ -10,6 +10,7 @@ from weft.models.convolutional import ConvolutionalConfig
 from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import Decoder, DecoderSettings
+from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.recurrent import RecurrentLanguageConfig
 from weft.models.stepper import Writer
 from weft.models.transformer import TransformerDecoderConfig
@@ -20,12 +21,36 @@ LANGUAGE_MODELS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentLanguageConfig,
     "conv": ConvolutionalConfig,
     "transformer": TransformerDecoderConfig,
+    "ngram": NgramConfig,
 }
 """The settings of `[model]` for a language model, by their `kind`."""
 
 
-def build_language_model(config: DecoderSettings, vocabulary: int) -> LanguageModel:
+class NextToken(Protocol):
+    """The part of a language model that scores the next token."""
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """hidden (…, D) -> logits (…, V)"""
+        ...
+
+    def loss(self, hidden: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+        """hidden (M, D), targets (M,) -> the sum of the losses of the targets."""
+        ...
+
+
+class AnyLanguageModel(Protocol):
+    """A language model, a network or counted: tokens -> hidden states (or what takes their place) -> next tokens."""
+
+    @property
+    def output(self) -> NextToken: ...
+
+    def __call__(self, tokens: Tensor, lengths: Any = None, *, truth: float = 1.0) -> Tensor: ...
+
+
+def build_language_model(config: DecoderSettings | NgramConfig, vocabulary: int) -> LanguageModel | NgramModel:
     """A model over a vocabulary of that size, by settings from `LANGUAGE_MODELS`."""
+    if isinstance(config, NgramConfig):
+        return NgramModel(config, vocabulary)
     decoder = config.build_decoder(build_embedding(config.vectors, vocabulary), None)
     return LanguageModel(decoder, vocabulary, tie=config.tie)
 

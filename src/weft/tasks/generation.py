@@ -15,7 +15,7 @@ from weft.data import Record
 from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
 from weft.decoding.score import score_tokens
 from weft.errors import ConfigError
-from weft.models import LanguageModel, Translator
+from weft.models import AnyLanguageModel, Translator
 from weft.nn import length_mask
 from weft.tasks.results import Prediction
 from weft.tasks.wording import Wording
@@ -238,7 +238,7 @@ class Scored:
 
 
 def scored(
-    model: LanguageModel | Translator,
+    model: AnyLanguageModel | Translator,
     tokenizer: Tokenizer,
     hidden: Tensor,
     expected: Tensor,

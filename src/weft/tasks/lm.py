@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
-from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
+from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, NgramConfig, NgramModel, build_language_model
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
@@ -95,7 +95,7 @@ class LanguageModelling(Task):
     summary = "plain text to a language model that scores and continues text"
     metric = "perplexity"
     metrics: tuple[str, ...] = ("loss", "perplexity", "bits_per_character")
-    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
+    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings | NgramConfig, MODEL], marks=0)
     data: TextData
     files = ("train.txt", "valid.txt", "test.txt")
     pipeline_tag = "text-generation"
@@ -148,7 +148,7 @@ class LanguageModelling(Task):
         return Codec({"": Tokenizer.learn((record.text for record in records), text)})
 
     @staticmethod
-    def build(model: DecoderSettings, codec: Codec) -> LanguageModel:
+    def build(model: DecoderSettings | NgramConfig, codec: Codec) -> LanguageModel | NgramModel:
         return build_language_model(model, len(codec.tokenizers[""]))
 
     def limit(self, *, training: bool) -> Limit | None:
@@ -189,7 +189,7 @@ class LanguageModelling(Task):
 
     def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
         """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
-        assert isinstance(model, LanguageModel)
+        assert isinstance(model, LanguageModel | NgramModel)
         hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
@@ -214,7 +214,7 @@ class LanguageModelling(Task):
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return text_columns(name, n_best=n_best, probabilities=probabilities)
 
-    def question(self, model: LanguageModel, batch: TextBatch, *, records: Sequence[Text]) -> Question:
+    def question(self, model: Any, batch: TextBatch, *, records: Sequence[Text]) -> Question:
         prompts = self.tokenizer.encode_many([record.text for record in records])
         return Question(self.tokenizer, None, prompts=prompts)
 
@@ -230,7 +230,7 @@ class LanguageModelling(Task):
         return Text(item)
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
-        assert isinstance(model, LanguageModel)
+        assert isinstance(model, LanguageModel | NgramModel)
         assert isinstance(batch.lengths, Tensor)
         texts = [(None, record.text) for record in records]
         hidden = model(batch.tokens, batch.lengths)
