@@ -23,6 +23,7 @@ from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
 from weft.export.weights import read_weights
+from weft.models import FitOptions, FittedModel, FittedSettings
 from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
@@ -134,7 +135,9 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
         where = ".".join(here)
         if isinstance(inner, OneOf):
             for kind, arm in inner.arms.items():
-                sizes = {"kind": kind} | {key: SIZES[kind][key] for key in arm.model_fields if key in SIZES[kind]}
+                sizes = {"kind": kind} | {
+                    key: value for key, value in SIZES.get(kind, {}).items() if key in arm.model_fields
+                }
                 yield from leaves(task, arm, here, merge(kinds, nest(where, sizes)))
         elif inner is not None:
             yield from leaves(task, inner, here, kinds)
@@ -210,10 +213,19 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         "model": sides if leaf.task == "translate" else {} if "kind" in own else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
+    if issubclass(model_class(leaf), FittedSettings):  # it reads few settings of a training, and the walk changes those
+        tree["train"] = {}
     tree = without(merge(tree, leaf.kinds), row.get("without", "nothing").split("."))
     for path, value in row.get("beside", {}).items():
         tree = merge(tree, nest(path, value))
     return tree
+
+
+def model_class(leaf: Leaf) -> type[Settings]:
+    """The class of the settings in `[model]`."""
+    inner = table_in(schema(leaf.task).model_fields["model"])
+    assert inner is not None
+    return inner.arms[inner.kind_of(leaf.kinds.get("model"))] if isinstance(inner, OneOf) else inner
 
 
 MADE: dict[str, Any] = {}
@@ -272,7 +284,12 @@ def build(tree: dict[str, Any]) -> Any:
         MADE[key] = task, task.collate(examples, range(len(examples))), records
     task, batch, records = MADE[key]
     torch.manual_seed(0)
-    return config, task, kind.build(config.model, task.codec), batch, records
+    model = kind.build(config.model, task.codec)
+    if isinstance(model, FittedModel):
+        fit = model.fit(encode(task, records), FitOptions(epochs=1, rate=0.1, batch_tokens=16, seed=0, threads=1))
+        for number in range(1, fit.total + 1):
+            fit.step(number)
+    return config, task, model, batch, records
 
 
 def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:

@@ -65,7 +65,7 @@ def leaves(task: str, table: type[Settings], path: str = "", kinds: dict[str, An
         here, inner, kinds = f"{path}{name}", table_in(field), kinds or {}
         if isinstance(inner, OneOf):
             for kind, arm in inner.arms.items():
-                yield from leaves(task, arm, f"{here}.", {f"{here}.kind": kind})
+                yield from leaves(task, arm, f"{here}.", {**kinds, f"{here}.kind": kind})
         elif inner is not None:
             yield from leaves(task, inner, f"{here}.", kinds)
         elif name == "cell":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
@@ -24,6 +25,10 @@ from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
+
+
+NGRAM_MAX_LENGTH: Final = 4096
+"""The greatest number of tokens in a row for an n-gram model, whose memory does not grow with the length."""
 
 
 class TextData(DataConfig):
@@ -114,6 +119,7 @@ class LanguageModelling(Task):
             "rnn": {"embedding": 256, "hidden": width, "dropout": 0.3},
             "conv": {"embedding": 256, "width": width, "dropout": 0.2},
             "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
+            "ngram": {"order": limits.NGRAM_ORDER if written(tree, "text", "kind") == "char" else 5},
         }
         if facts.device == "cuda" and millions < 20:  # the many epochs on a GPU would overfit without it
             models["transformer"]["attention_dropout"] = 0.2
@@ -128,9 +134,13 @@ class LanguageModelling(Task):
         }
         if kind == "transformer" and written(tree, "train", "optimizer") in (None, "adamw"):
             train |= {"weight_decay": 0.1, "beta2": 0.99}
+        if kind == "ngram":  # it counts, and reads none of these settings
+            train = {}
         return {
             "text": {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000},
             "model": models.get(kind, {}),
+            # A network is trained on pieces of texts; for counts a cut only loses the context of a few tokens.
+            **({"data": {"max_length": NGRAM_MAX_LENGTH}} if kind == "ngram" else {}),
             "train": train,
             "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},
         }

@@ -173,7 +173,9 @@ class _Reader:
         if not sizes:
             raise self._error("no counts stand after \\data\\", "write them as: ngram 1=1000")
         if len(sizes) > NGRAM_ORDER:
-            raise self._error(f"the order is {len(sizes)}, and {NGRAM_ORDER} is the limit", "give a model of lower order")
+            raise self._error(
+                f"the order is {len(sizes)}, and {NGRAM_ORDER} is the limit", "give a model of lower order"
+            )
         self.pending = line
         return sizes
 

@@ -75,7 +75,7 @@ class Tables:
             before = nodes[:, m]
             place, logs = self.find(m + 1, before, words), self.orders[m].log_probabilities
             other = self._without_entry(m, before, found)
-            found = torch.where(place >= 0, logs[place.clamp(min=0)], other) if len(logs) else other
+            found = torch.where(place >= 0, _pick(logs, place), other)
         return found.masked_fill_(found < ZERO / 2, -torch.inf)
 
     def score_all(self, nodes: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class Tables:
         """The log-probability of a word that has no entry after a context of m words, given that after the shorter
         one."""
         seen, backoffs = before >= 0, self.orders[m - 1].backoffs
-        weights = torch.where(seen, backoffs[before.clamp(min=0)], 0.0)
+        weights = _pick(backoffs, before)
         if self.backs_off:
             return lower + weights
         return torch.where(before == SHORT, lower, torch.where(seen, weights, self.uniform))
@@ -109,3 +109,10 @@ class Tables:
         rows = seen.repeat_interleave(counts)
         before = counts.cumsum(0) - counts
         return rows, torch.arange(len(rows)) + (begins - before).repeat_interleave(counts)
+
+
+def _pick(numbers: Tensor, places: Tensor) -> Tensor:
+    """The numbers (E,) at some places, and 0 at those below 0."""
+    if not len(numbers):
+        return torch.zeros(places.shape, dtype=numbers.dtype)
+    return torch.where(places >= 0, numbers[places.clamp(min=0)], 0.0)

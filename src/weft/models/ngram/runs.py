@@ -124,6 +124,8 @@ def _key_ranges(runs: Sequence[Run], size: int) -> Iterator[list[Run]]:
 
 def _merge_in_memory(runs: Sequence[Run]) -> Run:
     keys, counts, suffixes = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
+    if not len(keys):
+        return Run(keys, counts, suffixes)
     order = np.argsort(keys, kind="stable")  # a sort by merging, which is fast for runs that are sorted already
     keys = keys[order]
     first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))

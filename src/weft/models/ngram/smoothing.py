@@ -175,9 +175,7 @@ def discounts(a: Longs) -> tuple[float, ...] | None:
     return found if all(0 < d <= k for k, d in enumerate(found, 1)) else None
 
 
-def _tabulate(
-    levels: Sequence[Level], counts: Sequence[Longs], rules: Sequence[Rule], vocabulary: int
-) -> list[Table]:
+def _tabulate(levels: Sequence[Level], counts: Sequence[Longs], rules: Sequence[Rule], vocabulary: int) -> list[Table]:
     """The tables by the rule of each order, from the lowest order to the highest."""
     can = producible(vocabulary)
     words = max(1, int(can.sum()))

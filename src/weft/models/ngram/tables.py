@@ -1,7 +1,7 @@
 """The tables of an n-gram model: for each order the log-probability of an n-gram, and the weight of its context.
 
-    log P(w | c) = log_probability(c w)                        if c w is in the tables
-                 = backoff(c) + log P(w | c without its first word)      if not; backoff(c) = 0 for an unknown context
+log P(w | c) = log_probability(c w)                        if c w is in the tables
+             = backoff(c) + log P(w | c without its first word)      if not; backoff(c) = 0 for an unknown context
 """
 
 from __future__ import annotations
