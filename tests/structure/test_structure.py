@@ -40,6 +40,7 @@ ORDER = [
     "run",
     "compare",
     "sweep",
+    "importing",
     "inspect",
     "export",
     "bench",

@@ -56,8 +56,10 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
 
 
 def _add(weights: Numbers, numbers: Numbers) -> Numbers:
-    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,). The loss of a text that a model
-    of counts holds impossible is infinite; where it was not drawn it adds nothing."""
+    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,).
+
+    The loss of a text that a model of counts gives the probability 0 is infinite; if it was not drawn it adds nothing.
+    """
     drawn = weights > 0
     total: Numbers = weights[drawn] @ numbers[drawn]
     return total
@@ -75,8 +77,9 @@ def _differences(name: str, first: Sequence[Mapping[str, float]], other: Sequenc
 
 def _interval(difference: float, draws: Sequence[float]) -> Interval:
     tail = (100 - COVERAGE_PERCENT) / 2
-    method = "linear" if np.isfinite(draws).all() else "nearest"  # there is nothing between a number and infinity
-    low, high = np.percentile(draws, [tail, 100 - tail], method=method)
+    # There is no number between a number and infinity, so that nothing is interpolated there.
+    whole = bool(np.isfinite(draws).all())
+    low, high = np.percentile(draws, [tail, 100 - tail], method="linear" if whole else "nearest")
     return Interval(difference, float(low), float(high))
 
 

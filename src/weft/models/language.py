@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, TypeAlias
 
 from torch import Tensor
 
@@ -26,28 +26,7 @@ LANGUAGE_MODELS: Final[dict[str, type[Settings]]] = {
 """The settings of `[model]` for a language model, by their `kind`."""
 
 
-class NextToken(Protocol):
-    """The part of a language model that scores the next token."""
-
-    def __call__(self, hidden: Tensor) -> Tensor:
-        """hidden (…, D) -> logits (…, V)"""
-        ...
-
-    def loss(self, hidden: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-        """hidden (M, D), targets (M,) -> the sum of the losses of the targets."""
-        ...
-
-
-class AnyLanguageModel(Protocol):
-    """A language model, a network or counted: tokens -> hidden states (or what takes their place) -> next tokens."""
-
-    @property
-    def output(self) -> NextToken: ...
-
-    def __call__(self, tokens: Tensor, lengths: Any = None, *, truth: float = 1.0) -> Tensor: ...
-
-
-def build_language_model(config: DecoderSettings | NgramConfig, vocabulary: int) -> LanguageModel | NgramModel:
+def build_language_model(config: DecoderSettings | NgramConfig, vocabulary: int) -> AnyLanguageModel:
     """A model over a vocabulary of that size, by settings from `LANGUAGE_MODELS`."""
     if isinstance(config, NgramConfig):
         return NgramModel(config, vocabulary)
@@ -84,3 +63,7 @@ class LanguageModel(Writer):
     def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
         """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them."""
         return self.decoder.follow(tokens, state)
+
+
+AnyLanguageModel: TypeAlias = LanguageModel | NgramModel
+"""A network, or a model of counts: tokens -> hidden states, or what takes their place -> scores of the next token."""

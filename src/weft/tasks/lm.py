@@ -15,7 +15,7 @@ from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
-from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, NgramConfig, NgramModel, build_language_model
+from weft.models import LANGUAGE_MODELS, AnyLanguageModel, DecoderSettings, NgramConfig, build_language_model
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
@@ -25,7 +25,6 @@ from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
-
 
 NGRAM_MAX_LENGTH: Final = 4096
 """The greatest number of tokens in a row for an n-gram model, whose memory does not grow with the length."""
@@ -158,7 +157,7 @@ class LanguageModelling(Task):
         return Codec({"": Tokenizer.learn((record.text for record in records), text)})
 
     @staticmethod
-    def build(model: DecoderSettings | NgramConfig, codec: Codec) -> LanguageModel | NgramModel:
+    def build(model: DecoderSettings | NgramConfig, codec: Codec) -> AnyLanguageModel:
         return build_language_model(model, len(codec.tokenizers[""]))
 
     def limit(self, *, training: bool) -> Limit | None:
@@ -199,7 +198,7 @@ class LanguageModelling(Task):
 
     def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
         """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
-        assert isinstance(model, LanguageModel | NgramModel)
+        assert isinstance(model, AnyLanguageModel)
         hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
@@ -240,7 +239,7 @@ class LanguageModelling(Task):
         return Text(item)
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
-        assert isinstance(model, LanguageModel | NgramModel)
+        assert isinstance(model, AnyLanguageModel)
         assert isinstance(batch.lengths, Tensor)
         texts = [(None, record.text) for record in records]
         hidden = model(batch.tokens, batch.lengths)

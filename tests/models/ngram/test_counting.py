@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.models.ngram.conftest import examples_of
+
 from weft.data import Examples, Ragged
 from weft.data.pieces import Pieces
 from weft.models.ngram.counting import NgramCounter

@@ -31,7 +31,8 @@ def after(model, *tokens):
 def test_kneser_ney_by_hand(fit):
     """Too little text to estimate discounts, so D = 0.5, 1, 1.5. Different words before a, b, c: 1, before </s>: 2.
 
-    P(a) = (1 - 0.5) / 5 + γ / 5 = 0.2 with γ = (3 · 0.5 + 1 · 1) / 5 = 0.5;  P(</s>) = (2 - 1) / 5 + 0.1;  P(<unk>) = 0.1
+    P(a) = (1 - 0.5) / 5 + γ / 5 = 0.2 with γ = (3 · 0.5 + 1 · 1) / 5 = 0.5
+    P(</s>) = (2 - 1) / 5 + 0.1;  P(<unk>) = 0.1
     P(a|<s>) = (2 - 1) / 2 + 0.5 · 0.2;  P(b|a) = (1 - 0.5) / 2 + 0.5 · 0.2;  P(</s>|b) = 0.5 + 0.5 · 0.3
     """
     model, notes = fit(TEXTS, 8, order=2)
@@ -64,7 +65,7 @@ def test_without_smoothing_by_hand(fit):
 
 
 def test_discounts_by_hand():
-    """t = 10, 5, 3, 2: Y = 10 / 20, D_1 = 1 - 2 · 0.5 · 5 / 10, D_2 = 2 - 3 · 0.5 · 3 / 5, D_3 = 3 - 4 · 0.5 · 2 / 3."""
+    """t = 10, 5, 3, 2: Y = 10 / 20, D_1 = 1 - 2 Y · 5 / 10, D_2 = 2 - 3 Y · 3 / 5, D_3 = 3 - 4 Y · 2 / 3."""
     a = np.repeat([0, 1, 2, 3, 4, 9], [7, 10, 5, 3, 2, 4])
     assert discounts(a) == pytest.approx((0.5, 1.1, 5 / 3))
     assert discounts(a[a != 3]) is None

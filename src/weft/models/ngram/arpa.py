@@ -142,7 +142,7 @@ class _Reader:
         grams = [self._grams(order, size) for order, size in enumerate(sizes, 1)]
         line = self._next()
         if line != "\\end\\":
-            raise self._error(f'"{_shown(line)}" stands where \\end\\ is expected', "write the file again")
+            raise self._unexpected(line, "\\end\\", "complete the file, or correct the counts at its head")
         return Arpa(self.path, tuple(self.numbers), tuple(grams))
 
     def _next(self) -> str:
@@ -155,6 +155,10 @@ class _Reader:
 
     def _error(self, what: str, cure: str) -> DataError:
         return DataError(what, where=f"{self.path}:{max(1, self.number)}", cure=cure)
+
+    def _unexpected(self, line: str, wanted: str, cure: str) -> DataError:
+        found = f'"{_shown(line)}" stands' if line else "the file ends"
+        return self._error(f"{found} where {wanted} is expected", cure)
 
     def _sizes(self) -> list[int]:
         """Read the head: how many n-grams there are of each order."""
@@ -183,7 +187,7 @@ class _Reader:
         """Read the section of one order."""
         head = self.pending if order == 1 else self._next()
         if head != f"\\{order}-grams:":
-            raise self._error(f'"{_shown(head)}" stands where \\{order}-grams: is expected', "check the counts above")
+            raise self._unexpected(head, f"\\{order}-grams:", "check the counts at the head of the file")
         words, logs, backoffs, places = list[int](), list[float](), list[float](), list[int]()
         for _ in range(size):
             line = self._next()
@@ -258,6 +262,11 @@ def _write(file: TextIO, model: NgramModel, words: Sequence[str]) -> None:
         else:
             file.writelines(f"{p:.7g}\t{name}\n" for p, name in zip(logs, shown, strict=True))
     file.write("\n\\end\\\n")
+
+
+def from_arpa_word(word: str) -> str:
+    """A word of an ARPA file as a word of a text: without the backslash of one that is spelled like a special word."""
+    return word[1:] if word[:1] == "\\" and _LIKE_SPECIAL.fullmatch(word) else word
 
 
 def to_arpa_word(entry: str, number: int) -> str:

@@ -147,5 +147,4 @@ def spread(index: NDArray[np.int32], places: Longs, size: int) -> NDArray[np.int
 def _rank(local: NDArray[np.int32], ranks: Longs) -> NDArray[Any]:
     """Return the rank in all texts for each index in the run of a chunk."""
     kind = np.int32 if not len(ranks) or ranks[-1] < 2**31 else np.int64
-    found = np.append(ranks, NO_NGRAM).astype(kind)[local]  # NO_NGRAM is the last entry
-    return found
+    return np.append(ranks, NO_NGRAM).astype(kind)[local]  # NO_NGRAM as an index is the last entry

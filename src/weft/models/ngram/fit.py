@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from weft.data import Examples
 from weft.models.fitting import Fit, FitStep
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class NgramFit(Fit):
     """Part n counts the n-grams of order n. Counting takes seconds, so it is not resumed but begun again."""
 
-    resumable: Final = False
+    resumable = False
 
     def __init__(self, model: NgramModel, examples: Examples) -> None:
         self.model, self.total, self.every = model, model.order, model.order
@@ -39,5 +39,5 @@ class NgramFit(Fit):
         size = sum(tensor.numel() * tensor.element_size() for tensor in self.model.state_dict().values())
         sizes = ", ".join(f"{level.size:,}" for level in levels)
         seconds = time.perf_counter() - self.began
-        counted = f"counted {sizes} n-grams of order 1 to {self.total} in {seconds:.1f} s; the tables take {size / 2**20:,.0f} MiB"
-        return (*notes, counted)
+        counted = f"counted {sizes} n-grams of order 1 to {self.total} in {seconds:.1f} s"
+        return (*notes, f"{counted}; their tables take {size / 2**20:,.1f} MiB")

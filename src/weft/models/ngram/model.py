@@ -34,7 +34,7 @@ class NgramOutput:
 
     def __call__(self, nodes: Tensor) -> Tensor:
         """nodes (…, K) -> log-probabilities (…, V), which sum to one."""
-        return self.tables.score_all(nodes.flatten(0, -2)).unflatten(0, nodes.shape[:-1])
+        return self.tables.score_all(nodes.flatten(0, -2)).view(*nodes.shape[:-1], -1)
 
     def loss(self, nodes: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
         """nodes (M, K), targets (M,) -> the sum of -log P(target). Other words are not looked at."""

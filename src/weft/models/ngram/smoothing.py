@@ -49,7 +49,7 @@ class Order(NamedTuple):
     @property
     def sums(self) -> Doubles:
         """C (contexts,)"""
-        return np.bincount(self.c, weights=self.a, minlength=self.contexts)
+        return np.bincount(self.c, weights=self.a, minlength=self.contexts).astype(np.float64)
 
 
 class Probabilities(NamedTuple):
@@ -73,6 +73,7 @@ class Estimate(NamedTuple):
 class Smoothing(Settings):
     """The settings of a smoothing: they turn counts into tables."""
 
+    kind: str
     gives_zeros: ClassVar[bool] = False
     """Whether some texts have the probability 0."""
     backs_off: ClassVar[bool] = True
@@ -113,6 +114,16 @@ class AddK(Smoothing):
         sums = order.sums + self.k * order.words
         p = (order.a + self.k) / sums[order.c]
         return Probabilities(p, log(self.k / sums))
+
+
+class FromFile(Smoothing):
+    """The probabilities of an ARPA file, which `weft import` reads: they are no counts, and nothing is smoothed."""
+
+    kind: Literal["arpa"] = "arpa"
+    gives_zeros: ClassVar[bool] = True
+
+    def probabilities(self, order: Order) -> Probabilities:
+        raise NotImplementedError("an ARPA file has probabilities and no counts")
 
 
 class KneserNey(Smoothing):
