@@ -57,7 +57,9 @@ def _tables(
         below, notes, active = defaults.get(name, {}), {}, {"train", "valid", "test"} if name == "data" else set()
         if isinstance(table, OneOf):
             kind = table.kind_of(below)
-            hint = "; each has settings of its own: weft new TASK --kind KIND" * (chosen is None or chosen in table.arms)
+            hint = "; each has settings of its own: weft new TASK --kind KIND" * (
+                chosen is None or chosen in table.arms
+            )
             notes["kind"] = f"({', '.join(table.arms)}{hint})"
             if chosen is not None:
                 active = {"kind"}
