@@ -46,6 +46,15 @@ DIMENSIONS: Final = 16
 VALUES: Final = 1 << 22
 """Values of a JSON or TOML document: strings, lists, tables and items; a quarter of them may have a key."""
 
+GRAMMAR_FILE: Final = 64 * MEGABYTE
+"""Bytes of a grammar; half a million rules take less."""
+
+TREEBANK_FILE: Final = 4 << 30
+"""Bytes of a file of bracketed trees, which is read as a stream."""
+
+CHART_ITEMS: Final = 5_000_000
+"""Items of a parser's chart, and branches of the forest of its trees; together they take up to two gigabytes."""
+
 LIBRARY_FILE: Final = 64 * MEGABYTE
 """Bytes of a compiled library in the cache."""
 
@@ -66,6 +75,12 @@ LAYERS: Final = 512
 
 SIZE: Final = 1 << 17
 """Size of a layer: hidden units, embedding, width."""
+
+NGRAM: Final = 15
+"""Words or characters of an n-gram of a bag; the kinds of n-grams are told apart by these numbers."""
+
+BUCKETS: Final = 1 << 26
+"""Buckets of hashed n-grams; a table of numbers for all of them is in memory."""
 
 LENGTH: Final = 1 << 20
 """Tokens of an input or an answer, and positions of a model."""

@@ -150,7 +150,8 @@ def test_in_a_merged_tree_the_upper_one_wins_and_nothing_is_lost(below, above):
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"), [(task, kind) for task in TASKS for kind in (None, "rnn", "transformer")] + [("lm", "conv")]
+    ("task", "kind"),
+    [*((task, kind) for task in TASKS for kind in (None, "rnn", "transformer")), ("lm", "conv"), ("classify", "bag")],
 )
 def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kind):
     text = template(task, kind=kind)
@@ -158,7 +159,7 @@ def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kin
     shown = "\n".join(line.removeprefix("# ") for line in text.splitlines()[2:] if "…" not in line)
     assert validate(tomllib.loads(shown)) == filled
     network = filled.model.decoder if task == "translate" else filled.model
-    assert network.kind == (kind or "rnn")
+    assert network.kind == (kind or ("bag" if task == "classify" else "rnn"))
 
 
 def test_difference_lists_what_differs():

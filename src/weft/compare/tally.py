@@ -5,17 +5,17 @@ N rows, K sums of a row. A score is a function of the sum over rows, the one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data import BadLines
+from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
-from weft.tasks import encode
+from weft.tasks import encode_evaluation
 from weft.tasks.results import Numbers
 
 
@@ -45,7 +45,12 @@ class Tally:
 
 def tally(run: Run, path: str | list[str]) -> Tally:
     """Evaluate the run on each example of a file, decoded as its configuration says."""
+    return tally_records(run, run.task.read(path, run.config.data, BadLines(skip=False)))
+
+
+def tally_records(run: Run, records: Iterable[Record]) -> Tally:
+    """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode(task, task.read(path, run.config.data, BadLines(skip=False)), task.limit(training=False))
+    examples = encode_evaluation(task, records)
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     return Tally(sums, task.record_of_row(examples), scores.score, scores.details())

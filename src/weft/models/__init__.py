@@ -1,5 +1,6 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
+from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
     Classifier,
@@ -9,9 +10,19 @@ from weft.models.classifier import (
 )
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
 from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
+from weft.models.fitting import (
+    GRADIENT_SETTINGS,
+    UPDATE_SETTINGS,
+    Fit,
+    FitOptions,
+    FitStep,
+    FittedModel,
+    FittedSettings,
+)
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
-from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -19,30 +30,42 @@ from weft.models.recurrent import (
     RecurrentLanguageConfig,
     RecurrentSourceConfig,
 )
+from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
-    TAGGERS,
     RecurrentTaggerConfig,
-    Spelling,
+    SpelledSettings,
     Tagger,
     TaggerSettings,
+    TaggerSizes,
+    TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.taggers import TAGGERS
+from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
 
 __all__ = [
     "CLASSIFIERS",
     "CONTEXTS",
     "DECODERS",
     "ENCODERS",
+    "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "PREFIX_DECODERS",
+    "SPELLERS",
     "TAGGERS",
+    "TRANSLATORS",
+    "UPDATE_SETTINGS",
+    "Bag",
+    "BagBaseline",
+    "BagConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -52,9 +75,17 @@ __all__ = [
     "DecoderSettings",
     "Encoder",
     "EncoderSettings",
+    "Fit",
+    "FitOptions",
+    "FitStep",
+    "FittedModel",
+    "FittedSettings",
     "LanguageModel",
-    "LinearClassifier",
     "Memory",
+    "PairModel",
+    "PairSettings",
+    "PrefixConfig",
+    "PrefixTranslator",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",
@@ -63,11 +94,16 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SourceRead",
+    "SpelledSettings",
     "Spelling",
     "Step",
     "Stepper",
+    "TagDistribution",
     "Tagger",
     "TaggerSettings",
+    "TaggerSizes",
+    "TaggingModel",
     "TransformerClassifierConfig",
     "TransformerDecoder",
     "TransformerDecoderConfig",
@@ -76,6 +112,7 @@ __all__ = [
     "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "bag_defaults",
     "build_language_model",
-    "fit_linear",
+    "fit_bag",
 ]

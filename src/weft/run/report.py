@@ -14,6 +14,7 @@ from torch import nn
 from weft.config import Config
 from weft.errors import RunError, WeftError, counted
 from weft.evaluate import evaluate
+from weft.models import FittedModel
 from weft.run.card import model_card
 from weft.run.folder.files import CARD, REPORT, read_table, write_json, write_text
 from weft.run.prepare import Prepared
@@ -45,7 +46,7 @@ def score(prepared: Prepared, model: nn.Module, calibration: Mapping[str, Any]) 
             report.setdefault("details", {})[part] = found.details
     if calibration:
         report["calibration"] = {**calibration, **_calibration_errors(report["details"])}
-    if baselines := fit_baselines(prepared):
+    if baselines := fit_baselines(prepared, model):
         report["baselines"] = baselines
     return report
 
@@ -59,21 +60,22 @@ def _calibration_errors(details: Mapping[str, Tree]) -> Tree:
     return found
 
 
-def fit_baselines(prepared: Prepared) -> Tree:
+def fit_baselines(prepared: Prepared, model: nn.Module) -> Tree:
     """Return scores of simple models on validation and test data; none if the training file cannot be read again."""
     if prepared.records is None:
         return {}
     parts = {"valid": prepared.valid.records or (), "test": prepared.test.records or () if prepared.test else ()}
     some = {part: records for part, records in parts.items() if records}
     try:
-        return dict(prepared.task.baselines(prepared.records, some, seed=prepared.config.seed))
+        return dict(prepared.task.baselines(prepared.records, some, model=model, seed=prepared.config.seed))
     except (WeftError, OSError):
         return {}
 
 
 def count_parameters(model: nn.Module) -> int:
     """Count the numbers that training may change; a tied matrix counts once."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    fitted = isinstance(model, FittedModel)
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad or fitted)
 
 
 def describe_device(device: torch.device) -> str:

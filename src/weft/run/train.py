@@ -24,6 +24,7 @@ from weft.data.sources import has_surrogate
 from weft.errors import Fault, RunError
 from weft.evaluate import calibrate
 from weft.metrics import shown
+from weft.models import FittedModel
 from weft.nn import CellClass
 from weft.run.curves import draw_curves
 from weft.run.folder.checkpoint import Checkpoints
@@ -61,6 +62,7 @@ from weft.training.tensorboard import TensorBoard
 UPDATES_BETWEEN_SIGNAL_CHECKS = 20
 """Updates after which several ranks exchange whether a signal has come; the exchange blocks a GPU."""
 
+TIME_IS_OVER = "the time is over"
 UNWRITABLE = "the folder of the run cannot be written"
 
 
@@ -147,7 +149,7 @@ def _lead(
         with watch.waiting("reading the data") as progress:
             prepared = read(tree, progress=progress)
         point = resume_run(folder, prepared, cells=cells) if resume else ResumePoint()
-        ranks.hear([str(folder), str(point.checkpoint or ""), point.total, point.finished])
+        ranks.broadcast([str(folder), str(point.checkpoint or ""), point.total, point.finished])
         if point.finished:
             report = read_report(folder, whole=True)
             ended = Ended(report["steps"], f"was finished before ({report['ended']})", finished=True)
@@ -162,13 +164,13 @@ def _lead(
         assert isinstance(event, Ended)
         if not event.interrupted:
             draw_curves(folder, watch.note)
-        ranks.hear("the folder is complete")
+        ranks.broadcast("the folder is complete")
     return load(folder, cells=cells), event
 
 
 def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, CellClass] | None) -> tuple[Run, Ended]:
     """Train as any other rank, which writes and shows nothing."""
-    place, checkpoint, total, finished = ranks.hear()
+    place, checkpoint, total, finished = ranks.broadcast()
     folder = Path(place)
     if finished:
         run = load(folder, cells=cells)
@@ -178,7 +180,7 @@ def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, Cel
     for event in train_events(prepared, Saver(folder), point, ranks=ranks):
         ended = event
     assert isinstance(ended, Ended)
-    ranks.hear()
+    ranks.broadcast()
     return load(folder, cells=cells), ended
 
 
@@ -226,10 +228,10 @@ def train_events(
     with Interrupt() as interrupt:
         reason = yield from update_until_done(job, interrupt)
         finished = not interrupt.signal
+        if not best.weights:  # nothing was validated yet, so no model has been saved
+            yield from validate(job)
         if finished:
             yield from finish(job, reason)
-        elif not best.weights:  # nothing was validated yet, so no model has been saved
-            yield from validate(job)
         saver.flush()
     yield Ended(learner.number, reason, interrupt.signal, finished)
 
@@ -244,10 +246,13 @@ def update_until_done(job: TrainingJob, interrupt: Interrupt) -> Generator[Event
     for update in state.learner.steps():
         state.tokens += update.tokens
         yield update
-        if update.number % setup.every == 0 or update.number == setup.total:
+        validated = update.number % setup.every == 0 or update.number == setup.total
+        if validated:
             yield from validate(job)
         reason = reason_to_stop(job, interrupt)
-        if reason or update.number % every == 0:
+        if reason == TIME_IS_OVER and not validated:
+            yield from validate(job)
+        if state.learner.resumable and (reason or update.number % every == 0):
             yield Saving(update.number)
             job.checkpoint()
         if reason:
@@ -261,16 +266,20 @@ def reason_to_stop(job: TrainingJob, interrupt: Interrupt) -> str:
     """Return why no further update is to be made; empty while there is no reason."""
     best, number, metric = job.state.best, job.state.learner.number, job.setup.metric
     done = best.stale or number >= job.setup.total
+    limit = job.prepared.config.train.seconds
+    over = limit is not None and number > 0 and job.state.seconds >= limit
     if done or job.ranks.size == 1 or number % UPDATES_BETWEEN_SIGNAL_CHECKS == 0:  # all ranks stop after one update
-        interrupt.signal, failed = job.ranks.hear([interrupt.signal, job.saver.failed])
+        interrupt.signal, failed, over = job.ranks.broadcast([interrupt.signal, job.saver.failed, over])
         if failed:  # the last checkpoint may fit on the disk, or be written to another folder
             return UNWRITABLE
         if interrupt.signal:
             return f"stopped by {signal.Signals(interrupt.signal).name}"
+    else:
+        over = False  # the others may not have reached it yet
     if best.stale:
         what = metric if metric == "loss" else f"{metric} and no lower loss"
         return f"no better {what} for {best.patience} validations"
-    return "all updates done" if done else ""
+    return "all updates done" if done else TIME_IS_OVER if over else ""
 
 
 def validate(job: TrainingJob) -> Iterator[Event]:
@@ -278,9 +287,10 @@ def validate(job: TrainingJob) -> Iterator[Event]:
     state, number = job.state, job.state.learner.number
     yield Measuring("validating")
     scores, details = job.measure()
-    if not math.isfinite(scores.get("loss", 0.0)):
+    allowed = isinstance(state.model, FittedModel) and state.model.can_be_infinite
+    if math.isnan(loss := scores.get("loss", 0.0)) or (math.isinf(loss) and not allowed):
         cure = f"lower train.rate, now {job.prepared.config.train.rate:g}, or set train.clip"
-        raise Fault(f"the validation loss is {scores['loss']:g} after update {number:,}", cure=cure)
+        raise Fault(f"the validation loss is {loss:g} after update {number:,}", cure=cure)
     best, metric = state.best, job.setup.metric
     better = best.offer(pick_score(scores, metric), number, state.model, loss=scores.get("loss", math.nan))
     state.learner.observe(progress=best.since == 0)

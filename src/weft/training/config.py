@@ -21,6 +21,8 @@ class TrainConfig(Settings):
     """Passes over the training data; give this or `steps`."""
     steps: Count | None = None
     """Updates in all; give this or `epochs`."""
+    seconds: Positive | None = None
+    """Time of training after which it stops, even before all updates are done; the last model is still validated."""
     batch_tokens: int = Field(4096, ge=1, le=limits.BATCH_TOKENS)
     """Tokens in a batch, padding counted."""
     accumulate: int = Field(1, ge=1, le=limits.ACCUMULATE)
