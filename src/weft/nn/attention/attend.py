@@ -13,7 +13,7 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout as drop
-from torch.nn.functional import one_hot, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 from weft.errors import ConfigError, did_you_mean
 from weft.nn.attention.masks import causal_mask
@@ -101,7 +101,7 @@ def _weigh(scores: Tensor, may: Tensor | None, *, hard: bool) -> Tensor:
 def _hard(scores: Tensor) -> Tensor:
     """scores (…, Tq, Tk) -> 1 at the best key, 0 elsewhere; with the gradient of the softmax (Bengio et al., 2013),
     since their own is zero."""
-    best = one_hot(scores.argmax(-1), scores.size(-1)).to(scores.dtype)
+    best = torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
     if not (torch.is_grad_enabled() and scores.requires_grad):
         return best
     soft = scores.softmax(-1)
