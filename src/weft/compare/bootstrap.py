@@ -7,7 +7,7 @@ differences are the interval. It does not cover chance in training: for that, tr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -63,8 +63,10 @@ def draw_scores(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int =
 
 
 def _add(weights: Numbers, numbers: Numbers) -> Numbers:
-    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,). The loss of a text that a model
-    of counts holds impossible is infinite; where it was not drawn it adds nothing."""
+    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,).
+
+    The loss of a text that a model of counts holds impossible is infinite; where it was not drawn it adds nothing.
+    """
     drawn = weights > 0
     total: Numbers = weights[drawn] @ numbers[drawn]
     return total
@@ -83,7 +85,8 @@ def _differences(name: str, first: Sequence[Mapping[str, float]], other: Sequenc
 def interval(difference: float, draws: Sequence[float]) -> Interval:
     """A difference, or any other number, with the bounds of 95% of its draws."""
     tail = (100 - COVERAGE_PERCENT) / 2
-    method = "linear" if np.isfinite(draws).all() else "nearest"  # there is nothing between a number and infinity
+    # There is nothing between a number and infinity.
+    method: Literal["linear", "nearest"] = "linear" if np.isfinite(draws).all() else "nearest"
     low, high = np.percentile(draws, [tail, 100 - tail], method=method)
     return Interval(difference, float(low), float(high))
 
