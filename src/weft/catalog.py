@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.models import CLASSIFIERS, CONTEXTS, DECODERS, ENCODERS, LANGUAGE_MODELS, TAGGERS
+from weft.models import (
+    CLASSIFIERS,
+    CONTEXTS,
+    DECODERS,
+    ENCODERS,
+    LANGUAGE_MODELS,
+    PREFIX_DECODERS,
+    TAGGERS,
+    TRANSLATORS,
+)
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
 from weft.tasks import TASKS
 from weft.training import OPTIMIZERS, SCHEDULES
@@ -15,6 +24,8 @@ CATALOG: dict[str, Mapping[str, Any]] = {
     "language_models": LANGUAGE_MODELS,
     "classifiers": CLASSIFIERS,
     "taggers": TAGGERS,
+    "translators": TRANSLATORS,
+    "prefix_decoders": PREFIX_DECODERS,
     "encoders": ENCODERS,
     "decoders": DECODERS,
     "cells": CELLS,
@@ -39,8 +50,10 @@ __all__ = [
     "OPTIMIZERS",
     "POOLINGS",
     "POSITIONS",
+    "PREFIX_DECODERS",
     "SCHEDULES",
     "SCORES",
     "TAGGERS",
     "TASKS",
+    "TRANSLATORS",
 ]

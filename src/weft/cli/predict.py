@@ -58,6 +58,13 @@ def predict(
     ] = None,
     groups: Annotated[int | None, typer.Option(help="Diverse beams: groups of the beam that differ.")] = None,
     diversity: Annotated[float | None, typer.Option(help="Diverse beams: penalty for words of other groups.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="The language to translate to, where the run has several.")
+    ] = None,
+    copy_unknown: Annotated[
+        bool | None,
+        typer.Option("--copy-unknown/--no-copy-unknown", help="Copy the source word in place of the unknown token."),
+    ] = None,
     sample: Annotated[
         bool | None, typer.Option("--sample/--no-sample", help="Draw tokens instead of searching for the best.")
     ] = None,
@@ -110,6 +117,7 @@ def predict(
         "presence_penalty": presence_penalty,
         "groups": groups,
         "diversity": diversity,
+        "copy_unknown": copy_unknown,
         "sample": sample,
         "temperature": temperature,
         "top_k": top_k,
@@ -120,6 +128,7 @@ def predict(
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
     wanted |= {"forbid_unknown": True} if forbid_unknown else {}
+    wanted |= {} if language is None else {"language": language}
     from weft.cli.answering import Answering, answer_file, answer_prompt, answer_prompt_file
     from weft.errors import ConfigError
     from weft.run import load

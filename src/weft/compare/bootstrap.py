@@ -65,7 +65,7 @@ def draw_scores(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int =
 def _add(weights: Numbers, numbers: Numbers) -> Numbers:
     """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,).
 
-    The loss of a text that a model of counts holds impossible is infinite; where it was not drawn it adds nothing.
+    The loss of a text that a model of counts gives no probability is infinite; where it was not drawn it adds nothing.
     """
     drawn = weights > 0
     total: Numbers = weights[drawn] @ numbers[drawn]
@@ -85,8 +85,9 @@ def _differences(name: str, first: Sequence[Mapping[str, float]], other: Sequenc
 def interval(difference: float, draws: Sequence[float]) -> Interval:
     """A difference, or any other number, with the bounds of 95% of its draws."""
     tail = (100 - COVERAGE_PERCENT) / 2
-    # There is nothing between a number and infinity.
-    method: Literal["linear", "nearest"] = "linear" if np.isfinite(draws).all() else "nearest"
+    method: Literal["linear", "nearest"] = (
+        "linear" if np.isfinite(draws).all() else "nearest"
+    )  # there is nothing between a number and infinity
     low, high = np.percentile(draws, [tail, 100 - tail], method=method)
     return Interval(difference, float(low), float(high))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
-from weft.tasks import encode
+from weft.tasks import encode_evaluation
 from weft.tasks.results import Numbers
 
 
@@ -51,6 +51,6 @@ def tally(run: Run, path: str | list[str]) -> Tally:
 def tally_records(run: Run, records: Iterable[Record]) -> Tally:
     """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode(task, records, task.limit(training=False))
+    examples = encode_evaluation(task, records)
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     return Tally(sums, task.record_of_row(examples), scores.score, scores.details())

@@ -36,7 +36,10 @@ def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for name, field in fields_of(model).items():
         table = table_in(field)
-        below = {"kind": kind} if isinstance(table, OneOf) else _choose(table, kind) if table else {}
+        if isinstance(table, OneOf) and kind not in table.arms and (inner := _choose(table.arms[table.default], kind)):
+            below = inner  # the sides of a translator have kinds of their own
+        else:
+            below = {"kind": kind} if isinstance(table, OneOf) else _choose(table, kind) if table else {}
         if below:
             tree[name] = below
     return tree
@@ -88,5 +91,5 @@ def choices(annotation: Any) -> str:
     """The values of a setting that has a few fixed ones."""
     for kind in (annotation, *get_args(annotation)):
         if get_origin(kind) is Literal and len(get_args(kind)) > 1:
-            return f"({', '.join(get_args(kind))})"
+            return f"({', '.join(map(str, get_args(kind)))})"
     return ""

@@ -40,6 +40,8 @@ class DecodeConfig(Settings):
     """Diverse beams: equal parts of the beam that avoid each other's words; 1 is plain beam search."""
     diversity: Number = 0.5
     """Diverse beams: λ, what a token costs for each time that an earlier group has just chosen it."""
+    copy_unknown: bool = False
+    """Write the source word with the most attention where a translator of words writes the unknown token."""
     sample: bool = False
     """Draw tokens by their probability instead of searching for the best text."""
     temperature: float = Field(default=1.0, gt=limits.TEMPERATURE, le=limits.NUMBER)
@@ -107,5 +109,6 @@ class DecodeConfig(Settings):
 
     def greedy(self) -> Self:
         """The quickest search under the same limits and penalties: the likeliest token every time."""
-        kept = ("max_length", "min_length", "stop_at", "repetition_penalty", "frequency_penalty", "presence_penalty")
+        penalties = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+        kept = ("max_length", "min_length", "copy_unknown", "stop_at", *penalties)
         return type(self)(beam=1, **{name: getattr(self, name) for name in kept})

@@ -141,6 +141,7 @@ def prepare(
     prefixes: Sequence[Sequence[int]] | None,
     limits: Sequence[int] | Tensor | None,
     forbid: Sequence[int],
+    sources: Sequence[Sequence[int]] | None = None,
     keys: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
     stops: StopStrings | None = None,
@@ -148,21 +149,24 @@ def prepare(
 ) -> Request:
     """Check a request and move it to the device of the model, with prompts or, without prefill, with prefixes."""
     prefixes = [()] * count if prefixes is None else prefixes
+    sources = [()] * count if sources is None else sources
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
-    named = {"prefixes": prefixes, "limits": ceilings, "keys": keys, "constraints": constraints}
+    named = {"prefixes": prefixes, "sources": sources, "limits": ceilings, "keys": keys, "constraints": constraints}
     for name, given in named.items():
         if given is not None and len(given) != count:
             raise ConfigError(f"{len(given)} are given for {count} sentences", where=name, cure="one for each")
     if any(limit < 1 for limit in ceilings):
         raise ConfigError(f"a limit of {min(ceilings)} tokens is too low", where="limits", cure="at least 1")
-    ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
+    ceilings = [min(limit, config.max_length) for limit in ceilings]
+    begun = [[*source, SOS, *prefix] for source, prefix in zip(sources, prefixes, strict=True)]
+    ceilings = _within(getattr(model, "longest", None), [tokens[1:] for tokens in begun], ceilings)
     _check_required(config, constraints or ())
     _check_stops(config, stops)
     beginnings = tuple(map(tuple, prefixes))
     compiled = compile_constraints(constraints, prefixes)
-    read = [[SOS, *prefix] if can_prefill else [SOS] for prefix in prefixes]
-    prefixes = [()] * count if can_prefill else prefixes
+    read = [tokens if can_prefill else tokens[:1] for tokens in begun]
+    prefixes = [()] * count if can_prefill else [tokens[1:] for tokens in begun]
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     device = device_of(model)
     rows = [

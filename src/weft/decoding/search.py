@@ -41,6 +41,7 @@ def search(
     config: DecodeConfig,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
+    sources: Sequence[Sequence[int]] | None = None,
     limits: Sequence[int] | None = None,
     forbid: Sequence[int] = NEVER,
     keys: Sequence[int] | None = None,
@@ -50,8 +51,9 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n_best hypotheses, best first, for each of `count` sentences of the memory.
 
-    prefixes: tokens that a sentence must begin with; they count in neither score nor length. limits: the most tokens of
-    each sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
+    prefixes: tokens that a sentence must begin with; they count in neither score nor length. sources: tokens that a
+    model without a memory reads before the start token; they are no part of a text. limits: the most tokens of each
+    sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
     seed the sampling of each sentence; by default its index in this batch. constraints: phrases that each text may not
     and must contain. stops: the strings of config.stop_at, with the text of each token. attention: whether hypotheses
     hold attention weights. The result of a sentence does not depend on the others. A list is shorter than n_best only
@@ -64,6 +66,7 @@ def search(
         count,
         config,
         prefixes=prefixes,
+        sources=sources,
         limits=limits,
         forbid=forbid,
         keys=keys,

@@ -14,7 +14,7 @@ from weft.data import Labelled, Record, Tagged
 from weft.errors import ConfigError
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.tasks.labels import ClassScores, collect_labels
-from weft.tasks.tag import TagScores
+from weft.tasks.tags import TagScores
 
 
 class Guessed(NamedTuple):

@@ -21,6 +21,8 @@ from weft.models.fitting import (
 )
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -28,22 +30,26 @@ from weft.models.recurrent import (
     RecurrentLanguageConfig,
     RecurrentSourceConfig,
 )
+from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
-    TAGGERS,
     RecurrentTaggerConfig,
-    Spelling,
+    SpelledSettings,
     Tagger,
     TaggerSettings,
+    TaggerSizes,
+    TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.taggers import TAGGERS
+from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
 
 __all__ = [
     "CLASSIFIERS",
@@ -52,7 +58,10 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "PREFIX_DECODERS",
+    "SPELLERS",
     "TAGGERS",
+    "TRANSLATORS",
     "UPDATE_SETTINGS",
     "Bag",
     "BagBaseline",
@@ -73,6 +82,10 @@ __all__ = [
     "FittedSettings",
     "LanguageModel",
     "Memory",
+    "PairModel",
+    "PairSettings",
+    "PrefixConfig",
+    "PrefixTranslator",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",
@@ -81,11 +94,16 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SourceRead",
+    "SpelledSettings",
     "Spelling",
     "Step",
     "Stepper",
+    "TagDistribution",
     "Tagger",
     "TaggerSettings",
+    "TaggerSizes",
+    "TaggingModel",
     "TransformerClassifierConfig",
     "TransformerDecoder",
     "TransformerDecoderConfig",

@@ -55,6 +55,6 @@ def describe_choice(facts: Facts, tree: Mapping[str, Any]) -> str:
     if written(tree, "model") or not choose_bag(facts, tree):
         return ""
     return (
-        f'chose model.kind = "bag" because {facts.examples:,} examples are few: a bag of n-grams usually does better than '
-        'a network then, and takes seconds; model.kind = "rnn" trains a network'
+        f'chose model.kind = "bag" because {facts.examples:,} examples are few: a bag of n-grams usually does better '
+        'than a network then, and takes seconds; model.kind = "rnn" trains a network'
     )

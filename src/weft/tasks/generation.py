@@ -14,13 +14,15 @@ from torch import Tensor
 from weft.data import Record
 from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
 from weft.decoding.score import score_tokens
+from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
-from weft.models import LanguageModel, Translator
+from weft.metrics import LossTally
+from weft.models import LanguageModel, PairModel
 from weft.nn import length_mask
-from weft.tasks.results import Prediction
+from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
-from weft.text import Tokenizer
+from weft.text import SPECIALS, UNK, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Candidate:
     missing: tuple[str, ...] = ()
     stopped: str | None = None
     attention: Tensor | None = field(default=None, compare=False)
+    copied: tuple[tuple[int, str], ...] = ()
+    """Places of unknown tokens, and the words of the source that the text has there (`decode.copy_unknown`)."""
 
     def record(self) -> dict[str, Any]:
         found = {
@@ -54,6 +58,8 @@ class Candidate:
         }
         if self.stopped is not None:
             found["stopped"] = self.stopped
+        if self.copied:
+            found["copied"] = [list(pair) for pair in self.copied]
         if self.attention is not None:
             found["attention"] = self.attention.tolist()
         return found
@@ -117,6 +123,10 @@ class Question:
     memory: Any
     prompts: Sequence[Sequence[int]] | None = None
     """The first tokens of each text."""
+    sources: Sequence[Sequence[int]] | None = None
+    """The tokens that the model reads before each text, where it has no memory of the source."""
+    forbid: Sequence[int] = NEVER
+    """Tokens that are never written."""
     limits: Sequence[int] | None = None
     """The greatest number of tokens of each text."""
 
@@ -145,6 +155,10 @@ class Generating(Protocol):
         """The tokens of each row that attention weights belong to; None where there is no source."""
         ...
 
+    def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The word of each input at each place that attention weights belong to, or an empty text."""
+        ...
+
 
 def generate(
     task: Generating,
@@ -156,7 +170,7 @@ def generate(
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
 ) -> list[Generation]:
-    """Write a text for each record of a batch; attention weights are computed only on request."""
+    """Write a text for each record of a batch; attention weights are computed only on request, and to copy words."""
     question = task.question(model, batch, records=records).beginning(wordings)
     sources = task.source_tokens(batch) if attention else [None] * len(records)
     if sources is None:
@@ -167,18 +181,24 @@ def generate(
         len(records),
         decode,
         prefixes=question.prompts,
+        sources=question.sources,
         limits=question.max_lengths(decode),
+        forbid=question.forbid,
         keys=[key_of(record) for record in records] if decode.sample else None,
         constraints=_constraints(question.tokenizer, wordings or ()),
         stops=stops_of(question.tokenizer, decode),
-        attention=attention,
+        attention=attention or decode.copy_unknown,
     )
     prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
+    words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
     answers = []
-    for record, hypotheses, prompt, wording, source in zip(records, found, prompts, asked, sources, strict=True):
+    rows = zip(records, found, prompts, asked, sources, words, strict=True)
+    for record, hypotheses, prompt, wording, source, copyable in rows:
         columns = None if source is None else len(source)
         own = (
-            _candidate(question.tokenizer, one, prompt, wording, columns=columns, stop_at=decode.stop_at)
+            _candidate(
+                question.tokenizer, one, prompt, wording, columns=columns, words=copyable, stop_at=decode.stop_at
+            )
             for one in hypotheses
         )
         answers.append(Generation(record.key, tuple(own), source))
@@ -210,13 +230,18 @@ def _candidate(
     wording: Wording,
     *,
     columns: int | None,
+    words: Sequence[str] | None,
     stop_at: Sequence[str],
 ) -> Candidate:
-    """A hypothesis as text, cut before a stop string, with the columns of its attention that are not padding."""
-    if columns is not None and one.attention is None:
+    """A hypothesis as text, cut before a stop string, with the columns of its attention that are not padding, and
+    copies of source words."""
+    if one.attention is None and (columns is not None or words is not None):
         cure = "train a decoder with attention, such as context = after"
-        raise ConfigError("the model has no attention", where="attention", cure=cure)
-    text, stopped = tokenizer.decode([*prompt, *one.tokens]), None
+        where = "attention" if words is None else "copy_unknown"
+        raise ConfigError("the model has no attention over the source", where=where, cure=cure)
+    copied = {} if words is None or one.attention is None else copy_words(one.tokens, one.attention, words)
+    places = {len(prompt) + place: word for place, word in copied.items()}
+    text, stopped = tokenizer.decode([*prompt, *one.tokens], copied=places), None
     if one.stopped:
         text, stopped = cut_text(text, stop_at, start=len(tokenizer.decode(prompt)))
     return Candidate(
@@ -228,12 +253,23 @@ def _candidate(
         one.path,
         tuple(wording.require[number] for number in one.missing),
         stopped,
-        None if one.attention is None else one.attention[:, :columns],
+        None if one.attention is None or columns is None else one.attention[:, :columns],
+        tuple(copied.items()),
     )
 
 
+def copy_words(tokens: Sequence[int], attention: Tensor, words: Sequence[str]) -> dict[int, str]:
+    """The source word with the most attention, for each place of the unknown token; attention (steps, S)."""
+    places = [place for place, word in enumerate(words) if word]
+    unknown = [place for place, token in enumerate(tokens) if token == UNK]
+    if not places or not unknown:
+        return {}
+    nearest = attention[unknown][:, places].argmax(-1).tolist()
+    return {place: words[places[column]] for place, column in zip(unknown, nearest, strict=True)}
+
+
 @dataclass(frozen=True)
-class Scored:
+class Scored(ScoredText):
     """The log-probability and the rank, from 1 on, that a model gives to each token of a text and to its end."""
 
     source: str | None
@@ -243,6 +279,19 @@ class Scored:
     """The tokens in readable form, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+
+    headings = ("token", "probability", "log-probability", "rank")
+
+    @property
+    def title(self) -> str:
+        return self.text if self.source is None else f"{self.source} → {self.text}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        columns = zip(self.pieces, self.log_probabilities, self.ranks, strict=True)
+        return [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
+
+    def add_to(self, tally: LossTally) -> None:
+        tally.add(-self.total, len(self.tokens), self.tokens.count(SPECIALS[UNK]))
 
     @property
     def total(self) -> float:
@@ -262,7 +311,7 @@ class Scored:
 
 
 def scored(
-    model: LanguageModel | Translator,
+    model: LanguageModel | PairModel,
     tokenizer: Tokenizer,
     hidden: Tensor,
     expected: Tensor,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.metrics import LossTally
 from weft.tasks.sections import Tree
 
 Numbers = NDArray[np.float64]
@@ -36,6 +37,30 @@ class Prediction(ABC):
     def lacks(self) -> bool:
         """Whether the answer misses words that were required of it."""
         return False
+
+
+class ScoredText(ABC):
+    """The probability that a model gives to a text, or to the tags of one: what `weft score` shows."""
+
+    headings: ClassVar[tuple[str, ...]]
+    """The columns of the table that a terminal shows."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The line above the table."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row of the table for each token."""
+
+    @abstractmethod
+    def record(self) -> Tree:
+        """What `--json` writes."""
+
+    @abstractmethod
+    def add_to(self, tally: LossTally) -> None:
+        """Add the log-probability and the number of its tokens to the sums over all texts."""
 
 
 class Scores(ABC):

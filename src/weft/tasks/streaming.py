@@ -10,6 +10,7 @@ import torch
 
 from weft.decoding import DecodeConfig, stream
 from weft.decoding.stops import cut_text
+from weft.errors import ConfigError
 from weft.tasks.generation import Generating, key_of, stops_of
 from weft.tasks.wording import Wording
 from weft.text import EOS, PAD, SOS, UNK, Tokenizer
@@ -87,6 +88,9 @@ def stream_text(
     wording: Wording | None = None,
 ) -> Iterator[str]:
     """The text of a batch of one, in pieces; joined they are the text that `generate` returns."""
+    if decode.copy_unknown:
+        cure = "set copy_unknown = false, or do not stream"
+        raise ConfigError("needs the whole text", where="decode.copy_unknown = true", cure=cure)
     question = task.question(model, batch, records=records).beginning([wording] if wording else None)
     pieces = TextPieces(question.tokenizer)
     prompt, lengths = question.prompts[0] if question.prompts else (), question.max_lengths(decode)
@@ -95,6 +99,8 @@ def stream_text(
         question.memory,
         decode,
         prefix=prompt,
+        source=question.sources[0] if question.sources else (),
+        forbid=question.forbid,
         limit=None if lengths is None else lengths[0],
         key=key_of(records[0]),
         constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,

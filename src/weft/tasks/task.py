@@ -16,9 +16,12 @@ from torch import Tensor, nn
 
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
+from weft.errors import ConfigError
+from weft.metrics import LossTally
 from weft.nn import Packing
-from weft.tasks.generation import Question, Scored, generate
-from weft.tasks.results import Prediction, Scores
+from weft.settings import TableError
+from weft.tasks.generation import Question, generate
+from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.text import TextConfig, Tokenizer
 
@@ -150,7 +153,7 @@ class Task(ABC):
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
-    """Whether its models give a probability to any text, with `score`."""
+    """Whether its models give a probability to any text, or to the tags of any, with `score`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -188,6 +191,19 @@ class Task(ABC):
     def columns(data: Any) -> Columns:
         """The columns of a table, or of examples given in Python, that a record is made of, and the type of record."""
 
+    @classmethod
+    def row_tokens(cls, config: Any) -> int:
+        """The most tokens that a network reads of an example of `data.max_length`."""
+        tokens: int = config.data.max_length + cls.sections.marks
+        return tokens
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        """An error for each setting that does not go together with those of another section."""
+        if cls.writes and config.decode.copy_unknown:
+            what = f"{cls.name} has no source to copy from"
+            yield TableError(what, where="decode.copy_unknown = true", cure="remove it")
+
     @staticmethod
     def roles(text: Any) -> dict[str, TextConfig]:
         """The tokenizers of the task by their role, each with its settings."""
@@ -202,6 +218,10 @@ class Task(ABC):
     @abstractmethod
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
+
+    def gather(self, records: Iterable[Any]) -> Iterable[Any]:
+        """The records of an evaluation: those of a file, or fewer where several have one answer."""
+        return records
 
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
@@ -250,6 +270,10 @@ class Task(ABC):
         kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
         return kind(str(source))
 
+    def with_language(self, record: Any, language: str) -> Record:
+        """An input to be answered in that language; an error for a task without languages."""
+        raise ConfigError(f"{self.name} has no languages", where=f"language = {language}", cure="leave it out")
+
     def predict(
         self, model: nn.Module, batch: Any, *, records: Sequence[Any], decode: DecodeConfig
     ) -> Sequence[Prediction]:
@@ -268,6 +292,11 @@ class Task(ABC):
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 
+    def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The word of each input, as it is written there, at each place that attention weights belong to; empty where
+        a place belongs to no word."""
+        raise ConfigError(f"{self.name} has no source to copy from", where="copy_unknown", cure="leave it out")
+
     @staticmethod
     def read_to_score(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         """The records of a file whose texts are scored (`scores_texts`)."""
@@ -277,9 +306,21 @@ class Task(ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
+    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
         """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
         raise NotImplementedError
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        """The numbers over so many texts that were scored, by their names, given the sums over all (`scores_texts`)."""
+        return {
+            "texts": count,
+            "tokens": tally.count,
+            "log_probability": -tally.total,
+            "log_probability_per_token": -tally.loss,
+            "perplexity": tally.perplexity,
+            "vocabulary": len(self.codec.side("target")),
+            "unknown_share": tally.unknown_share,
+        }
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""

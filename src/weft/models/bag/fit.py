@@ -91,19 +91,19 @@ class BagFit(Fit):
         self.threads = options.threads if ngrams >= SHARED_NGRAMS else 1
         scale = VECTOR_RATE if model.output is not None else 1.0
         self.rate = scale * options.rate
-        self.updates = LinearUpdates(model.weights.detach(), model.output, model.bias.detach())
 
     def step(self, number: int) -> FitStep:
         epoch, part = divmod(number - 1, self.every)
         order = np.random.default_rng([self.options.seed, epoch]).permutation(len(self.texts.sizes))
         rows = order[len(order) * part // self.every : len(order) * (part + 1) // self.every]
         rates = self.rate * (1 - (number - 1) / self.total), self.rate * (1 - number / self.total)
-        labels = self.texts.labels
+        labels, model = self.texts.labels, self.model
+        updates = LinearUpdates(model.weights, model.output, model.bias)  # a checkpoint may have brought new tensors
         if self.rows is not None:
-            loss = self.updates.run(self.rows, labels, rows, rates=rates, threads=self.threads)
+            loss = updates.run(self.rows, labels, rows, rates=rates, threads=self.threads)
         else:
             found, own = self._find(rows), _pick(labels, rows)
-            loss = self.updates.run(found, own, np.arange(len(rows)), rates=rates, threads=self.threads)
+            loss = updates.run(found, own, np.arange(len(rows)), rates=rates, threads=self.threads)
         return FitStep(int(self.texts.sizes[rows].sum()), loss, rates[0])
 
     def _choose(self) -> int:

@@ -1,6 +1,6 @@
 """A bag of n-grams: a linear classifier of the n-grams of a text, the baseline that a network has to beat.
 
-    x = tf-idf of the n-grams of a text, |x| = 1          p = softmax(b + x W)          b = ln of the share of each label
+    x = tf-idf of the n-grams of a text, |x| = 1        p = softmax(b + x W)        b = ln of the share of each label
 
 tf = 1 + ln count, idf = 1 + ln (1 + N) / (1 + texts with the n-gram), of N training texts. With a width K each n-gram
 has a vector instead of a weight for each label, W = E U (fastText, Joulin et al., 2017). A text without any n-gram of
