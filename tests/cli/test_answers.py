@@ -105,3 +105,28 @@ def test_pairs_and_several_labels_in_tables(weft) -> None:
     assert "frequent" in json.loads(Path("run/report.json").read_text(encoding="utf-8"))["baselines"]["valid"]
     refused = weft("train", "classify", "pairs.tsv", *data, "model.kind=bag")
     assert 'does not go with model.kind = "bag"' in refused.err
+
+
+@pytest.mark.covers("T7")
+def test_every_row_of_a_table_gets_its_tag(weft) -> None:
+    draw = random.Random(0)
+    rows = ["sequence,x,tags"]
+    for number in range(60):
+        for _ in range(draw.randint(2, 5)):
+            x = draw.uniform(-5, 5)
+            rows.append(f"{number},{x},{'high' if x > 0 else 'low'}")
+    write("steps.csv", rows)
+    trained = weft(
+        "train", "tag", "steps.csv", "data.features=x", *SMALL, "train.steps=60", "train.rate=0.02", "--out", "run"
+    )
+    assert trained.code == 0, trained.err
+    write("new.csv", ["sequence,x", "a,4", "a,-4", "b,3"])
+    answered = list(csv.reader(weft("predict", "run", "new.csv").out.splitlines()))
+    assert answered == [["sequence", "x", "tags"], ["a", "4", "high"], ["a", "-4", "low"], ["b", "3", "high"]]
+    assert weft("evaluate", "run", "steps.csv").code == 0
+    assert weft("score", "run", "steps.csv").code == 0
+    write("new.jsonl", ['{"x": [4.0, -4.0]}'])
+    assert json.loads(weft("predict", "run", "new.jsonl").out)["tags"] == ["high", "low"]
+    refused = weft("train", "tag", "steps.csv", "data.features=x", "model.kind=hmm")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "counts words, and the input is feature vectors" in refused.err
