@@ -130,6 +130,10 @@ class Task(ABC):
     """Whether `baselines` fits simple models, for which the training records are kept; a task with labels has them."""
     weighs_labels: bool = False
     """Whether errors may weigh more for some labels than for others (`train.class_weights`), with `weigh`."""
+    label_weights: Tensor | None = None
+    """The weights that `weigh` has set, for a model that fits itself."""
+    many_labels: bool = False
+    """Whether an example may have any number of labels."""
     smooths_labels: bool = True
     """Whether `loss` reads `label_smoothing`."""
     calibrates: bool = False
