@@ -210,8 +210,10 @@ class Task(ABC):
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
 
-    def gather(self, records: Iterable[Any]) -> Iterable[Any]:
-        """The records of an evaluation: those of a file, or fewer where several have one answer."""
+    @staticmethod
+    def gather(records: Iterable[Any], data: Any) -> Iterable[Any]:
+        """The records of an evaluation with these settings of `[data]`: those of a file, or fewer where several have
+        one answer."""
         return records
 
     def limit(self, *, training: bool) -> Limit | None:
