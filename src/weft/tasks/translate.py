@@ -172,8 +172,9 @@ class Translate(Task):
         assert isinstance(record, Pair)
         return replace(record, language=self.languages.checked(language))
 
-    def gather(self, records: Iterable[Pair]) -> Iterable[Pair]:
-        return group_references(records) if self.data.references == "many" else records
+    @staticmethod
+    def gather(records: Iterable[Pair], data: PairData) -> Iterable[Pair]:
+        return group_references(records) if data.references == "many" else records
 
     def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"source": [], "target": []}
