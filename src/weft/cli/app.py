@@ -18,6 +18,7 @@ from weft.cli import (
     doctor,
     evaluate,
     export,
+    importing,
     inspect,
     ladder,
     new,
@@ -92,6 +93,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("export")(export.export)
+app.command("import")(importing.import_)
 app.command("compare")(compare.compare)
 app.command("sweep", cls=TakesSettings)(sweep.sweep)
 app.command("ladder", cls=TakesSettings)(ladder.ladder)

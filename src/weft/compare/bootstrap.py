@@ -13,7 +13,6 @@ import numpy as np
 
 from weft.compare.tally import Tally
 from weft.errors import DataError
-from weft.tasks.results import Numbers
 
 SAMPLES = 1000
 COVERAGE_PERCENT = 95
@@ -56,20 +55,10 @@ def draw_scores(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int =
     random = np.random.default_rng(seed)
     draws: list[list[dict[str, float]]] = [[] for _ in units]
     for _ in range(samples):
-        weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
+        times = np.bincount(random.integers(size, size=size), minlength=size)
         for found, unit in zip(draws, units, strict=True):
-            found.append(unit.score(_add(weights, unit.numbers)))
+            found.append(unit.metrics(times))
     return draws
-
-
-def _add(weights: Numbers, numbers: Numbers) -> Numbers:
-    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,).
-
-    The loss of a text that a model of counts gives no probability is infinite; where it was not drawn it adds nothing.
-    """
-    drawn = weights > 0
-    total: Numbers = weights[drawn] @ numbers[drawn]
-    return total
 
 
 def _subtract(value: float, other: float) -> float:

@@ -3,6 +3,7 @@
 from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
+    REGRESSORS,
     Classifier,
     ClassifierSettings,
     RecurrentClassifierConfig,
@@ -19,8 +20,10 @@ from weft.models.fitting import (
     FittedModel,
     FittedSettings,
 )
-from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
+from weft.models.heads import decide, decide_each
+from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
@@ -59,10 +62,12 @@ __all__ = [
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
     "PREFIX_DECODERS",
+    "REGRESSORS",
     "SPELLERS",
     "TAGGERS",
     "TRANSLATORS",
     "UPDATE_SETTINGS",
+    "AnyLanguageModel",
     "Bag",
     "BagBaseline",
     "BagConfig",
@@ -82,6 +87,8 @@ __all__ = [
     "FittedSettings",
     "LanguageModel",
     "Memory",
+    "NgramConfig",
+    "NgramModel",
     "PairModel",
     "PairSettings",
     "PrefixConfig",
@@ -114,5 +121,7 @@ __all__ = [
     "TranslatorConfig",
     "bag_defaults",
     "build_language_model",
+    "decide",
+    "decide_each",
     "fit_bag",
 ]

@@ -1,9 +1,10 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
-from weft.tasks.classify import Classification, Classify
+from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
+from weft.tasks.regress import Regress, Regression
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
 from weft.tasks.tag import Tag
@@ -14,6 +15,7 @@ from weft.tasks.translate import Translate
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "lm": LanguageModelling,
+    "regress": Regress,
     "tag": Tag,
     "translate": Translate,
 }
@@ -30,7 +32,10 @@ __all__ = [
     "Generation",
     "LanguageModelling",
     "Loss",
+    "ManyClassification",
     "Prediction",
+    "Regress",
+    "Regression",
     "Scores",
     "Sections",
     "Tag",

@@ -82,6 +82,15 @@ class Scores(ABC):
     def merge(self, other: Any) -> None:
         """Add everything that other scores of the same kind have counted."""
 
+    def score_rows(self, rows: Numbers) -> dict[str, float]:
+        """The metrics of some examples with these sums each (N, K), for metrics that are no function of their sum."""
+        return self.score(rows.sum(0))
+
+    @property
+    def sums_suffice(self) -> bool:
+        """Whether all metrics follow from the sum over examples, so that `score_rows` is not needed."""
+        return type(self).score_rows is Scores.score_rows
+
     def metrics(self) -> dict[str, float]:
         """The metrics of everything that was added."""
         return self.score(np.asarray(self.sums(), dtype=np.float64))

@@ -5,25 +5,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
+from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.metrics import LossTally
 from weft.nn import Packing
 from weft.settings import TableError
+from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
+from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
-from weft.text import TextConfig, Tokenizer
+from weft.text import TextConfig
+
+__all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Numbers of examples."""
@@ -33,37 +36,6 @@ NAMED_EXAMPLES = 8
 
 Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
-
-UNSEEN = -1
-"""The number of a label that is not in the training data: it is never right, and adds nothing to the loss."""
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The sum of the losses of some predictions, and their number; the mean is taken at the end of all batches."""
-
-    total: Tensor
-    count: int
-
-
-@dataclass(frozen=True)
-class Codec:
-    """Tokenizers by their role, and labels: both are learned from the training data before the model is built."""
-
-    tokenizers: Mapping[str, Tokenizer]
-    labels: tuple[str, ...] = ()
-
-    def side(self, role: str) -> Tokenizer:
-        """The tokenizer of a role, or the one that serves all roles."""
-        return self.tokenizers[role] if role in self.tokenizers else self.tokenizers[""]
-
-    @cached_property
-    def label_ids(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
-
-    def label_id(self, label: str) -> int:
-        """The number of a label; `UNSEEN` for one that is not in the training data."""
-        return self.label_ids.get(label, UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -154,6 +126,12 @@ class Task(ABC):
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
     """Whether its models give a probability to any text, or to the tags of any, with `score`."""
+    has_baselines: bool = False
+    """Whether `baselines` fits simple models, for which the training records are kept; a task with labels has them."""
+    weighs_labels: bool = False
+    """Whether errors may weigh more for some labels than for others (`train.class_weights`), with `weigh`."""
+    smooths_labels: bool = True
+    """Whether `loss` reads `label_smoothing`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -209,6 +187,11 @@ class Task(ABC):
         """The tokenizers of the task by their role, each with its settings."""
         return {"": text}
 
+    @classmethod
+    def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
+        """The roles of a run with these sections; none where the input is not text."""
+        return cls.roles(text)
+
     @staticmethod
     @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
@@ -228,8 +211,8 @@ class Task(ABC):
         return Limit(self.data.max_length, self.data.overlong) if training else None
 
     @abstractmethod
-    def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
-        """Columns of token ids; a limit may drop a record or cut it into several rows."""
+    def encode(self, records: Sequence[Any], limit: Limit | None) -> Mapping[str, Sequence[Ids]]:
+        """Columns of token ids, or of float32 numbers; a limit may drop a record or cut it into several rows."""
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         """The length of each example in a padded batch (N,); where it has two sides, of each (N, 2)."""
@@ -326,6 +309,15 @@ class Task(ABC):
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
         raise NotImplementedError
 
+    def weigh(self, weights: Literal["balanced"] | Mapping[str, float], examples: Examples) -> None:
+        """Weigh the errors of each label in `loss` from now on (`weighs_labels`)."""
+        raise NotImplementedError
+
+    def choose_thresholds(self, model: nn.Module, logits: Tensor, labels: Tensor) -> Tree:
+        """Choose the decision thresholds of a model that has some, on logits and labels of `labelled_logits`; returns
+        them for the report (`calibrates`)."""
+        return {}
+
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
@@ -336,14 +328,3 @@ class Task(ABC):
         """The metrics of simple models of the training records on each part, without that of the trained model; the
         same for the same seed."""
         return {}
-
-
-def cross_entropy(logits: Tensor, targets: Tensor, *, count: int | None = None, label_smoothing: float = 0.0) -> Loss:
-    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32.
-
-    `count` says how many of the targets are not `UNSEEN`, which do not count; without it all are.
-    """
-    total = F.cross_entropy(
-        logits.float(), targets, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
-    )
-    return Loss(total, targets.numel() if count is None else count)
