@@ -130,6 +130,16 @@ def _chunks(name: str, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 @contextmanager
+def open_bytes(name: str) -> Iterator[BinaryIO]:
+    """Open a file, decompressed; a file that cannot be opened or read inside the block raises a DataError."""
+    try:
+        with _opened(name) as stream:
+            yield stream
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _unreadable(error, name, 0) from None
+
+
+@contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
     """Open a file and decompress it. Reading lines directly from gzip and lzma objects is slow, hence the buffer."""
     if name == STDIN:
