@@ -10,7 +10,7 @@ from weft.config import read_config
 from weft.data import Batches, PackedBatches
 from weft.errors import Fault
 from weft.run import dry_run as module
-from weft.run.dry_run import DryRun, dry_run, find_largest, show_seconds
+from weft.run.dry_run import DryRun, LargestBatch, dry_run, find_largest, show_seconds
 from weft.run.prepare import prepare
 
 SMALL = {"embedding": 8, "hidden": 8}
@@ -28,7 +28,8 @@ def test_it_tells_what_a_training_takes_and_leaves_nothing(prepared, tmp_path, m
     found = dry_run(prepared)
     assert sorted(tmp_path.iterdir()) == before
     assert (found.updates, found.validations) == (500, 13)
-    assert found.longest == int(prepared.train.lengths.max())
+    assert found.largest is not None
+    assert found.largest.longest == int(prepared.train.lengths.max())
     assert found.update_seconds > 0
     assert found.validation_seconds > 0
     assert found.memory > 50 * 2**20, "a process with torch in it takes more"
@@ -72,7 +73,7 @@ def test_truncated_text_is_read_from_its_beginning(texts):
     train = {"steps": 500, "truncate": 5, "batch_tokens": 40}
     tree = {"task": "lm", "data": {"train": texts, "valid": texts, "unit": "stream"}, "model": SMALL, "train": train}
     found = dry_run(prepare(read_config(tree)))
-    assert (found.rows, found.longest) == (8, 5)
+    assert found.largest == LargestBatch(0, rows=8, longest=5)
 
 
 def test_too_little_memory_names_the_setting(prepared, monkeypatch):
@@ -92,6 +93,6 @@ def test_times_are_shown_in_their_unit(seconds, shown):
 
 
 def test_notes_come_first():
-    found = DryRun(1, "cpu", 2, 3, 4, memory=2**30, update_seconds=1, validations=1, validation_seconds=1, notes=("a",))
+    found = DryRun(1, "cpu", 2, None, 2**30, update_seconds=1, validations=1, validation_seconds=1, notes=("a",))
     assert found.lines()[0] == "note a"
     assert "memory at the peak: 1.00 GiB" in found.lines()

@@ -51,7 +51,7 @@ def run(work: Callable[[Ranks], Any], size: int = 2) -> list[Any]:
 
 
 def test_alone_nothing_is_shared() -> None:
-    assert (ALONE.first, ALONE.share([1, 2, 3]), ALONE.hear("a")) == (True, [1, 2, 3], "a")
+    assert (ALONE.first, ALONE.share([1, 2, 3]), ALONE.broadcast("a")) == (True, [1, 2, 3], "a")
     with join_ranks(torch.device("cpu")) as ranks:
         assert ranks is ALONE
 
@@ -78,7 +78,7 @@ def test_gradients_are_added_up() -> None:
 
 
 def _hear(ranks: Ranks) -> Any:
-    return ranks.hear({"loss": 0.1, "stop": True, "name": "é"} if ranks.first else None)
+    return ranks.broadcast({"loss": 0.1, "stop": True, "name": "é"} if ranks.first else None)
 
 
 def test_all_hear_what_the_first_says() -> None:
@@ -88,7 +88,7 @@ def test_all_hear_what_the_first_says() -> None:
 def _weights(ranks: Ranks) -> list[float]:
     torch.manual_seed(ranks.rank)
     model = nn.Linear(3, 1)
-    ranks.same_weights(model)
+    ranks.broadcast_weights(model)
     return model.weight.flatten().tolist()
 
 

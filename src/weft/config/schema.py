@@ -14,6 +14,7 @@ from weft.catalog import TASKS
 from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
+from weft.models import FittedSettings
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts
@@ -48,6 +49,11 @@ class Config(Settings):
         if self.train.truncate is not None and getattr(self.data, "overlong", None) == "split":
             why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
             yield Unread("data.max_length", why, "remove one of the two")
+        if isinstance(self.model, FittedSettings):
+            why = f'does nothing with model.kind = "{getattr(self.model, "kind", self.task)}"'
+            for name in self.model.unused_train:
+                yield Unread(f"train.{name}", why, "remove it")
+            yield Unread("train.device", f"{why}, which runs on the CPU", "remove it", ("auto", "cpu"))
 
     @model_validator(mode="after")
     def _metric_is_measured(self) -> Self:

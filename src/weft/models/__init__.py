@@ -9,6 +9,15 @@ from weft.models.classifier import (
 )
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
 from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
+from weft.models.fitting import (
+    GRADIENT_SETTINGS,
+    UPDATE_SETTINGS,
+    Fit,
+    FitOptions,
+    FitStep,
+    FittedModel,
+    FittedSettings,
+)
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
 from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
@@ -41,8 +50,10 @@ __all__ = [
     "CONTEXTS",
     "DECODERS",
     "ENCODERS",
+    "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
     "TAGGERS",
+    "UPDATE_SETTINGS",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -52,6 +63,11 @@ __all__ = [
     "DecoderSettings",
     "Encoder",
     "EncoderSettings",
+    "Fit",
+    "FitOptions",
+    "FitStep",
+    "FittedModel",
+    "FittedSettings",
     "LanguageModel",
     "LinearClassifier",
     "Memory",

@@ -16,7 +16,7 @@ from torch import nn
 from weft.errors import Fault, counted
 from weft.evaluate import evaluate, samples
 from weft.run.folder.lock import one_training
-from weft.run.job import set_up
+from weft.run.job import AnyLearner, set_up
 from weft.run.learner import Learner, Plan, StreamPosition
 from weft.run.prepare import Prepared
 from weft.run.report import count_parameters, describe_device
@@ -38,6 +38,9 @@ class LargestBatch(NamedTuple):
     rows: int
     longest: int
 
+    def __str__(self) -> str:
+        return f"largest batch: {counted(self.rows, 'example')}, the longest of {counted(self.longest, 'token')}"
+
 
 @dataclass(frozen=True)
 class DryRun:
@@ -46,10 +49,8 @@ class DryRun:
     parameters: int
     device: str
     updates: int
-    rows: int
-    """Examples in the largest batch."""
-    longest: int
-    """Tokens of its longest example."""
+    largest: LargestBatch | None
+    """None for a model that fits itself."""
     memory: int
     """Bytes at the peak: of the process, or of the GPU."""
     update_seconds: float
@@ -67,7 +68,7 @@ class DryRun:
         return [
             *(f"note {note}" for note in self.notes),
             f"{counted(self.parameters, 'parameter')} on {self.device}",
-            f"largest batch: {counted(self.rows, 'example')}, the longest of {counted(self.longest, 'token')}",
+            *([str(self.largest)] if self.largest else []),
             f"memory at the peak: {self.memory / 2**30:.2f} GiB",
             f"an update: {show_seconds(self.update_seconds)}; a validation: {show_seconds(self.validation_seconds)}",
             f"in all: {counted(self.updates, 'update')} and {counted(self.validations, 'validation')}, about "
@@ -81,13 +82,17 @@ def dry_run(prepared: Prepared) -> DryRun:
     if (device := choose_device(prepared.config.train.device)).type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     setup = set_up(prepared)
+    device = setup.device
     model, learner, compilation = setup.model, setup.learner, setup.compilation
-    largest = find_largest(setup.plan)
-    learner.stream.start = StreamPosition(0, largest.place)
+    largest = None
+    if isinstance(learner, Learner) and setup.plan is not None:
+        largest = find_largest(setup.plan)
+        learner.stream.start = StreamPosition(0, largest.place)
     try:
         updates = time_updates(learner, device)
         validation_seconds = time_validation(prepared, model, compilation, device)
     except torch.OutOfMemoryError:
+        assert largest is not None  # only a GPU raises it
         size = f"{counted(largest.rows, 'example')} of up to {counted(largest.longest, 'token')}"
         raise Fault(
             f"{size} do not fit into the memory of {describe_device(device)}",
@@ -98,8 +103,7 @@ def dry_run(prepared: Prepared) -> DryRun:
         parameters=count_parameters(model),
         device=describe_device(device),
         updates=setup.total,
-        rows=largest.rows,
-        longest=largest.longest,
+        largest=largest,
         memory=peak_memory(device),
         update_seconds=updates.seconds,
         validations=-(-setup.total // setup.every),
@@ -124,10 +128,11 @@ class UpdateTime(NamedTuple):
     notes: tuple[str, ...]
 
 
-def time_updates(learner: Learner, device: torch.device) -> UpdateTime:
+def time_updates(learner: AnyLearner, device: torch.device) -> UpdateTime:
     """Make the largest update and some typical ones, and time these."""
     began = start = time.perf_counter()
-    timed, notes = 0, list[str]()
+    made = timed = 0
+    notes = list[str]()
     for made, update in enumerate(learner.steps(), 1):
         notes += update.notes
         if made == 1 + WARMUP_UPDATES:
@@ -137,6 +142,8 @@ def time_updates(learner: Learner, device: torch.device) -> UpdateTime:
         if timed == TIMED_UPDATES or (timed > 0 and time.perf_counter() - began > MAX_SECONDS):
             break
     synchronize(device)
+    if timed < 1:  # a model that fits itself may be complete after one update
+        start, timed = began, made
     return UpdateTime((time.perf_counter() - start) / timed, tuple(notes))
 
 

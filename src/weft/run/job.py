@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from weft.config.schema import check_metric
 from weft.disk import sync
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import Evaluation, evaluate
+from weft.models import FitOptions, FittedModel
+from weft.run.fitted_learner import FittedLearner
 from weft.run.folder.checkpoint import Checkpoints
 from weft.run.folder.files import JOURNAL
 from weft.run.folder.save import ModelFiles, Saver, save_run
@@ -37,14 +40,18 @@ FEW_EXAMPLES, FEW_TOKENS = 10, 1000
 """Validation data with less than both is too small to choose the best model by."""
 
 
+AnyLearner: TypeAlias = Learner | FittedLearner
+
+
 @dataclass(frozen=True)
 class Setup:
     """A training that is built: `total` updates, `per_epoch` of them an epoch, a validation after `every` updates."""
 
     device: torch.device
     model: nn.Module
-    plan: Plan
-    learner: Learner
+    plan: Plan | None
+    """The batches; None for a model that fits itself."""
+    learner: AnyLearner
     compilation: Compilation
     metric: str
     """The validation metric that chooses the best model."""
@@ -65,20 +72,28 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     set_seed(config.seed)
     set_threads(settings.threads)
     keep_memory()
-    device = choose_device(settings.device)
-    model = task.build(config.model, task.codec).to(device)
-    ranks.same_weights(model)
-    freeze(model, settings.freeze)
-    plan = build_plan(model, prepared.train, settings, seed=config.seed)
-    per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
-    total = settings.steps or (settings.epochs or 1) * per_epoch
-    by_default = min(max(per_epoch, -(-total // MAX_VALIDATIONS)), MAX_UPDATES_BETWEEN_VALIDATIONS)
+    model = task.build(config.model, task.codec)
+    plan: Plan | None = None
+    learner: AnyLearner
+    if isinstance(model, FittedModel):
+        learner = build_fitted(model, prepared, ranks=ranks)
+        total, per_epoch = learner.fit.total, learner.fit.every
+        by_default = per_epoch
+    else:
+        model = model.to(choose_device(settings.device))
+        ranks.broadcast_weights(model)
+        freeze(model, settings.freeze)
+        plan = build_plan(model, prepared.train, settings, seed=config.seed)
+        per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
+        total = settings.steps or (settings.epochs or 1) * per_epoch
+        by_default = min(max(per_epoch, -(-total // MAX_VALIDATIONS)), MAX_UPDATES_BETWEEN_VALIDATIONS)
+        learner = Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks)
     return Setup(
-        device=device,
+        device=learner.device,
         model=model,
         plan=plan,
-        learner=Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks),
-        compilation=compile_model(model, settings.compile, device=device, updates=total),
+        learner=learner,
+        compilation=compile_model(model, settings.compile, device=learner.device, updates=total),
         metric=metric,
         lower_is_better=metric in task.lower_is_better,
         keep_last=too_few(prepared),
@@ -86,6 +101,24 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         total=total,
         every=settings.evaluate_every or by_default,
     )
+
+
+def build_fitted(model: FittedModel, prepared: Prepared, *, ranks: Ranks) -> FittedLearner:
+    """Build the learner of a model that fits itself, which one process does alone."""
+    config, settings = prepared.config, prepared.config.train
+    if ranks.size > 1:
+        kind = getattr(config.model, "kind", prepared.task.name)
+        what = f"is trained by one process, and there are {ranks.size}"
+        raise ConfigError(what, where=f'model.kind = "{kind}"', cure="start it without torchrun")
+    options = FitOptions(
+        epochs=settings.epochs or 1,
+        steps=settings.steps,
+        rate=settings.rate,
+        batch_tokens=settings.batch_tokens,
+        seed=config.seed,
+        threads=torch.get_num_threads(),
+    )
+    return FittedLearner(model.fit(prepared.train, options))
 
 
 def too_few(prepared: Prepared) -> bool:
@@ -115,7 +148,7 @@ class TrainingJob:
                 decode = self.prepared.config.decode.greedy()
                 found = evaluate(self.prepared.task, self.state.model, self.prepared.valid, decode=decode)
         names = {key: value for key, value in found.details.items() if key == "shown"}
-        return Evaluation(*self.ranks.hear([found.metrics, names]))
+        return Evaluation(*self.ranks.broadcast([found.metrics, names]))
 
     def save(self, weights: dict[str, Tensor]) -> None:
         """Submit a model with these weights to be saved as the model of the run; nothing may change them any more."""
@@ -125,7 +158,7 @@ class TrainingJob:
     def checkpoint(self) -> None:
         """Copy the state of the training and submit the copy to be written as a checkpoint."""
         self.state.learner.collect()
-        if not self.ranks.first:
+        if not self.ranks.first or not self.state.learner.resumable:
             return
         self.saver.wait("checkpoint")  # before there is a second copy in memory
         snapshot = self.state.snapshot(self.head | {"journal": journal_size(self.saver.original)})

@@ -115,6 +115,11 @@ class Learner:
         """Whether updates run from CUDA graphs: batches of a few shapes do, where the settings allow it."""
         return isinstance(self.stream.batches, PackedBatches) and self.settings.compile is not False
 
+    @property
+    def resumable(self) -> bool:
+        """Whether a checkpoint of the current state would be of use: always."""
+        return True
+
     def observe(self, *, progress: bool) -> None:
         """Pass on whether a validation was better than those before, for a schedule that depends on it."""
         if isinstance(self.schedule, Plateau):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+import torch
 from torch import nn
 
 from weft.catalog import TASKS
@@ -13,6 +14,7 @@ from weft.config import Config, validate
 from weft.config.tree import HEAD
 from weft.errors import ConfigError, RunError, WeftError
 from weft.limits import TOKENIZER_FILE
+from weft.models import FittedModel
 from weft.nn import CellClass, UnknownCell
 from weft.run.folder.files import CONFIG, LABELS, WEIGHTS, check_path, shorten, tokenizer_file
 from weft.run.folder.manifest import RunFiles, check_version, read_run
@@ -46,9 +48,12 @@ def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None
         return kind.build(config.model, codec)
 
     meta, place = _build_meta(build, files.folder / CONFIG, own=bool(cells)), choose_device(device, where="device")
+    if isinstance(meta, FittedModel):
+        place = torch.device("cpu")
     with open_tensors(files, WEIGHTS, like=meta) as stored:
         check_loads(meta, place, where=str(files.folder))
         model = build()
+        stored.allocate(model)
         stored.fill(model)
     return Run(files.folder, config, kind(codec, config.data), model.to(place).eval())
 

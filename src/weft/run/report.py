@@ -14,6 +14,7 @@ from torch import nn
 from weft.config import Config
 from weft.errors import RunError, WeftError, counted
 from weft.evaluate import evaluate
+from weft.models import FittedModel
 from weft.run.card import model_card
 from weft.run.folder.files import CARD, REPORT, read_table, write_json, write_text
 from weft.run.prepare import Prepared
@@ -73,7 +74,8 @@ def fit_baselines(prepared: Prepared) -> Tree:
 
 def count_parameters(model: nn.Module) -> int:
     """Count the numbers that training may change; a tied matrix counts once."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    fitted = isinstance(model, FittedModel)
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad or fitted)
 
 
 def describe_device(device: torch.device) -> str:

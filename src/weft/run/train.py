@@ -24,6 +24,7 @@ from weft.data.sources import has_surrogate
 from weft.errors import Fault, RunError
 from weft.evaluate import calibrate
 from weft.metrics import shown
+from weft.models import FittedModel
 from weft.nn import CellClass
 from weft.run.curves import draw_curves
 from weft.run.folder.checkpoint import Checkpoints
@@ -147,7 +148,7 @@ def _lead(
         with watch.waiting("reading the data") as progress:
             prepared = read(tree, progress=progress)
         point = resume_run(folder, prepared, cells=cells) if resume else ResumePoint()
-        ranks.hear([str(folder), str(point.checkpoint or ""), point.total, point.finished])
+        ranks.broadcast([str(folder), str(point.checkpoint or ""), point.total, point.finished])
         if point.finished:
             report = read_report(folder, whole=True)
             ended = Ended(report["steps"], f"was finished before ({report['ended']})", finished=True)
@@ -162,13 +163,13 @@ def _lead(
         assert isinstance(event, Ended)
         if not event.interrupted:
             draw_curves(folder, watch.note)
-        ranks.hear("the folder is complete")
+        ranks.broadcast("the folder is complete")
     return load(folder, cells=cells), event
 
 
 def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, CellClass] | None) -> tuple[Run, Ended]:
     """Train as any other rank, which writes and shows nothing."""
-    place, checkpoint, total, finished = ranks.hear()
+    place, checkpoint, total, finished = ranks.broadcast()
     folder = Path(place)
     if finished:
         run = load(folder, cells=cells)
@@ -178,7 +179,7 @@ def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, Cel
     for event in train_events(prepared, Saver(folder), point, ranks=ranks):
         ended = event
     assert isinstance(ended, Ended)
-    ranks.hear()
+    ranks.broadcast()
     return load(folder, cells=cells), ended
 
 
@@ -247,7 +248,7 @@ def update_until_done(job: TrainingJob, interrupt: Interrupt) -> Generator[Event
         if update.number % setup.every == 0 or update.number == setup.total:
             yield from validate(job)
         reason = reason_to_stop(job, interrupt)
-        if reason or update.number % every == 0:
+        if state.learner.resumable and (reason or update.number % every == 0):
             yield Saving(update.number)
             job.checkpoint()
         if reason:
@@ -262,7 +263,7 @@ def reason_to_stop(job: TrainingJob, interrupt: Interrupt) -> str:
     best, number, metric = job.state.best, job.state.learner.number, job.setup.metric
     done = best.stale or number >= job.setup.total
     if done or job.ranks.size == 1 or number % UPDATES_BETWEEN_SIGNAL_CHECKS == 0:  # all ranks stop after one update
-        interrupt.signal, failed = job.ranks.hear([interrupt.signal, job.saver.failed])
+        interrupt.signal, failed = job.ranks.broadcast([interrupt.signal, job.saver.failed])
         if failed:  # the last checkpoint may fit on the disk, or be written to another folder
             return UNWRITABLE
         if interrupt.signal:
@@ -278,9 +279,10 @@ def validate(job: TrainingJob) -> Iterator[Event]:
     state, number = job.state, job.state.learner.number
     yield Measuring("validating")
     scores, details = job.measure()
-    if not math.isfinite(scores.get("loss", 0.0)):
+    allowed = isinstance(state.model, FittedModel) and state.model.can_be_infinite
+    if math.isnan(loss := scores.get("loss", 0.0)) or (math.isinf(loss) and not allowed):
         cure = f"lower train.rate, now {job.prepared.config.train.rate:g}, or set train.clip"
-        raise Fault(f"the validation loss is {scores['loss']:g} after update {number:,}", cure=cure)
+        raise Fault(f"the validation loss is {loss:g} after update {number:,}", cure=cure)
     best, metric = state.best, job.setup.metric
     better = best.offer(pick_score(scores, metric), number, state.model, loss=scores.get("loss", math.nan))
     state.learner.observe(progress=best.since == 0)

@@ -26,7 +26,7 @@ from weft.training import Average, Best
 from weft.training.best import copy_weights
 
 if TYPE_CHECKING:
-    from weft.run.learner import Learner
+    from weft.run.job import AnyLearner
 
 LAST, BEST = "model.safetensors", "best.safetensors"
 
@@ -74,7 +74,7 @@ class TrainState:
     """The model, its learner, its best and latest weights, and the tokens and seconds of training so far."""
 
     model: nn.Module
-    learner: Learner
+    learner: AnyLearner
     best: Best
     average: Average
     tokens: int = 0

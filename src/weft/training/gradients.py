@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.nn import Packing
+from weft.nn.cuda_graph import GraphCache
 from weft.tasks import Batch
 
 MAX_CACHED_GRAPHS: Final = 12
@@ -68,7 +68,7 @@ class Captured:
         self.factor = torch.zeros((), device=device)
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self.graphs: OrderedDict[object, _Graph] = OrderedDict()
+        self.graphs: GraphCache[_Graph] = GraphCache(MAX_CACHED_GRAPHS)
 
     def __call__(self, batch: Batch, factor: float) -> Tensor:
         # Cloned, because they may be at the addresses that this replay writes to.
@@ -91,18 +91,18 @@ class Captured:
     def _graph(self, batch: Batch) -> _Graph:
         """Return the graph of the batch's shape; captures it if there is none."""
         shape = shape_of(batch)
-        if shape not in self.graphs:
-            if len(self.graphs) == MAX_CACHED_GRAPHS:
-                self.graphs.popitem(last=False)
+        graph = self.graphs.get(shape)
+        if graph is None:
+            self.graphs.make_space()
             try:
-                self.graphs[shape] = self._capture(batch.to(self.device))
+                graph = self._capture(batch.to(self.device))
             except RuntimeError as error:
                 # Ending a broken capture raises an error of its own, which hides the one that broke it.
                 if isinstance(error.__context__, torch.OutOfMemoryError):
                     raise error.__context__ from None
                 raise
-        self.graphs.move_to_end(shape)
-        return self.graphs[shape]
+            self.graphs.put(shape, graph)
+        return graph
 
     def _capture(self, batch: Batch) -> _Graph:
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -146,7 +146,7 @@ def added(parameters: list[nn.Parameter], earlier: list[Tensor | None]) -> Itera
             parameter.grad = gradient if parameter.grad is None else gradient.add_(parameter.grad)
 
 
-def shape_of(batch: Batch) -> object:
+def shape_of(batch: Batch) -> tuple[Any, ...]:
     """A key for the shapes of a batch: batches with the same key can use the same graph."""
     parts: list[Any] = [type(batch)]
     for item in fields(batch):

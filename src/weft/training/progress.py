@@ -28,7 +28,8 @@ class Watch:
         self.bar: Progress | None = None
         self.job: TaskID | None = None
         self.started: Started | None = None
-        self.loss = self.speed = 0.0
+        self.loss: float | None = None
+        self.speed = 0.0
         self.awaited = Awaited()
         self.shown = time.monotonic()
 
@@ -103,7 +104,9 @@ class Watch:
         for note in event.notes:
             self._print("[yellow]note[/] {}", note)
         sizes = f"{counted(event.examples, 'training example')}  {event.valid:,} validation"
-        self._print("[bold]{}[/]  {}  {}  {}", event.task, sizes, counted(event.parameters, "parameter"), event.device)
+        if event.parameters:  # a model of counts has none before its training
+            sizes += f"  {counted(event.parameters, 'parameter')}"
+        self._print("[bold]{}[/]  {}  {}", event.task, sizes, event.device)
         if self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
@@ -121,15 +124,14 @@ class Watch:
             self._print("[yellow]note[/] {}", note)
         self.awaited.add(update)
         for arrived in self.awaited.arrived():
-            if not arrived.numbers.finite:  # the update was skipped, and a note said so
-                continue
             # Losses of single batches vary; a running mean over about twenty is readable.
             weight = 0.05 if self.speed else 1.0
-            self.loss += weight * (arrived.loss - self.loss)
+            if arrived.numbers.finite:  # else the update was skipped, and a note said so, or it has no loss
+                self.loss = arrived.loss if self.loss is None else self.loss + weight * (arrived.loss - self.loss)
             self.speed += weight * (arrived.tokens / max(arrived.seconds, 1e-9) - self.speed)
         if not self.speed:
             return
-        state = f"loss {self.loss:.3f}  {self.speed:,.0f} tokens/s"
+        state = f"{self._loss()}{self.speed:,.0f} tokens/s"
         if self.bar is not None and self.job is not None:
             self.bar.update(self.job, completed=update.number, state=state, description=self._epoch(update.number))
         elif time.monotonic() - self.shown > PLAIN_SECONDS and self.started is not None:
@@ -141,7 +143,10 @@ class Watch:
         values = ((name, event.metrics[name]) for name in event.shown or event.metrics)
         numbers = "  ".join(f"{metric_name(name)} {show_metric(name, value)}" for name, value in values)
         mark = "[green]*[/]" if event.best else " "
-        self._print("{}  loss {}  valid: {} " + mark, self._epoch(event.step), f"{self.loss:.3f}", numbers)
+        self._print("{}  {}valid: {} " + mark, self._epoch(event.step), self._loss(), numbers)
+
+    def _loss(self) -> str:
+        return "" if self.loss is None else f"loss {self.loss:.3f}  "
 
     def _epoch(self, step: int) -> str:
         if self.started is None:

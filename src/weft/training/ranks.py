@@ -83,7 +83,7 @@ class Ranks:
             assert parameter.grad is not None
             parameter.grad.copy_(part.view_as(parameter))
 
-    def hear(self, value: Any = None) -> Any:
+    def broadcast(self, value: Any = None) -> Any:
         """Return to every rank the value that the first rank passes: plain values, sent as JSON."""
         if self.size == 1:
             return value
@@ -96,7 +96,7 @@ class Ranks:
             dist.broadcast(received, 0)
         return json.loads(bytes(received.tolist()))
 
-    def same_weights(self, model: nn.Module) -> None:
+    def broadcast_weights(self, model: nn.Module) -> None:
         """Copy the weights of the first rank to all."""
         if self.size == 1:
             return

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from weft import limits
 from weft.documents import parse_json
 from weft.errors import RunError
+from weft.models import FittedModel
 from weft.run.folder.files import reading, shorten
 from weft.run.folder.manifest import RunFiles
 
@@ -108,6 +109,14 @@ class StoredTensors:
             raise self.damaged(f"{shorten(name)} has truth values other than 0 and 1")
         return numbers.view(entry.dtype).view(entry.shape)
 
+    def allocate(self, model: nn.Module) -> None:
+        """Give a model that was fitted to data the sizes that its tensors have in this file."""
+        if isinstance(model, FittedModel):
+            try:
+                model.allocate({name: torch.Size(entry.shape) for name, entry in self.entries.items()})
+            except ValueError as error:
+                raise RunError(f"is of no such model: {error}", where=str(self.path), cure=MIXED) from None
+
     def check(self, model: nn.Module, *, each: bool = False) -> None:
         """Raise unless the file holds the tensors of a model, by name, shape and type, and no others.
 
@@ -143,6 +152,11 @@ class StoredTensors:
         with torch.no_grad():
             for name, tensor in self.finite():
                 targets[name].copy_(tensor)
+        if isinstance(model, FittedModel):
+            try:
+                model.check()
+            except ValueError as error:
+                raise self.damaged(str(error)) from None
 
 
 @contextmanager
@@ -151,7 +165,7 @@ def open_tensors(
 ) -> Iterator[StoredTensors]:
     """Open a file of tensors; with `like` they must be those of such a model, of which only the sizes are read."""
     most, max_header = limits.TENSORS_FILE, limits.TENSORS_HEAD
-    if like is not None:
+    if like is not None and not isinstance(like, FittedModel):
         wanted = like.state_dict()
         needed = sum((MAX_CHARACTER_BYTES * len(one) + MAX_ENTRY_BYTES for one in wanted), start=MAX_ENTRY_BYTES)
         max_header = min(max_header, needed)
@@ -159,6 +173,7 @@ def open_tensors(
     with files.opened(name, most=most) as file:
         stored = StoredTensors(file, files.folder / name, max_header=max_header)
         if like is not None:
+            stored.allocate(like)
             stored.check(like, each=each)
         yield stored
 
