@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.models import CLASSIFIERS, CONTEXTS, DECODERS, ENCODERS, LANGUAGE_MODELS, TAGGERS
+from weft.models import CLASSIFIERS, CONTEXTS, DECODERS, ENCODERS, LANGUAGE_MODELS, TAGGERS, VECTORS
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
 from weft.tasks import TASKS
 from weft.training import OPTIMIZERS, SCHEDULES
@@ -15,6 +15,7 @@ CATALOG: dict[str, Mapping[str, Any]] = {
     "language_models": LANGUAGE_MODELS,
     "classifiers": CLASSIFIERS,
     "taggers": TAGGERS,
+    "vectors": VECTORS,
     "encoders": ENCODERS,
     "decoders": DECODERS,
     "cells": CELLS,
@@ -43,4 +44,5 @@ __all__ = [
     "SCORES",
     "TAGGERS",
     "TASKS",
+    "VECTORS",
 ]

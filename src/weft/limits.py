@@ -109,5 +109,8 @@ WINDOW: Final = 1000
 NEGATIVES: Final = 1000
 """Words of noise for each word that a vector is learned of."""
 
+NGRAM: Final = 32
+"""Characters of an n-gram."""
+
 BUCKETS: Final = 1 << 26
 """Rows of a table that is indexed by a hash."""

@@ -43,7 +43,7 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
     for _ in range(samples):
         weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
         for found, unit in zip(draws, units, strict=True):
-            found.append(unit.score(weights @ unit.numbers))
+            found.append(unit.drawn(weights))
     first = units[0].metrics()
     return [
         {

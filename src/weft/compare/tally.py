@@ -28,6 +28,8 @@ class Tally:
     records: NDArray[np.int64]
     score: Callable[[Numbers], dict[str, float]]
     details: dict[str, Any] = field(default_factory=dict)
+    score_drawn: Callable[[Numbers, Numbers], dict[str, float]] | None = None
+    """The scores of rows that are drawn so many times each, where they do not follow from sums."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -35,7 +37,13 @@ class Tally:
         return tuple(self.details.get("shown", ()))
 
     def metrics(self) -> dict[str, float]:
-        return self.score(self.numbers.sum(0))
+        return self.drawn(np.ones(len(self.numbers)))
+
+    def drawn(self, times: Numbers) -> dict[str, float]:
+        """The scores of the rows, each drawn so many times (N,)."""
+        if self.score_drawn is None:
+            return self.score(times @ self.numbers)
+        return self.score_drawn(self.numbers, times)
 
     def by_record(self) -> Tally:
         """A row for each record: the pieces of a text that was cut become one example again."""
@@ -48,4 +56,4 @@ def tally(run: Run, path: str | list[str]) -> Tally:
     task = run.task
     examples = encode(task, task.read(path, run.config.data, BadLines(skip=False)), task.limit(training=False))
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
-    return Tally(sums, task.record_of_row(examples), scores.score, scores.details())
+    return Tally(sums, task.record_of_row(examples), scores.score, scores.details(), scores.score_drawn)

@@ -14,7 +14,7 @@ from weft.data.packed import Capacity, PackedBatches, Side
 from weft.data.pairs import read_pairs
 from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged, RaggedBuilder, pad
-from weft.data.records import Labelled, Pair, Record, Tagged, Text, as_values, from_values
+from weft.data.records import Analogy, Labelled, Pair, Record, Similarity, Tagged, Text, as_values, from_values
 from weft.data.shape import FEW_WORDS, Shape, ShapeCount
 from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
@@ -23,11 +23,14 @@ from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts
 from weft.data.values import Columns, read_input
+from weft.data.vectors import VectorHeader, WordTable, each_vector, read_header, read_vectors, write_vectors
+from weft.data.wordtests import read_with_tests
 
 __all__ = [
     "FEW_WORDS",
     "LAYOUT",
     "VALUES",
+    "Analogy",
     "BadLines",
     "Batches",
     "Capacity",
@@ -53,14 +56,18 @@ __all__ = [
     "Shape",
     "ShapeCount",
     "Side",
+    "Similarity",
     "Store",
     "Survey",
     "Table",
     "Tagged",
     "Text",
+    "VectorHeader",
+    "WordTable",
     "as_values",
     "chunks",
     "each_row",
+    "each_vector",
     "find_objects",
     "fingerprints",
     "forget",
@@ -71,6 +78,7 @@ __all__ = [
     "open_inputs",
     "overlap",
     "pad",
+    "read_header",
     "read_input",
     "read_inputs",
     "read_labelled",
@@ -81,5 +89,8 @@ __all__ = [
     "read_tagged",
     "read_texts",
     "read_values",
+    "read_vectors",
+    "read_with_tests",
     "stamps",
+    "write_vectors",
 ]

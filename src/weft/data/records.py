@@ -95,10 +95,60 @@ class Pair:
         return (self.source, self.target or "")
 
 
-Record: TypeAlias = Text | Labelled | Tagged | Pair
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """Two words, and the similarity that people gave them."""
+
+    first: str
+    second: str
+    score: float
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.first} {self.second}"
+
+    @property
+    def stratum(self) -> str | None:
+        return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Analogy:
+    """Four words: the first is to the second as the third is to the fourth."""
+
+    words: tuple[str, ...]
+    section: str = ""
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def stratum(self) -> str | None:
+        return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
+
+Record: TypeAlias = Text | Labelled | Tagged | Pair | Similarity | Analogy
 """One example of any task."""
 
-KINDS: dict[str, Callable[..., Record]] = {"Text": Text, "Labelled": Labelled, "Tagged": Tagged, "Pair": Pair}
+KINDS: dict[str, Callable[..., Record]] = {
+    "Text": Text,
+    "Labelled": Labelled,
+    "Tagged": Tagged,
+    "Pair": Pair,
+    "Similarity": Similarity,
+    "Analogy": Analogy,
+}
 
 
 def as_values(record: Record) -> list[Any]:

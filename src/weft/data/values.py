@@ -32,11 +32,16 @@ class Columns(NamedTuple):
     answer: Column | None = None
     joined: bool = False
     """The texts are parts of one running text."""
+    prediction: str | None = None
+    """The name of predictions, where it does not follow from the type of record."""
 
     @property
     def predicted(self) -> str:
         """The column for predictions in a table."""
-        return {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
+        return (
+            self.prediction
+            or {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
+        )
 
     def example(self) -> str:
         """The forms of a record, for messages."""

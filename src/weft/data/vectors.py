@@ -15,13 +15,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from io import BufferedWriter
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft import limits
-from weft.data.sources import decode, open_bytes, raw_lines, suffix
+from weft.data.sources import UTF8_MARK, decode, open_bytes, raw_lines, suffix
 from weft.disk import atomic_write
 from weft.errors import DataError, counted
 
@@ -49,7 +49,7 @@ class VectorHeader(NamedTuple):
     """The format of a file, the number of vectors that its first line names, if it does, and their size."""
 
     format: Format
-    count: int | None
+    rows: int | None
     size: int
 
 
@@ -63,7 +63,7 @@ class WordTable(NamedTuple):
 def read_header(name: str) -> VectorHeader:
     """Recognise the format of a file and the size of its vectors by its first two lines."""
     with open_bytes(name) as file:
-        first = file.readline(MAX_HEAD_BYTES)
+        first = file.readline(MAX_HEAD_BYTES).removeprefix(UTF8_MARK)
         if first.startswith(FASTTEXT_MODEL):
             raise DataError("is a model of fastText, not a file of vectors", where=name, cure="give its .vec file")
         found = _HEAD.fullmatch(first)
@@ -72,7 +72,7 @@ def read_header(name: str) -> VectorHeader:
             if not 1 <= size <= limits.SIZE:
                 what = f"its first line names vectors of {size:,} numbers"
                 raise DataError(what, where=f"{name}:1", cure=f"sizes from 1 to {limits.SIZE:,} are read")
-            return VectorHeader("binary" if _is_binary(file, size) else "word2vec", count, size)
+            return VectorHeader("binary" if _is_binary(file) else "word2vec", count, size)
     if not first.strip():
         raise DataError("has no vectors", where=name, cure=AGAIN)
     if first[-1:] != b"\n" and len(first) >= MAX_HEAD_BYTES:
@@ -84,10 +84,11 @@ def read_header(name: str) -> VectorHeader:
     return VectorHeader("glove", None, size)
 
 
-def _is_binary(file: BinaryIO, size: int) -> bool:
+def _is_binary(file: BinaryIO) -> bool:
     """Whether float32 numbers follow the first word, and not digits."""
-    _, _, after = file.read(MAX_WORD_BYTES + LOOK_BYTES).lstrip(b"\n").partition(b" ")
-    return _DIGITS.fullmatch(after[: min(LOOK_BYTES, 4 * size)]) is None
+    rest = file.read(MAX_WORD_BYTES + LOOK_BYTES).lstrip(b"\n")
+    after = re.split(rb"[ \t]", rest, maxsplit=1)[-1].split(b"\n")[0][:LOOK_BYTES]
+    return bool(rest) and (not after.strip() or _DIGITS.fullmatch(after) is None)
 
 
 def each_vector(name: str, wanted: Collection[str] | None = None) -> Iterator[tuple[str, NDArray[np.float32]]]:
@@ -110,7 +111,7 @@ def _text_rows(
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
     size, rows = header.size, 0
     for number, raw in raw_lines(name):
-        if number == 1 and header.count is not None:
+        if number == 1 and header.rows is not None:
             continue
         fields = raw.rstrip().split(b"\t" if b"\t" in raw and b" " not in raw else b" ")
         if fields == [b""]:
@@ -140,7 +141,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _wrong_width(name: str, number: int, found: int, header: VectorHeader) -> DataError:
-    source = "the first line" if header.count is None else "its header"
+    source = "the first line" if header.rows is None else "its header"
     what = f"{counted(found, 'number')} where {source} has vectors of {header.size}"
     return DataError(what, where=f"{name}:{number}", cure=f"correct or remove the line, or {AGAIN}")
 
@@ -164,10 +165,10 @@ def _finite(vector: NDArray[np.float32], place: str) -> NDArray[np.float32]:
 def _binary_rows(
     name: str, header: VectorHeader, wanted: Collection[str] | None
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    assert header.count is not None
+    assert header.rows is not None
     with open_bytes(name) as file:
         file.readline(MAX_HEAD_BYTES)
-        for number in range(1, header.count + 1):
+        for number in range(1, header.rows + 1):
             place = f"{name}, vector {number:,}"
             raw = _read_word(file, place)
             data = file.read(4 * header.size)
@@ -180,7 +181,7 @@ def _binary_rows(
             if wanted is None or word in wanted:
                 yield word, _finite(np.frombuffer(data, dtype="<f4").astype(np.float32), place)
         if file.read(MAX_WORD_BYTES).strip():
-            what = f"more than the {counted(header.count, 'vector')} of {header.size} that its header names"
+            what = f"more than the {counted(header.rows, 'vector')} of {header.size} that its header names"
             raise DataError(what, where=name, cure=AGAIN)
 
 
@@ -196,22 +197,22 @@ def _read_word(file: BinaryIO, place: str) -> bytes:
 
 
 def _ends_early(name: str, header: VectorHeader, number: int) -> DataError:
-    what = f"ends in vector {number:,} of the {header.count:,} that its header names"
+    what = f"ends in vector {number:,} of the {header.rows:,} that its header names"
     return DataError(what, where=name, cure=AGAIN)
 
 
 def _check_count(name: str, header: VectorHeader, rows: int) -> None:
     if not rows:
         raise DataError("has no vectors", where=name, cure=AGAIN)
-    if header.count is not None and rows != header.count:
-        what = f"its header names {counted(header.count, 'vector')}, and it has {rows:,}"
+    if header.rows is not None and rows != header.rows:
+        what = f"its header names {counted(header.rows, 'vector')}, and it has {rows:,}"
         raise DataError(what, where=name, cure=f"correct the first line, or {AGAIN}")
 
 
 def write_vectors(
     path: str | Path, words: Iterable[str], vectors: NDArray[np.float32], *, format: Format | None = None
 ) -> None:
-    """Write a file of vectors (N, D), compressed by its suffix. Without a format, .bin is binary and others are text."""
+    """Write a file of vectors (N, D), compressed by its suffix. Without a format, .bin is binary, and others text."""
     kind = format or ("binary" if suffix(str(path)) == ".bin" else "word2vec")
     rows = np.asarray(vectors, dtype="<f4")
 
@@ -231,7 +232,7 @@ def write_vectors(
     atomic_write(Path(path), write)
 
 
-def _compressed(raw: BufferedWriter, ending: str) -> IO[Any]:
+def _compressed(raw: BufferedWriter, ending: str) -> gzip.GzipFile | lzma.LZMAFile | BufferedWriter:
     if ending == ".gz":
         return gzip.GzipFile(fileobj=raw, mode="wb", mtime=0)  # the same vectors are the same bytes
     return lzma.LZMAFile(raw, "wb") if ending == ".xz" else raw

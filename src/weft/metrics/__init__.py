@@ -7,6 +7,7 @@ from weft.metrics.interval import ShareInterval, wilson
 from weft.metrics.loss import LossTally, describe_vocabulary
 from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
+from weft.metrics.spearman import spearman
 from weft.metrics.translation import TranslationTally
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "looks_like_spans",
     "shown",
     "spans",
+    "spearman",
     "wilson",
 ]

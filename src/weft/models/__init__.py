@@ -44,6 +44,7 @@ from weft.models.transformer import (
     TransformerEncoderConfig,
 )
 from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.vectors import VECTORS, VectorSettings, WordVectors
 
 __all__ = [
     "CLASSIFIERS",
@@ -54,6 +55,7 @@ __all__ = [
     "LANGUAGE_MODELS",
     "TAGGERS",
     "UPDATE_SETTINGS",
+    "VECTORS",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -92,6 +94,8 @@ __all__ = [
     "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "VectorSettings",
+    "WordVectors",
     "build_language_model",
     "fit_linear",
 ]

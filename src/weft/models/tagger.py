@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from weft import limits
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.memory import EncoderSettings
+from weft.models.pretrained import embedding_size
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoderConfig
 from weft.nn import RNN, TimeDropout
@@ -44,7 +45,8 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 
     @property
     def input_size(self) -> int | None:
-        return None if isinstance(self.embedding, str) else self.embedding + 2 * self.characters
+        size = embedding_size(self.embedding)
+        return None if size is None else size + 2 * self.characters
 
 
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
@@ -101,7 +103,11 @@ class Tagger(nn.Module):
 
     def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> logits (B, T, labels)."""
+        return self.scores(self.encode(words, lengths, spelling))  # type: ignore[no-any-return]
+
+    def encode(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
+        """words (B, T), lengths (B) -> the states that `scores` reads (B, T, D)."""
         vectors = self.encoder.embedding(self.word_dropout(words))
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)
-        return self.scores(self.encoder.encode(vectors, lengths).states)  # type: ignore[no-any-return]
+        return self.encoder.encode(vectors, lengths).states

@@ -1,6 +1,7 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
 from weft.tasks.classify import Classification, Classify
+from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
@@ -12,6 +13,7 @@ from weft.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
+    "embed": Embed,
     "lm": LanguageModelling,
     "tag": Tag,
     "translate": Translate,
@@ -25,10 +27,12 @@ __all__ = [
     "Classify",
     "Codec",
     "DataConfig",
+    "Embed",
     "Facts",
     "Generation",
     "LanguageModelling",
     "Loss",
+    "Neighbours",
     "Prediction",
     "Scores",
     "Sections",

@@ -22,6 +22,7 @@ from weft.tasks.length import passes
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import lay
+from weft.tasks.states import pad_ids
 from weft.tasks.tables import ColumnSetting, TableData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
 from weft.text import EOS, TextConfig, Tokenizer, word_defaults
@@ -217,6 +218,22 @@ class Classify(Task):
             label, probability = next(iter(by_label.items()))
             answers.append(Classification(record.text, label, probability, by_label))
         return answers
+
+    def states(self, model: nn.Module, records: Sequence[Labelled]) -> Tensor:
+        if not isinstance(model, Classifier):
+            return super().states(model, records)
+        states: Tensor = model.encoder(*self.padded(model, records)).states
+        return states
+
+    def sentence_vectors(self, model: nn.Module, records: Sequence[Labelled]) -> Tensor:
+        if not isinstance(model, Classifier):
+            return super().sentence_vectors(model, records)
+        return model.pool(*self.padded(model, records))
+
+    def padded(self, model: Classifier, records: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
+        """The texts as tokens (B, T) with an end token, and lengths (B), on the device of the model."""
+        rows = self.tokenizer.encode_many([record.text for record in records])
+        return pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
 
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return label_columns(self.codec.labels, name, probabilities=probabilities)

@@ -22,6 +22,7 @@ from weft.tasks.length import passes
 from weft.tasks.results import Numbers, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
+from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
@@ -228,6 +229,14 @@ class LanguageModelling(Task):
         if not isinstance(item, str):
             raise DataError(f"{item!r} is not what a run of lm can score", cure="give the text alone")
         return Text(item)
+
+    def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
+        if not isinstance(model, LanguageModel):
+            return super().states(model, records)
+        rows = self.tokenizer.encode_many([record.text for record in records])
+        tokens, lengths = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
+        hidden: Tensor = model(tokens, lengths)
+        return hidden[:, 1:]
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
         assert isinstance(model, LanguageModel)

@@ -53,6 +53,13 @@ class Scores(ABC):
     def score(self, sums: Numbers) -> dict[str, float]:
         """The metrics of any such sums (K,)."""
 
+    def score_drawn(self, numbers: Numbers, times: Numbers) -> dict[str, float]:
+        """The metrics of examples with these sums (N, K), each drawn so many times (N,).
+
+        A metric that does not follow from sums, such as a rank correlation, is computed here, from each example.
+        """
+        return self.score(times @ numbers)
+
     @abstractmethod
     def merge(self, other: Any) -> None:
         """Add everything that other scores of the same kind have counted."""

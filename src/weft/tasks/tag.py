@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft import limits
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Tagged, pad, read_tagged
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Ragged, Tagged, pad, read_tagged
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.metrics.scores import f1
@@ -26,6 +26,7 @@ from weft.tasks.labels import ClassScores, collect_labels, label_columns, requir
 from weft.tasks.length import passes
 from weft.tasks.results import Numbers, Prediction
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
+from weft.tasks.states import Located
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
@@ -71,6 +72,11 @@ class TaggedBatch(Batch):
     spellings: Tensor
     spelling_lengths: Tensor
     spelled: Tensor
+
+    @property
+    def spelling(self) -> Spelling:
+        """The spellings as the model takes them."""
+        return Spelling(self.spellings, self.spelling_lengths, self.spelled)
 
 
 @dataclass(frozen=True)
@@ -195,6 +201,9 @@ class Tag(Task):
         words, characters = (len(codec.tokenizers[role]) for role in ("words", "characters"))
         return Tagger(model, words, characters, len(codec.labels))
 
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        return self.words
+
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"words": [], "tags": [], "characters": [], "sizes": []}
         for record in records:
@@ -226,8 +235,7 @@ class Tag(Task):
 
     def logits(self, model: nn.Module, batch: TaggedBatch) -> Tensor:
         """(B, T, labels)."""
-        spelling = Spelling(batch.spellings, batch.spelling_lengths, batch.spelled)
-        logits: Tensor = model(batch.words, batch.lengths, spelling)
+        logits: Tensor = model(batch.words, batch.lengths, batch.spelling)
         return logits
 
     def loss(self, model: nn.Module, batch: TaggedBatch, *, label_smoothing: float = 0.0) -> Loss:
@@ -255,6 +263,17 @@ class Tag(Task):
             for record, row in zip(records, logits.argmax(-1).tolist(), strict=True):
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
+
+    def locate(self, record: Tagged) -> Located:
+        return Located(record.words, record.words, tuple(range(len(record.words))))
+
+    def states(self, model: nn.Module, records: Sequence[Tagged]) -> Tensor:
+        if not isinstance(model, Tagger):
+            return super().states(model, records)
+        columns = {name: Ragged.from_lists(rows) for name, rows in self.encode(records, None).items()}
+        examples = Examples(columns, self.cost(columns))
+        batch = self.collate(examples, range(len(records))).to(next(model.parameters()).device)
+        return model.encode(batch.words, batch.lengths, batch.spelling)
 
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, seed: int

@@ -16,10 +16,12 @@ from torch import Tensor, nn
 
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
-from weft.nn import Packing
+from weft.errors import ConfigError
+from weft.nn import Packing, length_mask
 from weft.tasks.generation import Question, Scored, generate
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree
+from weft.tasks.states import Located, locate
 from weft.text import TextConfig, Tokenizer
 
 Rows = Sequence[int] | NDArray[np.int64]
@@ -196,6 +198,10 @@ class Task(ABC):
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
 
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        """The tokenizer whose entries have the rows of an embedding, given the name of that part of the network."""
+        return self.codec.side("")
+
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
         return Limit(self.data.max_length, self.data.overlong) if training else None
@@ -281,6 +287,21 @@ class Task(ABC):
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
+
+    def locate(self, record: Any) -> Located:
+        """The tokens and words of the text whose states `states` returns."""
+        return locate(self.tokenizer_of("encoder"), record.key)
+
+    def states(self, model: Any, records: Sequence[Any]) -> Tensor:
+        """records -> the state of the network at each token of their texts (B, T, D), as `locate` names them."""
+        raise ConfigError("has no states", where=f'task = "{self.name}"', cure="neural models have them")
+
+    def sentence_vectors(self, model: Any, records: Sequence[Any]) -> Tensor:
+        """records -> one vector for each text (B, D): the mean of its tokens' states; without tokens it is 0."""
+        states = self.states(model, records)
+        lengths = torch.tensor([len(self.locate(record).tokens) for record in records], device=states.device)
+        real = length_mask(lengths, states.size(1))[..., None]
+        return (states * real).sum(1) / lengths.clamp(min=1)[:, None]
 
     def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
         """The metrics of simple models of the training records on each part; the same for the same seed."""

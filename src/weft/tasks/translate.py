@@ -24,6 +24,7 @@ from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
 from weft.tasks.results import Numbers, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
+from weft.tasks.states import pad_ids
 from weft.tasks.tables import ColumnSetting, TableData
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
@@ -241,6 +242,9 @@ class Translate(Task):
         source, target = codec.side("source"), codec.side("target")
         return model.build(len(source), len(target), shared=source is target)
 
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        return self.source if part.startswith("encoder") else self.target
+
     def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"source": [], "target": []}
         sources = self.source.encode_many([pair.source for pair in records])
@@ -274,6 +278,14 @@ class Translate(Task):
         assert isinstance(model, Translator)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
+
+    def states(self, model: nn.Module, records: Sequence[Pair]) -> Tensor:
+        if not isinstance(model, Translator):
+            return super().states(model, records)
+        rows = self.source.encode_many([pair.source for pair in records])
+        tokens, lengths = pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
+        states: Tensor = model.encode(tokens, lengths).states
+        return states
 
     def scores(self) -> TranslationScores:
         items = self.target.kind == "word" and len(self.target) <= FEW_WORDS

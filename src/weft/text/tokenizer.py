@@ -141,6 +141,19 @@ class Tokenizer:
                 raise DataError(what, cure="convert it to UTF-8") from None
         return [encoding.ids for encoding in encodings]
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """The first character of each token of a text, and the one after its last. A character of several byte tokens
+        is that of each of them."""
+        found, start = list[tuple[int, int]](), 0
+        for unknown in self._unknown.finditer(text) if self._unknown is not None else ():
+            found += [*self._spans(text, start, unknown.start()), unknown.span()]
+            start = unknown.end()
+        return found + self._spans(text, start, len(text))
+
+    def _spans(self, text: str, start: int, end: int) -> list[tuple[int, int]]:
+        encoded = self._inner.encode(text[start:end], add_special_tokens=False)
+        return [(start + first, start + last) for first, last in encoded.offsets]
+
     def encode_words(self, words: Sequence[str]) -> list[int]:
         """One id for each word; a word may contain any character."""
         return self.encode_words_many([words])[0]
@@ -149,6 +162,10 @@ class Tokenizer:
         """For each sentence, one id for each of its words."""
         _check_words(self.config)
         return [[self._word(word) for word in words] for words in sentences]
+
+    def normalize(self, word: str) -> str:
+        """A word as the vocabulary spells it: in lower case where the settings say so."""
+        return self._normalize(word)
 
     def _word(self, word: str) -> int:
         if self._unknown is not None and self._unknown.fullmatch(word):

@@ -1,8 +1,8 @@
 """Trains word vectors part by part: in C, or where there is no compiler in plain Python.
 
 Part p of the text is trained with random numbers that depend on the seed and p alone, and the rate falls with the
-number of tokens read:  rate · (1 - tokens read / tokens of all epochs). So nothing but the weights passes from a part to
-the next, and a training goes on from any of them.
+number of tokens read:  rate · (1 - tokens read / tokens of all epochs). So nothing but the weights passes from a part
+to the next, and a training goes on from any of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class VectorFit(Fit):
         self.column = examples.columns["tokens"]
         lengths = self.column.lengths
         self.tokens = int(lengths.sum())
-        model.counts.numpy()[:] = count_tokens(examples, len(model.words))
+        model.counts.numpy()[:] = count_tokens(examples, model.size)
         counts = model.counts.numpy()
         if int((counts > 0).sum()) < 2:
             found = "one word" if counts.any() else "no word"
@@ -64,7 +64,7 @@ class VectorFit(Fit):
             raise DataError(what, where="data.train", cure='give longer lines, or set data.unit = "stream"')
         self.keep: NDArray[np.float32] = keep_shares(counts, model.config.subsample)
         self.noise: Noise = build_noise(counts)
-        self.parts = model.parts()
+        self.parts = model.parts
         self.rows = cut_rows(lengths, options.batch_tokens)
         self.every = len(self.rows) - 1
         self.total = options.steps or options.epochs * self.every
@@ -77,6 +77,7 @@ class VectorFit(Fit):
         part = self.part(number)
         train = train_native if serves(self.model) else train_plain
         loss, count = train(self, part)
+        self.model.updates += 1
         left = max(MIN_RATE_SHARE, 1 - (part.done + len(part.tokens)) / self.all_tokens)
         return FitStep(len(part.tokens), loss / count if count else float("nan"), self.options.rate * left)
 
@@ -89,7 +90,13 @@ class VectorFit(Fit):
         begin = int(self.column.starts([first])[0])
         tokens = np.ascontiguousarray(self.column.flat(begin, begin + int(starts[-1])), dtype=np.int32)
         done = epoch * self.tokens + begin
-        return Part(tokens, starts, cut_rows(lengths, TASK_TOKENS), done, seed=self.options.seed * 1_000_003 + number)
+        return Part(
+            tokens,
+            starts,
+            cut_rows(lengths, TASK_TOKENS),
+            done,
+            seed=(self.options.seed * 1_000_003 + number) % (1 << 63),
+        )
 
 
 def count_tokens(examples: Examples, words: int) -> NDArray[np.int64]:

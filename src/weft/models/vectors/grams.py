@@ -6,30 +6,28 @@ The n-grams of <word>, with marks for its ends, are hashed (FNV-1a) into `bucket
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-FNV_OFFSET, FNV_PRIME, MASK32 = 2166136261, 16777619, (1 << 32) - 1
+FNV_OFFSET: Final = 2166136261
+FNV_PRIME: Final = 16777619
+MASK32: Final = (1 << 32) - 1
 
 
 def ngram_buckets(word: str, *, sizes: Sequence[int], buckets: int) -> list[int]:
     """The bucket of each n-gram of a word, for n from sizes[0] to sizes[1]; the whole <word> is no n-gram."""
-    marked = f"<{word}>"
+    letters = [letter.encode("utf-8", "surrogatepass") for letter in f"<{word}>"]
     least, most = sizes
-    return [
-        fnv1a(marked[start : start + n].encode("utf-8")) % buckets
-        for start in range(len(marked))
-        for n in range(least, min(most, len(marked) - start) + 1)
-        if n < len(marked)
-    ]
-
-
-def fnv1a(data: bytes) -> int:
-    """The 32-bit FNV-1a hash."""
-    found = FNV_OFFSET
-    for byte in data:
-        found = ((found ^ byte) * FNV_PRIME) & MASK32
+    found = []
+    for start in range(len(letters)):
+        hashed = FNV_OFFSET
+        for n, letter in enumerate(letters[start : start + most], 1):
+            for byte in letter:
+                hashed = ((hashed ^ byte) * FNV_PRIME) & MASK32
+            if least <= n < len(letters):
+                found.append(hashed % buckets)
     return found
 
 

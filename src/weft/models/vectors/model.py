@@ -1,6 +1,6 @@
 """Word vectors: skip-gram and CBOW with negative sampling (Mikolov et al., 2013), with character n-grams as an option.
 
-v_w, u_w    the vector of word w as an input, and as an output; with n-grams v_w is the mean of v_w and theirs
+v_w, u_w    the vector of word w as an input, and as an output; with n-grams v_w is the mean of its own row and theirs
 skip-gram   maximise  log σ(v_w · u_c) + Σ_k log σ(-v_w · u_k)     for each word w and word c near it, k words of noise
 CBOW        the same with the mean of the words near c in place of v_w
 
@@ -9,115 +9,95 @@ The words k are drawn once for all pairs of a window (Ji et al., 2016). V words,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final, Literal
+from collections.abc import Sized
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from weft import limits
 from weft.data import Examples
-from weft.models.fitting import FitOptions, FittedModel, FittedSettings
+from weft.models.fitting import FitOptions, FittedModel
 from weft.models.vectors.fit import VectorFit
 from weft.models.vectors.grams import ngram_buckets, word_parts
-from weft.settings import Length, Size, Unread
-
-MAX_NGRAM: Final = 32
-"""Characters of the longest n-gram."""
+from weft.models.vectors.settings import VectorSettings
 
 
-class VectorSettings(FittedSettings):
-    """The settings of word vectors, whatever the way they are learned."""
+class Entries(Sized, Protocol):
+    """A vocabulary: its size is known before its words are."""
 
-    embedding: Size = 100
-    """Numbers of a vector."""
-    window: Length = Field(5, le=limits.WINDOW)
-    """The farthest word beside a word that is predicted with it; the reach is drawn from 1 to this for every word."""
-    negatives: int = Field(5, ge=1, le=limits.NEGATIVES)
-    """Words of noise drawn for every word."""
-    subsample: float = Field(1e-3, ge=0.0, le=1.0)
-    """The share of a text above which a word is frequent: many of its occurrences are left out; 0 keeps all."""
-    ngrams: list[int] = Field(default_factory=list)
-    """The shortest and the longest character n-grams, as in [3, 6], whose vectors belong to a word's; [] is none."""
-    buckets: int = Field(200_000, ge=1, le=limits.BUCKETS)
-    """Rows that all n-grams share, by a hash."""
-
-    @field_validator("ngrams")
-    @classmethod
-    def _two_sizes(cls, ngrams: list[int]) -> list[int]:
-        if ngrams and not (len(ngrams) == 2 and 1 <= ngrams[0] <= ngrams[1] <= MAX_NGRAM):
-            raise ValueError(f"{ngrams} is not the shortest and the longest size, 1 to {MAX_NGRAM}, as in [3, 6]")
-        return ngrams
-
-    def unread(self) -> Any:
-        if not self.ngrams:
-            yield Unread("buckets", "holds nothing: there are no ngrams", "remove it, or set ngrams = [3, 6]")
-
-
-class SkipGramSettings(VectorSettings):
-    """Each word predicts the words near it."""
-
-    kind: Literal["skipgram"] = "skipgram"
-    cbow: ClassVar[bool] = False
-
-
-class CbowSettings(VectorSettings):
-    """The mean of the words near a word predicts it: several times as fast, for large texts."""
-
-    kind: Literal["cbow"] = "cbow"
-    cbow: ClassVar[bool] = True
-
-
-VECTORS: Final[dict[str, type[VectorSettings]]] = {"skipgram": SkipGramSettings, "cbow": CbowSettings}
-"""The settings of `[model]` for word vectors, by their `kind`."""
+    def tokens(self, ids: range) -> list[str]: ...
 
 
 class WordVectors(FittedModel):
     """inputs (V + buckets, D), outputs (V, D), and the number of occurrences of each word in the training text (V)."""
 
-    def __init__(self, config: VectorSettings, words: Sequence[str]) -> None:
+    def __init__(self, config: VectorSettings, vocabulary: Entries) -> None:
         super().__init__()
-        self.config, self.words = config, words
-        rows = len(words) + (config.buckets if config.ngrams else 0)
+        self.config, self.vocabulary, self.size = config, vocabulary, len(vocabulary)
+        rows = self.size + (config.buckets if config.ngrams else 0)
         self.inputs = nn.Parameter(torch.empty(rows, config.embedding), requires_grad=False)
         self.inputs.uniform_(-0.5 / config.embedding, 0.5 / config.embedding)
-        self.outputs = nn.Parameter(torch.zeros(len(words), config.embedding), requires_grad=False)
+        self.outputs = nn.Parameter(torch.zeros(self.size, config.embedding), requires_grad=False)
         self.counts: Tensor
-        self.register_buffer("counts", torch.zeros(len(words), dtype=torch.long))
-
-    @property
-    def cbow(self) -> bool:
-        """Whether a word is predicted from the mean of its neighbours."""
-        return self.config.cbow  # type: ignore[attr-defined, no-any-return]
+        self.register_buffer("counts", torch.zeros(self.size, dtype=torch.long))
+        self.updates = 0
+        """Parts of the text that it was trained on since it was built: what is computed from older vectors is stale."""
+        self._normalized: tuple[tuple[int, int], Tensor] | None = None
 
     def fit(self, examples: Examples, options: FitOptions) -> VectorFit:
         """Start to train on the column "tokens" of the examples."""
         return VectorFit(self, examples, options)
 
     def check(self) -> None:
-        if bool((self.counts < 0).any()):
-            raise ValueError("a word occurs less than 0 times")
-        if not bool((self.counts > 0).any()):
-            raise ValueError("no word has been counted")
+        if bool((self.counts < 0).any()) or not bool((self.counts > 0).any()):
+            raise ValueError("counts are not those of words in a text")
 
+    @cached_property
+    def words(self) -> list[str]:
+        """The entries of the vocabulary."""
+        return self.vocabulary.tokens(range(self.size))
+
+    @cached_property
     def parts(self) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
         """The rows of `inputs` that each word is the mean of, as `word_parts` lays them out; None without n-grams."""
         config = self.config
         return word_parts(self.words, sizes=config.ngrams, buckets=config.buckets) if config.ngrams else None
 
+    def sums(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """words (N,) -> for each the sum (N, D) of the rows that it is made of, and their number (N, 1)."""
+        if self.parts is None:
+            return self.inputs[words], torch.ones(len(words), 1)
+        starts, rows = self.parts
+        chosen = words.numpy()
+        counts = starts[chosen + 1] - starts[chosen]
+        before = np.cumsum(counts) - counts
+        places = np.repeat(starts[chosen] - before, counts) + np.arange(int(counts.sum()))
+        bags = torch.from_numpy(rows[places].astype(np.int64)), torch.from_numpy(before)
+        return F.embedding_bag(bags[0], self.inputs.detach(), bags[1], mode="sum"), torch.from_numpy(counts)[:, None]
+
+    def vectors(self, words: Tensor) -> Tensor:
+        """words (N,) -> vectors (N, D)."""
+        sums, counts = self.sums(words)
+        return sums / counts
+
     def table(self) -> Tensor:
         """The vector of every word (V, D)."""
-        parts = self.parts()
-        if parts is None:
-            return self.inputs.detach()
-        starts, rows = map(torch.from_numpy, parts)
-        return nn.functional.embedding_bag(rows.long(), self.inputs.detach(), starts[:-1], mode="mean")
+        return self.vectors(torch.arange(self.size))
 
-    def vector(self, word: str) -> Tensor | None:
+    def unseen(self, word: str) -> Tensor | None:
         """The vector (D,) of a word that is not in the vocabulary: the mean of its n-grams; None if it has none."""
         config = self.config
         found = ngram_buckets(word, sizes=config.ngrams, buckets=config.buckets) if config.ngrams else []
-        return self.inputs[[len(self.words) + bucket for bucket in found]].mean(0) if found else None
+        return self.inputs[[self.size + bucket for bucket in found]].mean(0) if found else None
+
+    def normalized(self) -> Tensor:
+        """The vector of every word at length 1 (V, D); entries that never occurred are 0. Kept until vectors change."""
+        state = self.updates, self.inputs._version
+        if self._normalized is None or self._normalized[0] != state:
+            table = F.normalize(self.table(), dim=1) * (self.counts > 0)[:, None]
+            self._normalized = state, table
+        return self._normalized[1]

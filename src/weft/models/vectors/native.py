@@ -84,7 +84,7 @@ def train_native(fit: VectorFit, part: Part) -> tuple[float, int]:
         window=config.window,
         negatives=config.negatives,
         rate=float(fit.options.rate),
-        cbow=int(model.cbow),
+        cbow=int(model.config.cbow),
     )
     if LIBRARY.function("train_vectors")(ctypes.byref(native), ctypes.c_long(fit.options.threads), parallel()):
         raise MemoryError("train_vectors found no memory for its buffers: use shorter lines or a smaller window")

@@ -47,7 +47,7 @@ def train_plain(fit: VectorFit, part: Part) -> tuple[float, int]:
 
 def composed(fit: VectorFit) -> bool:
     """Whether a centre has one input, the mean of several rows."""
-    return fit.model.cbow or fit.parts is not None
+    return fit.model.config.cbow or fit.parts is not None
 
 
 def subsample(fit: VectorFit, words: list[int], random: Random) -> list[int]:
@@ -60,7 +60,7 @@ def draw_centre(fit: VectorFit, sentence: list[int], place: int, random: Random)
     config = fit.model.config
     reach = 1 + random.below(config.window)
     near = sentence[max(0, place - reach) : place] + sentence[place + 1 : place + 1 + reach]
-    true = near if fit.parts is not None and not fit.model.cbow else [sentence[place]]
+    true = near if fit.parts is not None and not fit.model.config.cbow else [sentence[place]]
     noise = [random.draw(fit.noise) for _ in range(config.negatives)]
     return Centre(near, [*true, *(word for word in noise if word not in true)], len(true))
 
@@ -71,11 +71,13 @@ def train_centre(fit: VectorFit, word: int, centre: Centre, rate: float) -> floa
     model, positives = fit.model, centre.positives
     outputs = torch.tensor(centre.outputs)
     weight = torch.ones(len(outputs))
-    if fit.parts is not None and not model.cbow:
+    if fit.parts is not None and not model.config.cbow:
         weight[positives:] = positives
     label = (torch.arange(len(outputs)) < positives).float()
     if composed(fit):
-        rows = torch.tensor([row for source in (centre.near if model.cbow else [word]) for row in parts_of(fit, source)])
+        rows = torch.tensor(
+            [row for source in (centre.near if model.config.cbow else [word]) for row in parts_of(fit, source)]
+        )
         x = model.inputs[rows].mean(0, keepdim=True)
     else:
         rows = torch.tensor(centre.near)

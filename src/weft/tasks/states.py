@@ -1,0 +1,52 @@
+"""The tokens and words of a text, and the states of a network at its tokens: vectors of words in their context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from weft.text import Tokenizer
+
+
+class Located(NamedTuple):
+    """The tokens of a text as they are spelled there, the words, and the word that each token belongs to (or None)."""
+
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    word_of: tuple[int | None, ...]
+
+
+def locate(tokenizer: Tokenizer, text: str) -> Located:
+    """Each token of a word tokenizer is a word; the words of other tokenizers are those between blanks.
+
+    A token belongs to the word of its last character: subwords have the blank before a word.
+    """
+    spans = tokenizer.spans(text)
+    tokens = tuple(text[start:end] for start, end in spans)
+    if tokenizer.kind == "word":
+        return Located(tokens, tokens, tuple(range(len(tokens))))
+    found = [match.span() for match in re.finditer(r"\S+", text)]
+    owner = {place: number for number, (start, end) in enumerate(found) for place in range(start, end)}
+    words = tuple(text[start:end] for start, end in found)
+    return Located(tokens, words, tuple(owner.get(end - 1) for _, end in spans))
+
+
+def pad_ids(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows of ids as tokens (B, T), padded with 0, and lengths (B)."""
+    tokens = pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
+    return tokens.to(device), torch.tensor([len(row) for row in rows], device=device)
+
+
+def word_means(states: Tensor, located: Located) -> Tensor:
+    """states (T, D) of the tokens -> the mean of each word's tokens (W, D)."""
+    sums, counts = states.new_zeros(len(located.words), states.size(1)), states.new_zeros(len(located.words), 1)
+    known = [place for place, word in enumerate(located.word_of) if word is not None]
+    words = torch.tensor([word for word in located.word_of if word is not None], dtype=torch.long)
+    sums.index_add_(0, words, states[known])
+    counts.index_add_(0, words, torch.ones(len(known), 1))
+    return sums / counts.clamp(min=1)
