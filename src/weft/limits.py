@@ -67,6 +67,12 @@ LAYERS: Final = 512
 SIZE: Final = 1 << 17
 """Size of a layer: hidden units, embedding, width."""
 
+NGRAM: Final = 15
+"""Words or characters of an n-gram of a bag; the kinds of n-grams are told apart by these numbers."""
+
+BUCKETS: Final = 1 << 26
+"""Buckets of hashed n-grams; a table of numbers for all of them is in memory."""
+
 LENGTH: Final = 1 << 20
 """Tokens of an input or an answer, and positions of a model."""
 
@@ -108,9 +114,3 @@ WINDOW: Final = 1000
 
 NEGATIVES: Final = 1000
 """Words of noise for each word that a vector is learned of."""
-
-NGRAM: Final = 32
-"""Characters of an n-gram."""
-
-BUCKETS: Final = 1 << 26
-"""Rows of a table that is indexed by a hash."""

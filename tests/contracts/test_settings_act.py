@@ -23,6 +23,7 @@ from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
 from weft.export.weights import read_weights
+from weft.models import FitOptions, FittedModel
 from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
@@ -48,6 +49,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "rnn": RNN,
     "conv": {"embedding": 6, "width": 5, "layers": 2, "kernel": 2, "dropout": 0.1},
     "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
+    "skipgram": {"embedding": 6, "window": 2, "negatives": 3, "subsample": 0.5},
+    "cbow": {"embedding": 6, "window": 2, "negatives": 3, "subsample": 0.5},
 }
 FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
 """The first number of each kind of teacher forcing."""
@@ -67,6 +70,12 @@ BLOCKS = {
         "A dog runs and runs.",
         "A dog",
         "A cat",
+    ],
+    "embed.txt": [
+        "The cat sleeps, the cat does! It does and it does",
+        "A dog runs and runs.",
+        "A dog and a cat",
+        "A cat and a dog",
     ],
     "tag.conllu": [
         "".join(f"{place}\tThe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n" for place in range(1, 15)),
@@ -88,6 +97,10 @@ LOOP = "train.teacher_forcing", "train.truncate", "train.label_smoothing", "trai
 
 NEVER = {
     "classify": {"train.teacher_forcing", "train.truncate", "data.delimiter"},
+    "embed": {
+        *(f"train.{name}" for name in ("teacher_forcing", "truncate", "label_smoothing", "freeze", "metric")),
+        "text.kind",
+    },
     "lm": {"train.device"},
     "tag": {"train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
     "translate": {"train.truncate", "data.delimiter"},
@@ -134,7 +147,9 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
         where = ".".join(here)
         if isinstance(inner, OneOf):
             for kind, arm in inner.arms.items():
-                sizes = {"kind": kind} | {key: SIZES[kind][key] for key in arm.model_fields if key in SIZES[kind]}
+                sizes = {"kind": kind} | {
+                    key: value for key, value in SIZES.get(kind, {}).items() if key in arm.model_fields
+                }
                 yield from leaves(task, arm, here, merge(kinds, nest(where, sizes)))
         elif inner is not None:
             yield from leaves(task, inner, here, kinds)
@@ -205,11 +220,15 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     sides = {side: RNN for side in ("encoder", "decoder") if side not in own}
     tree: dict[str, Any] = {
         "task": leaf.task,
-        "data": {**dict.fromkeys(("train", "valid", "test"), str(file)), "max_length": 12},
-        "text": TEXT["word" if leaf.task in ("classify", "tag") else "bpe"],
-        "model": sides if leaf.task == "translate" else {} if "kind" in own else RNN,
+        "data": dict.fromkeys(("train", "valid", "test"), str(file)),
+        "text": TEXT["word" if leaf.task in ("classify", "embed", "tag") else "bpe"],
+        "model": sides if leaf.task == "translate" else {} if "kind" in own or leaf.task == "embed" else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
+    if "data.max_length" in PATHS[leaf.task]:
+        tree["data"]["max_length"] = 12
+    if leaf.task == "embed":
+        del tree["train"]["warmup"]
     tree = without(merge(tree, leaf.kinds), row.get("without", "nothing").split("."))
     for path, value in row.get("beside", {}).items():
         tree = merge(tree, nest(path, value))
@@ -272,7 +291,12 @@ def build(tree: dict[str, Any]) -> Any:
         MADE[key] = task, task.collate(examples, range(len(examples))), records
     task, batch, records = MADE[key]
     torch.manual_seed(0)
-    return config, task, kind.build(config.model, task.codec), batch, records
+    model = kind.build(config.model, task.codec)
+    if isinstance(model, FittedModel):
+        fit = model.fit(encode(task, records), FitOptions(epochs=1, rate=0.1, batch_tokens=16, seed=0, threads=1))
+        for number in range(1, fit.total + 1):
+            fit.step(number)
+    return config, task, model, batch, records
 
 
 def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
@@ -282,12 +306,13 @@ def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     yield setup.device, torch.get_num_threads(), setup.compilation, setup.total, setup.metric
     setup.learner.observe(progress=True)
     setup.learner.observe(progress=False)
-    yield [setup.learner.schedule(step) for step in range(1, 9)]
+    if not isinstance(setup.model, FittedModel):
+        yield [setup.learner.schedule(step) for step in range(1, 9)]
     out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
     out.mkdir(exist_ok=True)
     for event in train_events(prepared, Saver(out)):
         yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Update) else event
-    yield SKIPPED[-1], read_json(out / REPORT).get("average")
+    yield SKIPPED[-1:], read_json(out / REPORT).get("average")
 
 
 def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:

@@ -54,8 +54,9 @@ ROW_WORDS: Final = 1000
 NEIGHBOURS: Final = 10
 """Neighbours of an answer."""
 
-MUCH_TEXT: Final = 1_000_000
-"""Characters of a training text from which on words that occur fewer than five times have no vector."""
+MUCH_TEXT, SOME_TEXT = 1_000_000, 100_000
+"""Characters of a training text. From the first on, words that occur fewer than five times have no vector and frequent
+words are left out as in word2vec; below the second no occurrence is left out."""
 
 
 class VectorData(DataConfig):
@@ -137,7 +138,9 @@ class Embed(Task):
             "batch_tokens": 100_000,
             "rate": 0.05 if kind == "cbow" else 0.025,
         }
-        return {"text": text, "train": train}
+        # In a short text every word is frequent.
+        subsample = 1e-3 if facts.characters >= MUCH_TEXT else 1e-2 if facts.characters >= SOME_TEXT else 0.0
+        return {"text": text, "model": {"subsample": subsample}, "train": train}
 
     @staticmethod
     def read(path: str | list[str], data: VectorData, bad: BadLines) -> Iterator[Any]:

@@ -58,7 +58,7 @@ def build(kind="skipgram", *, rows=None, seed=1, fit=None, **settings):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.covers("T6")
 def test_the_c_code_trains_as_the_plain_version(kind, ngrams):
-    settings = {"ngrams": ngrams, "buckets": 50} if ngrams else {}
+    settings = {"char_ngrams": ngrams, "buckets": 50} if ngrams else {}
     fast, plain = (build(kind, **settings) for _ in range(2))
     assert fast.total > 4
     for number in range(1, fast.total + 1):
@@ -81,7 +81,7 @@ def test_threads_of_the_c_code_share_the_work(threads):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_centre_changes_vectors_by_the_gradient_of_its_loss(kind, ngrams):
     """X += rate ∂/∂X and O += rate ∂/∂O of Σ log σ(±x·o); each part of a mean gets the change of the mean."""
-    fit = build(kind, ngrams=ngrams, **({"buckets": 50} if ngrams else {}))
+    fit = build(kind, **({"char_ngrams": ngrams, "buckets": 50} if ngrams else {}))
     model, rate = fit.model, 0.01
     model.outputs.normal_()
     near, word, noise = [7, 9, 11], 20, [30, 31]
@@ -186,7 +186,7 @@ def fnv(data):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_held_out_loss_is_the_mean_over_all_windows(kind, ngrams, monkeypatch):
     monkeypatch.setattr("weft.models.vectors.heldout.NOISE_WORDS", 4000)
-    fit = build(kind, ngrams=ngrams, **({"buckets": 50} if ngrams else {}))
+    fit = build(kind, **({"char_ngrams": ngrams, "buckets": 50} if ngrams else {}))
     model = fit.model
     model.inputs.normal_()
     model.outputs.normal_()
@@ -230,7 +230,7 @@ def test_analogies_are_solved_by_addition():
 
 
 def test_an_unseen_word_is_the_mean_of_its_ngrams():
-    model = build(ngrams=[2, 3], buckets=50).model
+    model = build(char_ngrams=[2, 3], buckets=50).model
     rows = [len(WORDS) + bucket for bucket in ngram_buckets("new", sizes=[2, 3], buckets=50)]
     torch.testing.assert_close(model.unseen("new"), model.inputs[rows].mean(0))
     assert build().model.unseen("new") is None

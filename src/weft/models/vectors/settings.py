@@ -11,6 +11,8 @@ from weft import limits
 from weft.models.fitting import FittedSettings
 from weft.settings import Size, Unread
 
+NgramSize = Annotated[int, Field(ge=0, le=limits.NGRAM)]
+
 
 class VectorSettings(FittedSettings):
     """The settings of word vectors, whatever the way they are learned."""
@@ -26,21 +28,28 @@ class VectorSettings(FittedSettings):
     """Words of noise drawn for every word."""
     subsample: float = Field(1e-3, ge=0.0, le=1.0)
     """The share of the text from which on a word is frequent, and many of its occurrences are left out; 0 keeps all."""
-    ngrams: list[Annotated[int, Field(ge=1, le=limits.NGRAM)]] = Field(default_factory=list)
-    """The shortest and the longest character n-grams that a word's vector is made of, as in [3, 6]; [] is none."""
+    char_ngrams: NgramSize | list[NgramSize] = 0
+    """Characters of the shortest and the longest n-gram that a word's vector is made of, such as [3, 6]; 0 for none."""
     buckets: int = Field(200_000, ge=1, le=limits.BUCKETS)
     """Rows that all n-grams share, by a hash."""
 
-    @field_validator("ngrams")
+    @field_validator("char_ngrams")
     @classmethod
-    def _two_sizes(cls, ngrams: list[int]) -> list[int]:
-        if ngrams and not (len(ngrams) == 2 and ngrams[0] <= ngrams[1]):
-            raise ValueError(f"{ngrams} is not the shortest and the longest size, as in [3, 6]")
-        return ngrams
+    def _is_a_range(cls, sizes: int | list[int]) -> int | list[int]:
+        if isinstance(sizes, list) and (len(sizes) != 2 or not 1 <= sizes[0] <= sizes[1]):
+            raise ValueError(f"{sizes} is not a range such as [3, 6], from the shortest to the longest")
+        if isinstance(sizes, int) and sizes:
+            raise ValueError(f"{sizes} is neither 0 nor a range such as [3, {max(3, sizes)}]")
+        return sizes
+
+    @property
+    def ngrams(self) -> list[int]:
+        """The sizes of the shortest and the longest n-gram; empty where there are none."""
+        return self.char_ngrams if isinstance(self.char_ngrams, list) else []
 
     def unread(self) -> Iterator[Unread]:
         if not self.ngrams:
-            yield Unread("buckets", "holds nothing: there are no ngrams", "remove it, or set ngrams = [3, 6]")
+            yield Unread("buckets", "holds nothing: there are no char_ngrams", "remove it, or set char_ngrams = [3, 6]")
 
 
 class SkipGramSettings(VectorSettings):
