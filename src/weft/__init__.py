@@ -18,12 +18,12 @@ from weft.spinning import bound_spinning
 from weft.version import __version__
 
 if TYPE_CHECKING:
-    from weft import nn
+    from weft import grammar, nn
     from weft.run.load import load
     from weft.run.run import Run
     from weft.run.train import train
 
-__all__ = ["Run", "WeftError", "__version__", "load", "nn", "train"]
+__all__ = ["Run", "WeftError", "__version__", "grammar", "load", "nn", "train"]
 
 bound_spinning()
 compute_alone_after_fork()
@@ -33,8 +33,8 @@ _HOMES = {"Run": "weft.run", "load": "weft.run", "train": "weft.run"}
 
 def __getattr__(name: str) -> Any:
     """Import heavy parts when they are first used, so that `import weft` and `weft --help` are quick."""
-    if name == "nn":
-        return import_module("weft.nn")
+    if name in ("grammar", "nn"):
+        return import_module(f"weft.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'weft' has no attribute '{name}'")

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.models import CLASSIFIERS, CONTEXTS, DECODERS, ENCODERS, LANGUAGE_MODELS, TAGGERS, VECTORS
+from weft.models import (
+    CLASSIFIERS,
+    CONTEXTS,
+    DECODERS,
+    ENCODERS,
+    LANGUAGE_MODELS,
+    PREFIX_DECODERS,
+    TAGGERS,
+    TRANSLATORS,
+    VECTORS,
+)
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
 from weft.tasks import TASKS
 from weft.training import OPTIMIZERS, SCHEDULES
@@ -15,6 +25,8 @@ CATALOG: dict[str, Mapping[str, Any]] = {
     "language_models": LANGUAGE_MODELS,
     "classifiers": CLASSIFIERS,
     "taggers": TAGGERS,
+    "translators": TRANSLATORS,
+    "prefix_decoders": PREFIX_DECODERS,
     "vectors": VECTORS,
     "encoders": ENCODERS,
     "decoders": DECODERS,
@@ -40,9 +52,11 @@ __all__ = [
     "OPTIMIZERS",
     "POOLINGS",
     "POSITIONS",
+    "PREFIX_DECODERS",
     "SCHEDULES",
     "SCORES",
     "TAGGERS",
     "TASKS",
+    "TRANSLATORS",
     "VECTORS",
 ]

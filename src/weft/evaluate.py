@@ -18,8 +18,8 @@ from weft.decoding import DecodeConfig
 from weft.errors import DataError
 from weft.metrics import fit_temperature
 from weft.tasks import Batch, Loss, Prediction, Scores, Task, Tree
-from weft.tasks.generation import Scored, generate
-from weft.tasks.results import Numbers
+from weft.tasks.generation import generate
+from weft.tasks.results import Numbers, ScoredText
 from weft.tasks.streaming import stream_text
 from weft.tasks.task import UNSEEN
 from weft.tasks.wording import Wording
@@ -205,9 +205,9 @@ def stream(
             yield from stream_text(task, model, batch, records=records, decode=decode, wording=wording)
 
 
-def score(task: Task, model: nn.Module, examples: Examples) -> list[Scored]:
+def score(task: Task, model: nn.Module, examples: Examples) -> list[ScoredText]:
     """The probabilities that the model gives to the text of each example, in the order of the examples."""
-    answers: dict[int, Scored] = {}
+    answers: dict[int, ScoredText] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples):
             with _placed(examples, rows):
@@ -221,6 +221,7 @@ def _batches(
     """Batches of so many tokens, and of `most` rows where that is less: rows, batch, records."""
     device = next(model.parameters()).device
     model.eval()
+    tokens = max(tokens, getattr(model, "evaluation_tokens", 0))
     for every in Batches(examples.lengths, batch_tokens=tokens).in_order():
         for first in range(0, len(every), most or len(every)):
             rows = every[first : first + (most or len(every))]

@@ -46,6 +46,15 @@ DIMENSIONS: Final = 16
 VALUES: Final = 1 << 22
 """Values of a JSON or TOML document: strings, lists, tables and items; a quarter of them may have a key."""
 
+GRAMMAR_FILE: Final = 64 * MEGABYTE
+"""Bytes of a grammar; half a million rules take less."""
+
+TREEBANK_FILE: Final = 4 << 30
+"""Bytes of a file of bracketed trees, which is read as a stream."""
+
+CHART_ITEMS: Final = 5_000_000
+"""Items of a parser's chart, and branches of the forest of its trees; together they take up to two gigabytes."""
+
 LIBRARY_FILE: Final = 64 * MEGABYTE
 """Bytes of a compiled library in the cache."""
 
@@ -78,6 +87,12 @@ LENGTH: Final = 1 << 20
 
 BEAM: Final = 4096
 """Hypotheses of a search, candidates of an answer."""
+
+STOP_STRINGS: Final = 16
+"""Strings at which a text stops."""
+
+STOP_BYTES: Final = 256
+"""Bytes of all these strings together; the search builds a table with a row for each."""
 
 COUNT: Final = 10**12
 """Any other count: epochs, updates, examples, occurrences of a word."""

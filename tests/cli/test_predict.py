@@ -62,6 +62,57 @@ def test_a_stream_is_the_text_of_predict(run, options):
             assert len(pieces) > 1 or len(whole.candidates[0].tokens) < 3
 
 
+STOPPED = [{"beam": 1}, {"beam": 3, "n_best": 2}, {"temperature": 1.5, "seed": 5}, {"beam": 4, "groups": 2}]
+
+
+@pytest.mark.covers("D7")
+@pytest.mark.parametrize("options", STOPPED, ids=str)
+def test_a_text_ends_before_the_first_stop_string(run, options):
+    """Each string of two characters of the text that is written without it."""
+    source = SOURCES[run.config.task][0]
+    begins = len(source) if run.config.task == "lm" else 0
+    written = run.predict(source, **options).text[begins:]
+    for place in range(0, min(len(written) - 1, 12), 3):
+        string = written[place : place + 2]
+        if "\N{REPLACEMENT CHARACTER}" in string:
+            continue  # a part of a character is not that character
+        answer = run.predict(source, stop_at=string, **options)
+        best = answer.candidates[0]
+        assert string not in answer.text[begins:]
+        if "beam" not in options or options["beam"] == 1:
+            assert answer.text[begins:] == written[: written.index(string)]
+            assert best.stopped == string
+            assert len(best.log_probabilities) == len(best.tokens)
+        assert "".join(run.stream(source, stop_at=[string], **options)) == answer.text
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+def test_penalties_end_repetition(run, options):
+    source = SOURCES[run.config.task][0]
+    answer = run.predict(source, min_length=4, max_length=5, frequency_penalty=1e4, **options)
+    tokens = answer.candidates[0].tokens
+    assert len(set(tokens)) == len(tokens)
+    assert "".join(run.stream(source, min_length=4, max_length=5, frequency_penalty=1e4, **options)) == answer.text
+
+
+@pytest.mark.covers("D7")
+def test_a_whole_file_is_one_prompt(weft, run, tmp_path):
+    prompt = "the cat runs\nthe dog"
+    Path("begin.txt").write_bytes(b"the cat runs\r\nthe dog\n")
+    asked = ("--prompt-file", "begin.txt", "--beam", "1", "--max-length", "6")
+    found = weft("predict", str(run.folder), *asked)
+    if run.config.task != "lm":
+        assert found.code == 2
+        assert "--prompt-file: is for language models, not for translate" in " ".join(found.err.split())
+        return
+    answer = run.predict(prompt, beam=1, max_length=6)
+    assert found.out == f"{answer.text}\n"
+    assert weft("predict", str(run.folder), *asked, "--stream").out == f"{answer.text}\n"
+    assert json.loads(weft("predict", str(run.folder), *asked, "--json").out)["text"] == answer.text
+    for wrong in (("--n-best", "2", "--beam", "2"), ("--probabilities",), ("--column", "x")):
+        assert weft("predict", str(run.folder), *asked, *wrong).code == 2
+
+
 def test_options_replace_the_settings_of_the_run(run):
     diverse = run.decode({"beam": 4, "groups": 2, "diversity": 2.0})
     assert (diverse.sample, diverse.width, diverse.diversity) == (False, 2, 2.0)

@@ -151,8 +151,10 @@ def test_in_a_merged_tree_the_upper_one_wins_and_nothing_is_lost(below, above):
 
 @pytest.mark.parametrize(
     ("task", "kind"),
-    [(task, kind) for task in TASKS if task != "embed" for kind in (None, "rnn", "transformer")]
-    + [("lm", "conv"), ("embed", None), ("embed", "skipgram"), ("embed", "cbow")],
+    [
+        *((task, kind) for task in TASKS if task != "embed" for kind in (None, "rnn", "transformer")),
+        *(("lm", "conv"), ("classify", "bag"), ("embed", None), ("embed", "skipgram"), ("embed", "cbow")),
+    ],
 )
 def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kind):
     text = template(task, kind=kind)
@@ -160,7 +162,7 @@ def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kin
     shown = "\n".join(line.removeprefix("# ") for line in text.splitlines()[2:] if "…" not in line)
     assert validate(tomllib.loads(shown)) == filled
     network = filled.model.decoder if task == "translate" else filled.model
-    assert network.kind == (kind or ("skipgram" if task == "embed" else "rnn"))
+    assert network.kind == (kind or {"classify": "bag", "embed": "skipgram"}.get(task, "rnn"))
 
 
 def test_difference_lists_what_differs():

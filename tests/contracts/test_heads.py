@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from weft.catalog import CLASSIFIERS, POOLINGS, TAGGERS
-from weft.models import Classifier, Spelling, Tagger
+from weft.models import Classifier, Spelling, TaggerSizes
 from weft.nn import Packing
 from weft.text import PAD
 
@@ -16,6 +16,9 @@ SIZES = {
     "rnn": {"embedding": 6, "hidden": 8},
     "transformer": {"width": 8, "heads": 2, "layers": 2, "feedforward": 12},
 }
+
+
+NEURAL = [kind for kind in TAGGERS if kind in SIZES]
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +30,9 @@ def classifier(kind, pooling="attention"):
     return Classifier(CLASSIFIERS[kind](pooling=pooling, dropout=0.0, **SIZES[kind]), VOCABULARY, 3)
 
 
-def tagger(kind, characters=5):
-    return Tagger(TAGGERS[kind](characters=characters, dropout=0.0, **SIZES[kind]), VOCABULARY, VOCABULARY, 4)
+def tagger(kind, characters=5, **options):
+    settings = TAGGERS[kind](characters=characters, dropout=0.0, **SIZES[kind], **options)
+    return settings.build_tagger(TaggerSizes(VOCABULARY, VOCABULARY, 4, torch.zeros(VOCABULARY, dtype=torch.long)))
 
 
 @pytest.mark.covers("T4", "M2")
@@ -65,8 +69,8 @@ def test_a_packed_classifier_equals_a_padded_one(pooling):
 
 
 @pytest.mark.covers("T4")
-@pytest.mark.parametrize("kind", TAGGERS)
-@pytest.mark.parametrize("characters", [0, 5])
+@pytest.mark.parametrize("kind", NEURAL)
+@pytest.mark.parametrize("characters", [0, 5, {"kind": "rnn", "hidden": 3}, {"kind": "cnn", "hidden": 5}])
 def test_padding_changes_no_tag(kind, characters):
     model = tagger(kind, characters).eval()
     words, letters = torch.randint(5, VOCABULARY, (2, 6)), torch.randint(5, VOCABULARY, (9, 4))
@@ -76,7 +80,7 @@ def test_padding_changes_no_tag(kind, characters):
     assert_close(together[1:, :3], alone, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", TAGGERS)
+@pytest.mark.parametrize("kind", NEURAL)
 def test_spelling_tells_words_apart_that_the_vocabulary_does_not_know(kind):
     model = tagger(kind).eval()
     unknown = torch.ones(1, 2, dtype=torch.long)
@@ -93,12 +97,15 @@ def test_every_parameter_of_a_classifier_learns(kind):
     assert silent(model) == []
 
 
-@pytest.mark.parametrize("kind", TAGGERS)
-def test_every_parameter_of_a_tagger_learns(kind):
-    model = tagger(kind).eval()
+@pytest.mark.parametrize("kind", NEURAL)
+@pytest.mark.parametrize("characters", [5, {"kind": "cnn", "hidden": 5}])
+@pytest.mark.parametrize("crf", [True, False])
+def test_every_parameter_of_a_tagger_learns(kind, characters, crf):
+    model = tagger(kind, characters, crf=crf).eval()
     words, letters = torch.randint(5, VOCABULARY, (2, 6)), torch.randint(5, VOCABULARY, (9, 4))
     spelling = Spelling(letters, torch.randint(1, 5, (9,)), torch.randint(0, 9, (2, 6)))
-    model(words, torch.tensor([6, 3]), spelling).logsumexp(-1).sum().backward()
+    tags = torch.randint(4, (2, 6))
+    model.distribution(words, torch.tensor([6, 3]), spelling).loss(tags, partial=False).backward()
     assert silent(model) == []
     assert not model.packs
 

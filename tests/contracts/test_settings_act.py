@@ -23,7 +23,7 @@ from weft.config.tree import nest, without
 from weft.data import BadLines
 from weft.errors import DataError, WeftError
 from weft.export.weights import read_weights
-from weft.models import FitOptions, FittedModel
+from weft.models import SPELLERS, FitOptions, FittedModel, FittedSettings
 from weft.nn import dropout, options_of
 from weft.nn.recurrent import engine
 from weft.nn.recurrent.layer import Layer
@@ -37,7 +37,7 @@ from weft.run.prepare import prepare
 from weft.run.train import train_events
 from weft.settings import OneOf, Settings
 from weft.tasks import encode
-from weft.text import EOS
+from weft.text import EOS, UNK
 from weft.training import Update, compilation
 from weft.training.finite import Finite
 from weft.training.forcing import FORCINGS
@@ -49,13 +49,20 @@ SIZES: dict[str, dict[str, Any]] = {
     "rnn": RNN,
     "conv": {"embedding": 6, "width": 5, "layers": 2, "kernel": 2, "dropout": 0.1},
     "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
+    "encoder_decoder": {},
+    "prefix": {},
+    "hmm": {"order": 2},
     "skipgram": {"embedding": 6, "window": 2, "negatives": 3, "subsample": 0.5},
     "cbow": {"embedding": 6, "window": 2, "negatives": 3, "subsample": 0.5},
 }
 FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
 """The first number of each kind of teacher forcing."""
 
-TEXT = {"word": {"kind": "word", "min_count": 1, "lowercase": False}, "bpe": {"kind": "bpe", "size": 300}}
+TEXT = {
+    "word": {"kind": "word", "min_count": 1, "lowercase": False},
+    "bpe": {"kind": "bpe", "size": 300},
+    "char": {"kind": "char"},
+}
 
 BLOCKS = {
     "classify.tsv": [
@@ -87,6 +94,7 @@ BLOCKS = {
         "The cat sleeps, the cat does! It runs, too, and does\tLe chat dort, le chat!\tla gata duerme",
         "A dog\tun chien\tun perro",
         "The cat\tLe chat\tla gata",
+        "A dog\tle chien\tun perro",
         "The dog sleeps and sleeps\tLe chien dort et dort\tel perro duerme",
     ],
 }
@@ -101,7 +109,7 @@ NEVER = {
         *(f"train.{name}" for name in ("teacher_forcing", "truncate", "label_smoothing", "freeze", "metric")),
         "text.kind",
     },
-    "lm": {"train.device"},
+    "lm": {"train.device", "decode.copy_unknown"},
     "tag": {"train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
     "translate": {"train.truncate", "data.delimiter"},
 }
@@ -158,6 +166,11 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
             for cell in CELLS:
                 own = merge(kinds, nest(where, {"kind": cell}))
                 yield from (Leaf(task, f"{where}.{option}", own) for option in options_of(CELLS[cell]))
+        elif name == "characters":
+            yield Leaf(task, where, kinds)
+            for kind, arm in SPELLERS.items():
+                own = merge(kinds, nest(where, {"kind": kind, "hidden": 5}))
+                yield from (Leaf(task, f"{where}.{key}", own) for key in arm.model_fields if key != "kind")
         elif where == "train.teacher_forcing":
             yield Leaf(task, where, kinds)
             for kind, arm in FORCINGS.items() if task == "lm" else ():
@@ -217,7 +230,8 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     """The tree in which a setting is changed, with what its row wants beside it."""
     [file] = folder.glob(f"{leaf.task}.*")
     own = leaf.kinds.get("model", {})
-    sides = {side: RNN for side in ("encoder", "decoder") if side not in own}
+    parts = ("decoder",) if own.get("kind") == "prefix" else ("encoder", "decoder")
+    sides = {side: RNN if len(parts) == 2 else SIZES["transformer"] for side in parts if side not in own}
     tree: dict[str, Any] = {
         "task": leaf.task,
         "data": dict.fromkeys(("train", "valid", "test"), str(file)),
@@ -227,12 +241,21 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     }
     if "data.max_length" in PATHS[leaf.task]:
         tree["data"]["max_length"] = 12
-    if leaf.task == "embed":
-        del tree["train"]["warmup"]
+    if own.get("kind") == "bag":
+        tree["text"] = TEXT["char"]
+    if issubclass(model_class(leaf), FittedSettings):  # it reads few settings of a training, and the walk changes those
+        tree["train"] = {}
     tree = without(merge(tree, leaf.kinds), row.get("without", "nothing").split("."))
     for path, value in row.get("beside", {}).items():
         tree = merge(tree, nest(path, value))
     return tree
+
+
+def model_class(leaf: Leaf) -> type[Settings]:
+    """The class of the settings in `[model]`."""
+    inner = table_in(schema(leaf.task).model_fields["model"])
+    assert inner is not None
+    return inner.arms[inner.kind_of(leaf.kinds.get("model"))] if isinstance(inner, OneOf) else inner
 
 
 MADE: dict[str, Any] = {}
@@ -273,6 +296,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     with torch.no_grad():  # or all would be equally likely, and no text would end
         model.output.scores.weight *= 6
         model.output.scores.bias[EOS] += 5
+        model.output.scores.bias[UNK] += 5 * (task.codec.side("target").kind == "word")  # which alone has unknown words
     step, steps = model.decoder.step, []
     model.decoder.step = lambda *parts, **rest: steps.append(1) or step(*parts, **rest)
     for answer in task.predict(model.eval(), batch, records=records, decode=config.decode):
@@ -283,7 +307,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 def build(tree: dict[str, Any]) -> Any:
     """The model of a configuration, always from one seed, and a batch that does not depend on it."""
     config, kind = fill(tree, TYPICAL_DATA), TASKS[tree["task"]]
-    key = f"{tree['task']} {tree['text']}"
+    key = f"{tree['task']} {config.text}"
     if key not in MADE:
         records = list(kind.read(config.data.train, config.data, BadLines()))
         task = kind(kind.learn(records, config.text), config.data)

@@ -21,11 +21,12 @@ from weft.config import merge, validate
 from weft.config.schema import fields_of, schema, table_in
 from weft.config.tree import nest
 from weft.errors import ConfigError
+from weft.models import SPELLERS
 from weft.nn import options_of
 from weft.settings import OneOf, Settings
 from weft.training.forcing import FORCINGS
 
-COLUMNS = ("data.text", "data.label", "data.source", "data.target")
+COLUMNS = ("data.text", "data.label", "data.source", "data.target", "data.language")
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
@@ -65,7 +66,7 @@ def leaves(task: str, table: type[Settings], path: str = "", kinds: dict[str, An
         here, inner, kinds = f"{path}{name}", table_in(field), kinds or {}
         if isinstance(inner, OneOf):
             for kind, arm in inner.arms.items():
-                yield from leaves(task, arm, f"{here}.", {f"{here}.kind": kind})
+                yield from leaves(task, arm, f"{here}.", {**kinds, f"{here}.kind": kind})
         elif inner is not None:
             yield from leaves(task, inner, f"{here}.", kinds)
         elif name == "cell":
@@ -76,6 +77,10 @@ def leaves(task: str, table: type[Settings], path: str = "", kinds: dict[str, An
             for kind, arm in FORCINGS.items():
                 needed = {f"{here}.k": 0.5} if "k" in arm.model_fields else {}
                 yield from leaves(task, arm, f"{here}.", {f"{here}.kind": kind, **needed})
+        elif name == "characters":
+            yield from leaf(task, here, kinds, field.annotation, tuple(field.metadata))
+            for kind, arm in SPELLERS.items():
+                yield from leaves(task, arm, f"{here}.", {**kinds, f"{here}.kind": kind})
         elif here in COLUMNS:
             yield Leaf(task, here, kinds, (limits.COLUMN,))  # checked by a function of its own
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ def read(data, columns=LABELLED, *, bad=None):
 
 
 def without_place(record):
-    return type(record)(*(getattr(record, name) for name in record.__slots__ if name != "place"))
+    return replace(record, place="")
 
 
 COLUMNS = {"text": [text for text, _ in ROWS], "label": [label for _, label in ROWS]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
 from weft.models import (
     ConvolutionalConfig,
     RecurrentDecoderConfig,
@@ -19,6 +19,7 @@ from weft.models import (
     build_language_model,
 )
 from weft.text import PAD
+from weft.text.spelling import Spelling
 
 VOCABULARY = 40
 SMALL: dict[str, Any] = {"embedding": 16, "hidden": 24, "dropout": 0.0}
@@ -48,7 +49,12 @@ SEARCHES: dict[str, DecodeConfig] = {
     "sample": DecodeConfig(sample=True, n_best=2, temperature=1.3, top_p=0.9, min_p=0.01),
     "forbid": DecodeConfig(beam=3),
     "require": DecodeConfig(beam=5, n_best=2),
+    "penalties": DecodeConfig(beam=3, repetition_penalty=1.2, frequency_penalty=0.3, presence_penalty=0.1),
+    "drawn penalties": DecodeConfig(sample=True, repetition_penalty=1.2, frequency_penalty=0.3),
+    "stops": DecodeConfig(beam=3, n_best=2, stop_at=["12", "4 5"]),
 }
+SPELLING = Spelling(([f"{token % 7} "[: token % 3].encode() for token in range(VOCABULARY)],), [None] * VOCABULARY)
+"""Texts of tokens: nothing, a digit, or a digit and a blank."""
 CONSTRAINTS = {
     "forbid": [Constraint(forbid=((5 + row,), (9, 9), (11, 8))) for row in range(6)],
     "require": [Constraint(require=(((7, 8 + row),), ((30,), (31, 32)))[: row % 3]) for row in range(6)],
@@ -85,6 +91,7 @@ def asked(kind: str, rows: list[int]) -> dict[str, Any]:
         "prefixes": [PROMPTS[row] for row in rows],
         "keys": rows,
         "constraints": constraints,
+        "stops": StopStrings(SEARCHES[kind].stop_at, SPELLING) if SEARCHES[kind].stop_at else None,
         "attention": False,
     }
 

@@ -28,6 +28,8 @@ CASES: list[dict[str, Any]] = [
     {"beam": 4, "n_best": 3, "length_penalty": 0.0},
     {"beam": 5, "min_length": 3, "length_penalty": 0.7},
     {"beam": 3, "n_best": 2, "stop": "finished"},
+    {"beam": 3, "stop": "finished", "finished": 1},
+    {"beam": 3, "stop": "finished", "finished": 5},
 ]
 HELD = ("live", "step", "tokens", "ended", "backpointers", "sums")
 

@@ -116,7 +116,12 @@ def test_formulas_of_parts(part: nn.Module, text: str) -> None:
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_cells(kind: str) -> None:
-    for options in [{}, *OPTIONS.get(kind, [])]:
+    for options in [
+        {},
+        {"bias": False},
+        *OPTIONS.get(kind, []),
+        *({**own, "bias": False} for own in OPTIONS.get(kind, [])),
+    ]:
         cell = choose_cell({"kind": kind, **options})(4, 6)
         found = count_parameters(cell)
         assert_sound(found, cell)

@@ -17,7 +17,7 @@ from weft.run.dry_run import dry_run
 from weft.run.model_size import SMALLEST_CODEC, check_fits, check_loads, measure, meta_device
 from weft.run.prepare import prepare
 from weft.tasks import Codec
-from weft.training import build_optimizer
+from weft.training import TrainConfig, build_optimizer
 
 LARGE = {"kind": "transformer", "layers": 8, "width": 100_000, "heads": 500}
 
@@ -39,15 +39,18 @@ def test_it_is_told_before_the_data_is_read(tmp_path, monkeypatch):
         weft.train(tree, quiet=True)
 
 
-@pytest.mark.parametrize(("kind", "moments"), [("adamw", 2), ("radam", 2), ("sgd", 1)])
-def test_the_moments_are_those_that_the_optimizer_keeps(kind, moments):
+@pytest.mark.parametrize(
+    ("kind", "momentum", "moments"), [("adamw", 0.9, 2), ("radam", 0.9, 2), ("sgd", 0.9, 1), ("sgd", 0.0, 0)]
+)
+def test_the_moments_are_those_that_the_optimizer_keeps(kind, momentum, moments):
     layer = torch.nn.Linear(3, 4)
-    optimizer = build_optimizer(layer, kind=kind, rate=0.1, weight_decay=0.0)
+    optimizer = build_optimizer(layer, kind=kind, rate=0.1, weight_decay=0.0, momentum=momentum)
     layer(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     kept = sum(value.numel() for state in optimizer.state.values() for value in state.values() if value.dim())
     assert kept == moments * 16
-    assert model_size.MOMENTS_PER_WEIGHT.get(kind, 2) == moments
+    settings = {} if momentum == 0.9 else {"momentum": momentum}
+    assert model_size.moments_of(TrainConfig(optimizer=kind, **settings)) == moments
 
 
 def test_the_estimate_is_that_of_the_built_model():

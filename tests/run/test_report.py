@@ -41,8 +41,8 @@ def test_a_report_has_baselines_intervals_and_calibration(weft: Any, tmp_path: P
     assert "± " in done.err
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     for part in ("valid", "test"):
-        assert set(report["baselines"][part]) == {"majority", "linear"}
-        assert report["baselines"][part]["linear"]["accuracy"] > 0.65
+        assert set(report["baselines"][part]) == {"majority", "bag"}
+        assert report["baselines"][part]["bag"]["accuracy"] > 0.65
         low, high = report["details"][part]["intervals"]["accuracy"]
         assert low < report[part]["accuracy"] < high
         assert set(report["calibration"][part]) == {"before", "after"}
@@ -76,17 +76,17 @@ def test_the_temperature_becomes_part_of_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "linear", "count", "said"),
+    ("ours", "bag", "count", "said"),
     [
-        (0.81, 0.853, 5000, "A linear model on n-grams is better here: accuracy 85.3% against 81.0% on valid"),
+        (0.81, 0.853, 5000, "A bag of n-grams is better here: accuracy 85.3% against 81.0% on valid"),
         (0.80, 0.85, 20, "is better here: accuracy 85.0% against 80.0% on valid (within the noise of 20 examples)"),
         (0.85, 0.80, 20, "does as well here: accuracy 80.0% against 85.0% on valid (within the noise of 20 examples)"),
         (0.95, 0.80, 5000, None),
     ],
 )
-def test_the_report_says_which_is_better(ours: float, linear: float, count: int, said: str | None) -> None:
+def test_the_report_says_which_is_better(ours: float, bag: float, count: int, said: str | None) -> None:
     details = {"intervals": {"accuracy": [0, 1]}, "count": count, "count_of": "examples"}
-    baselines = {"majority": {"accuracy": 0.5, "f1": 0.3}, "linear": {"accuracy": linear, "f1": linear}}
+    baselines = {"majority": {"accuracy": 0.5, "f1": 0.3}, "bag": {"accuracy": bag, "f1": bag}}
     report = {"valid": {"accuracy": ours, "f1": ours}, "details": {"valid": details}, "baselines": {"valid": baselines}}
     lines = [line for line in conclusions(report) if " here: " in line]
     assert len(lines) == (said is not None)

@@ -8,7 +8,7 @@ from weft.config import fill, validate
 from weft.data import Shape
 from weft.models import TranslatorConfig
 from weft.tasks import Codec, Facts, Translate, encode
-from weft.tasks.translate import PairData
+from weft.tasks.pair_settings import PairData
 from weft.text import TextConfig, Tokenizer
 
 SENTENCE = Shape(characters=34, words=6, total=6000, distinct=1000, alphabet=80)
@@ -81,8 +81,11 @@ def test_items_come_back_as_they_were():
 
 @pytest.mark.parametrize("task", ["translate", "classify", "tag", "lm"])
 def test_a_few_lines_get_enough_updates_and_many_are_read_a_few_times(task):
+    model = {} if task == "translate" else {"kind": "rnn"}
+
     def epochs(examples):
-        return fill({"task": task, "data": {"train": "x"}}, Facts(examples, examples * 40)).train.epochs
+        tree = {"task": task, "data": {"train": "x"}, "model": model}
+        return fill(tree, Facts(examples, examples * 40)).train.epochs
 
     counts = [20, 30, 50, 80, 150, 300, 600, 1200, 2500, 5000, 10_000, 20_000, 50_000, 100_000]
     found = [epochs(count) for count in counts]

@@ -93,6 +93,30 @@ def test_every_optimizer_goes_downhill(kind):
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.covers("L4")
+@pytest.mark.parametrize("momentum", [0.0, 0.9, 0.5])
+def test_sgd_is_its_equation(momentum):
+    """v ← μ v + g;  w ← w - η v, from v = 0; without momentum nothing is kept."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1, bias=False)
+    optimizer = build_optimizer(model, kind="sgd", rate=0.1, weight_decay=0.0, momentum=momentum)
+    w, v = model.weight.detach().clone(), torch.zeros(1, 3)
+    for x in torch.randn(5, 4, 3):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        v = momentum * v + 2 * (w @ x.T) @ x
+        w = w - 0.1 * v
+        optimizer.step()
+        torch.testing.assert_close(model.weight.detach(), w)
+    assert len(optimizer.state) == (momentum > 0)
+
+
+def test_momentum_is_a_setting_of_sgd():
+    assert TrainConfig(optimizer="sgd", momentum=0.0).momentum == 0.0
+    with pytest.raises(ValueError, match=r'momentum = 0\.5: does nothing with optimizer = "adamw"'):
+        TrainConfig(momentum=0.5)
+
+
 def test_weight_decay_leaves_vectors_alone():
     optimizer = build_optimizer(nn.Linear(3, 2), kind="adamw", rate=0.1, weight_decay=0.5)
     decays = {

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from weft.data import InputFile, Record
+    from weft.decoding import DecodeConfig
     from weft.run import Run
     from weft.tasks import Prediction
 
@@ -79,6 +82,29 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
         write(inputs.end(), flush=True)
     if incomplete:
         note("{} without all required words: raise --max-length; --json lists the missing ones", f"{incomplete:,}")
+
+
+def answer_prompt_file(answering: Answering, path: Path, decode: DecodeConfig) -> None:
+    """Print the text that continues the whole text of a file, with its line breaks; the last one of the file is no part
+    of the prompt."""
+    from weft.cli.output import write
+    from weft.data import read_whole_text
+    from weft.errors import ConfigError
+
+    task, json = answering.run.task, answering.json
+    if not task.continues:
+        cure = "give the inputs as FILE"
+        raise ConfigError(f"is for language models, not for {task.name}", where="--prompt-file", cure=cure)
+    if not json and (answering.probabilities or decode.n_best > 1):
+        raise ConfigError("prints one text as it is", where="--prompt-file", cure="add --json for several, or scores")
+    record = task.record(read_whole_text(path))
+    if answering.stream:
+        for piece in answering.run.stream(record, **answering.options):
+            write(piece, flush=True)
+        write("\n", flush=True)
+        return
+    (answer,) = answering.answer([record])
+    write(f"{answering.show(answer) if json else answer.record()['text']}\n", flush=True)
 
 
 def answer_prompt(answering: Answering) -> None:

@@ -19,7 +19,9 @@ from weft.cli import (
     evaluate,
     export,
     inspect,
+    ladder,
     new,
+    parse,
     predict,
     score,
     sweep,
@@ -43,6 +45,7 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
   [bold]weft bench recurrence[/]                 compare recurrent layers with torch.nn on this machine
+  [bold]weft parse GRAMMAR "the cat sleeps"[/]   trees by a context-free grammar
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
 Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
@@ -90,6 +93,8 @@ app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("sweep", cls=TakesSettings)(sweep.sweep)
+app.command("ladder", cls=TakesSettings)(ladder.ladder)
+app.command("parse")(parse.parse)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")

@@ -26,6 +26,10 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print all numbers and tables as JSON.")] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="α in score = sum / length^α.")] = None,
+    copy_unknown: Annotated[
+        bool | None,
+        typer.Option("--copy-unknown/--no-copy-unknown", help="Copy the source word in place of the unknown token."),
+    ] = None,
     skip_bad_lines: SkipBadLines = False,
     device: Device = "auto",
     imports: Imports = None,
@@ -43,7 +47,7 @@ def evaluate(
     from weft.run import load
     from weft.training.progress import metric_name, show_score
 
-    options = {"beam": beam, "length_penalty": length_penalty}
+    options = {"beam": beam, "length_penalty": length_penalty, "copy_unknown": copy_unknown}
     model = load(run, device=device, cells=read_imports(imports))
     files = [word for word in data if not word.startswith("data.") or "=" not in word]
     settings = parse_overrides(word for word in data if word not in files)
@@ -65,7 +69,9 @@ def evaluate(
 
 
 def show_details(details: dict[str, Any], print_table: Any) -> None:
-    """Print the tables of classes, spans and confusions that the evaluation has."""
+    """Print the tables of classes, spans, languages and confusions that the evaluation has."""
+    from weft.training.progress import metric_name, show_score
+
     for key, title in (("spans", "by kind of span"), ("per_class", "by class")):
         rows = details.get(key)
         if rows:
@@ -78,6 +84,13 @@ def show_details(details: dict[str, Any], print_table: Any) -> None:
                 for row in rows
             ]
             print_table(["label", "precision", "recall", "F1", "examples"], body, title=title)
+    if languages := details.get("by_language"):
+        names = [name for name in details.get("shown", ()) if name in languages[0]]
+        body = [
+            [row["language"], *(show_score(name, row[name], {}) for name in names), f"{row['count']:,}"]
+            for row in languages
+        ]
+        print_table(["language", *map(metric_name, names), details["count_of"]], body, title="by language")
     there = {row["label"] for row in details.get("per_class", [])}
     shown = [number for number, label in enumerate(details.get("labels", [])) if label in there]
     if shown and len(shown) <= MAX_CONFUSION_CLASSES:

@@ -41,8 +41,30 @@ def predict(
     max_length: Annotated[int | None, typer.Option(help="Largest number of tokens to write.")] = None,
     min_length: Annotated[int | None, typer.Option(help="Smallest number of tokens to write.")] = None,
     stop: Annotated[str | None, typer.Option(help="The rule that ends a search: bound or finished.")] = None,
+    finished: Annotated[
+        int | None, typer.Option(help="With --stop finished: finished hypotheses that end a search.")
+    ] = None,
+    stop_at: Annotated[
+        list[str] | None, typer.Option(help="End a text before this string, which is not printed. Repeatable.")
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help="Divide logits of tokens of prompt and text by this; 1 is off.")
+    ] = None,
+    frequency_penalty: Annotated[
+        float | None, typer.Option(help="Subtract this from a logit for each time that the text has the token.")
+    ] = None,
+    presence_penalty: Annotated[
+        float | None, typer.Option(help="Subtract this from a logit if the text has the token.")
+    ] = None,
     groups: Annotated[int | None, typer.Option(help="Diverse beams: groups of the beam that differ.")] = None,
     diversity: Annotated[float | None, typer.Option(help="Diverse beams: penalty for words of other groups.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="The language to translate to, where the run has several.")
+    ] = None,
+    copy_unknown: Annotated[
+        bool | None,
+        typer.Option("--copy-unknown/--no-copy-unknown", help="Copy the source word in place of the unknown token."),
+    ] = None,
     sample: Annotated[
         bool | None, typer.Option("--sample/--no-sample", help="Draw tokens instead of searching for the best.")
     ] = None,
@@ -63,6 +85,9 @@ def predict(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each piece of a text as soon as it is certain.")
     ] = False,
+    prompt_file: Annotated[
+        Path | None, typer.Option(help="A file whose whole text is one prompt, for a language model.")
+    ] = None,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
@@ -76,6 +101,7 @@ def predict(
     weft predict runs/reviews mails.jsonl --column body.text
     weft predict runs/demo input.txt --json --n-best 3 > output.jsonl
     weft predict runs/demo --forbid cat --require "the dog" --stream
+    weft predict runs/stories --prompt-file begin.txt --stop-at "THE END"
     """
     settings = {
         "beam": beam,
@@ -84,8 +110,14 @@ def predict(
         "max_length": max_length,
         "min_length": min_length,
         "stop": stop,
+        "finished": finished,
+        "stop_at": stop_at or None,
+        "repetition_penalty": repetition_penalty,
+        "frequency_penalty": frequency_penalty,
+        "presence_penalty": presence_penalty,
         "groups": groups,
         "diversity": diversity,
+        "copy_unknown": copy_unknown,
         "sample": sample,
         "temperature": temperature,
         "top_k": top_k,
@@ -96,7 +128,8 @@ def predict(
     options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
     wanted |= {"forbid_unknown": True} if forbid_unknown else {}
-    from weft.cli.answering import Answering, answer_file, answer_prompt
+    wanted |= {} if language is None else {"language": language}
+    from weft.cli.answering import Answering, answer_file, answer_prompt, answer_prompt_file
     from weft.errors import ConfigError
     from weft.run import load
     from weft.run.inputs import open_input_file
@@ -110,10 +143,15 @@ def predict(
     if probabilities and (json or stream):
         cure = "--json has them all" if json else "leave out --stream"
         raise ConfigError("is for plain text and tables", where="--probabilities", cure=cure)
+    if prompt_file is not None and (file != "-" or format or column):
+        raise ConfigError("is the only input", where="--prompt-file", cure="leave out FILE, --format and --column")
     model = load(run, device=device, cells=read_imports(imports))
     decode = model.decode(options)  # raises for a wrong option, before anything is read
     asked = wanted | options | ({"attention": True} if attention else {})
     answering = Answering(model, asked, json=json, stream=stream, probabilities=probabilities)
+    if prompt_file is not None:
+        answer_prompt_file(answering, prompt_file, decode)
+        return
     if file == "-" and format in (None, "text") and not column and sys.stdin.isatty() and sys.stdout.isatty():
         answer_prompt(answering)
         return

@@ -12,20 +12,19 @@ from weft.cli.imports import Imports, read_imports
 from weft.cli.options import Device, SkipBadLines
 
 if TYPE_CHECKING:
-    from weft.metrics import LossTally
     from weft.run import Run
-    from weft.tasks.generation import Scored
+    from weft.tasks.results import ScoredText
 
 CHUNK_TEXTS = 1000
 """Texts that are read, scored and printed together."""
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="A run folder of a language model or a translator.")],
+    run: Annotated[Path, typer.Argument(help="A run folder of a language model, a translator or a tagger.")],
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Lines of text, or pairs as in training; two files for parallel text.",
+            help="Lines of text, or pairs or tagged words as in training; two files for parallel text.",
             metavar="DATA",
             show_default="standard input",
         ),
@@ -37,35 +36,35 @@ def score(
 ) -> None:
     """Print the probability, log-probability and rank of each token of given texts.
 
-    Rank 1 is the likeliest token. A translator scores the target of each pair.
+    Rank 1 is the likeliest token. A translator scores the target of each pair. A tagger scores the tags of each
+    sentence: all of them together, and each by itself.
 
     Examples:
     weft score runs/lm-1 lines.txt
     weft score runs/translate-1 pairs.tsv --json > scores.jsonl
     """
-    from weft.cli.output import print_json, say
+    from weft.cli.output import print_json, print_table, say
     from weft.metrics import LossTally
     from weft.run import load
-    from weft.text import SPECIALS, UNK
 
     model, tally, texts = load(run, device=device, cells=read_imports(imports)), LossTally(), 0
     model.score([])  # raises for a task that scores no texts, before anything is read
-    tokenizer = model.task.codec.side("target")
     for found in read_scores(model, data or ["-"], skip_bad_lines=skip_bad_lines):
         texts += 1
-        tally.add(-found.total, len(found.tokens), found.tokens.count(SPECIALS[UNK]))
+        found.add_to(tally)
         if json:
             print_json(found.record())
         else:
-            show(found)
-    summary = summarise(tally, texts, vocabulary=len(tokenizer))
+            say("{}", found.title)
+            print_table(list(found.headings), found.rows())
+    summary = model.task.summarise_scored(tally, texts)
     if json:
         print_json(summary)
     else:
         say("{}", ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in summary.items()))
 
 
-def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[Scored]:
+def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[ScoredText]:
     """Score the texts of some files, a chunk at a time; for a language model every line is a text."""
     from weft.cli.output import note
     from weft.data import BadLines, chunks
@@ -75,28 +74,3 @@ def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterato
         yield from model.score(chunk)
     if bad.count:
         note("skipped {}", bad)
-
-
-def show(found: Scored) -> None:
-    """Print a text, and a table with a line for each token."""
-    import math
-
-    from weft.cli.output import print_table, say
-
-    columns = zip(found.pieces, found.log_probabilities, found.ranks, strict=True)
-    rows = [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
-    say("{}", found.text if found.source is None else f"{found.source} → {found.text}")
-    print_table(["token", "probability", "log-probability", "rank"], rows)
-
-
-def summarise(tally: LossTally, texts: int, *, vocabulary: int) -> dict[str, float]:
-    """The numbers over all texts."""
-    return {
-        "texts": texts,
-        "tokens": tally.count,
-        "log_probability": -tally.total,
-        "log_probability_per_token": -tally.loss,
-        "perplexity": tally.perplexity,
-        "vocabulary": vocabulary,
-        "unknown_share": tally.unknown_share,
-    }

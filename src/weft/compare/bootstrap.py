@@ -7,7 +7,7 @@ differences are the interval. It does not cover chance in training: for that, tr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -37,17 +37,11 @@ class Interval(NamedTuple):
 def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int = 0) -> list[dict[str, Interval]]:
     """The difference of each score to that of the first tally, for each later tally. All are of the same file."""
     units = _units(tallies)
-    size = len(units[0].numbers)
-    random = np.random.default_rng(seed)
-    draws: list[list[dict[str, float]]] = [[] for _ in units]
-    for _ in range(samples):
-        weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
-        for found, unit in zip(draws, units, strict=True):
-            found.append(unit.drawn(weights))
+    draws = draw_scores(tallies, samples=samples, seed=seed)
     first = units[0].metrics()
     return [
         {
-            name: _interval(value - first[name], _differences(name, draws[0], drawn))
+            name: interval(_subtract(value, first[name]), _differences(name, draws[0], drawn))
             for name, value in unit.metrics().items()
             if name in first
         }
@@ -55,14 +49,36 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
     ]
 
 
+def draw_scores(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int = 0) -> list[list[dict[str, float]]]:
+    """The scores of each tally in each draw; the draws are the same for all tallies."""
+    units = _units(tallies)
+    size = len(units[0].numbers)
+    random = np.random.default_rng(seed)
+    draws: list[list[dict[str, float]]] = [[] for _ in units]
+    for _ in range(samples):
+        weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
+        for found, unit in zip(draws, units, strict=True):
+            found.append(unit.drawn(weights))
+    return draws
+
+
+def _subtract(value: float, other: float) -> float:
+    """The difference of two scores; between two infinite ones there is none."""
+    return 0.0 if value == other else value - other
+
+
 def _differences(name: str, first: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]]) -> list[float]:
     """The difference of a score in each draw; a draw in which nothing was counted for it has 0."""
-    return [theirs.get(name, 0.0) - ours.get(name, 0.0) for ours, theirs in zip(first, other, strict=True)]
+    return [_subtract(theirs.get(name, 0.0), ours.get(name, 0.0)) for ours, theirs in zip(first, other, strict=True)]
 
 
-def _interval(difference: float, draws: Sequence[float]) -> Interval:
+def interval(difference: float, draws: Sequence[float]) -> Interval:
+    """A difference, or any other number, with the bounds of 95% of its draws."""
     tail = (100 - COVERAGE_PERCENT) / 2
-    low, high = np.percentile(draws, [tail, 100 - tail])
+    method: Literal["linear", "nearest"] = (
+        "linear" if np.isfinite(draws).all() else "nearest"
+    )  # there is nothing between a number and infinity
+    low, high = np.percentile(draws, [tail, 100 - tail], method=method)
     return Interval(difference, float(low), float(high))
 
 

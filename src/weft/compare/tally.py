@@ -5,18 +5,18 @@ N rows, K sums of a row. A score is a function of the sum over rows, the one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data import BadLines
+from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
-from weft.tasks import encode
-from weft.tasks.results import Numbers
+from weft.tasks import encode_evaluation
+from weft.tasks.results import Numbers, add_drawn
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Tally:
     def drawn(self, times: Numbers) -> dict[str, float]:
         """The scores of the rows, each drawn so many times (N,)."""
         if self.score_drawn is None:
-            return self.score(times @ self.numbers)
+            return self.score(add_drawn(self.numbers, times))
         return self.score_drawn(self.numbers, times)
 
     def by_record(self) -> Tally:
@@ -53,7 +53,12 @@ class Tally:
 
 def tally(run: Run, path: str | list[str]) -> Tally:
     """Evaluate the run on each example of a file, decoded as its configuration says."""
+    return tally_records(run, run.task.read(path, run.config.data, BadLines(skip=False)))
+
+
+def tally_records(run: Run, records: Iterable[Record]) -> Tally:
+    """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode(task, task.read(path, run.config.data, BadLines(skip=False)), task.limit(training=False))
+    examples = encode_evaluation(task, records)
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     return Tally(sums, task.record_of_row(examples), scores.score, scores.details(), scores.score_drawn)

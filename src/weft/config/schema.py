@@ -14,7 +14,7 @@ from weft.catalog import TASKS
 from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
-from weft.models import FittedSettings
+from weft.models import FittedSettings, SpelledSettings
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts
@@ -54,11 +54,21 @@ class Config(Settings):
             for name in self.model.unused_train:
                 yield Unread(f"train.{name}", why, "remove it")
             yield Unread("train.device", f"{why}, which runs on the CPU", "remove it", ("auto", "cpu"))
+        if isinstance(self.model, SpelledSettings):
+            for one in self.model.unread_train():
+                yield one._replace(name=f"train.{one.name}")
 
     @model_validator(mode="after")
     def _metric_is_measured(self) -> Self:
         if self.train.metric is not None:
             check_metric(self.train.metric, TASKS[self.task].metrics)
+        return self
+
+    @model_validator(mode="after")
+    def _sections_agree(self, info: ValidationInfo) -> Self:
+        if not (info.context or {}).get("keep_unread"):
+            for error in TASKS[self.task].conflicts(self):
+                raise error
         return self
 
     @model_validator(mode="after")
@@ -68,11 +78,12 @@ class Config(Settings):
         most: int | None = dict(self.data).get("max_length")
         if most is None:
             return self
-        tokens = most + TASKS[self.task].sections.marks
+        tokens = TASKS[self.task].row_tokens(self)
         for path, table in networks(self.model):
             longest = getattr(table, "longest", None)
             if longest is not None and tokens > longest:
                 marks = " and a start or end token" * (tokens > most)
+                marks = f" on each side make rows of {tokens}, which" if tokens > most + 2 else marks
                 raise TableError(
                     f"{most} tokens{marks} are more than {path}.max_positions = {longest}",
                     where=f"data.max_length = {most}",
@@ -146,7 +157,7 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
         defaults["train"].pop("epochs", None)
     kind = tree.get("text", {}).get("kind", defaults["text"]["kind"])
     defaults["text"] = _fit_text(defaults["text"], tree.get("text", {}), word_defaults(facts.characters))
-    if facts.device == "cuda":
+    if facts.device == "cuda" and "batch_tokens" in defaults["train"]:  # a model that fits itself has none
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
     draft = validate(merge(defaults, tree), cells=cells, keep_unread=True)
     for error in draft.all_idle(defaults):

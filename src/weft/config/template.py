@@ -28,7 +28,7 @@ def template(task: str, *, kind: str | None = None) -> str:
         f'task = "{task}"',
         *_settings(model, defaults, skip={"task"}),
     ]
-    return "\n".join([*head, *_tables(model, defaults, ())]) + "\n"
+    return "\n".join([*head, *_tables(model, defaults, (), chosen=kind)]) + "\n"
 
 
 def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
@@ -36,13 +36,19 @@ def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for name, field in fields_of(model).items():
         table = table_in(field)
-        below = {"kind": kind} if isinstance(table, OneOf) else _choose(table, kind) if table else {}
+        if isinstance(table, OneOf) and kind not in table.arms and (inner := _choose(table.arms[table.default], kind)):
+            below = inner  # the sides of a translator have kinds of their own
+        else:
+            below = {"kind": kind} if isinstance(table, OneOf) else _choose(table, kind) if table else {}
         if below:
             tree[name] = below
     return tree
 
 
-def _tables(model: type[Settings], defaults: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+def _tables(
+    model: type[Settings], defaults: Mapping[str, Any], path: tuple[str, ...], *, chosen: str | None
+) -> Iterator[str]:
+    """The lines of all tables below a path; a kind that was chosen is written, others are shown in comments."""
     for name, field in fields_of(model).items():
         table = table_in(field)
         if table is None:
@@ -51,13 +57,13 @@ def _tables(model: type[Settings], defaults: Mapping[str, Any], path: tuple[str,
         if isinstance(table, OneOf):
             kind = table.kind_of(below)
             notes["kind"] = f"({', '.join(table.arms)}; each has settings of its own: weft new TASK --kind KIND)"
-            if kind != table.default:
+            if chosen is not None:
                 active = {"kind"}
             table = table.arms[kind]
         yield ""
         yield f"[{'.'.join((*path, name))}]"
         yield from _settings(table, below, active=active, notes=notes)
-        yield from _tables(table, below, (*path, name))
+        yield from _tables(table, below, (*path, name), chosen=chosen)
 
 
 def _settings(
@@ -85,5 +91,5 @@ def choices(annotation: Any) -> str:
     """The values of a setting that has a few fixed ones."""
     for kind in (annotation, *get_args(annotation)):
         if get_origin(kind) is Literal and len(get_args(kind)) > 1:
-            return f"({', '.join(get_args(kind))})"
+            return f"({', '.join(map(str, get_args(kind)))})"
     return ""

@@ -11,7 +11,7 @@ from weft.data.labelled import read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.objects import Objects, each_row, find_objects
 from weft.data.packed import Capacity, PackedBatches, Side
-from weft.data.pairs import read_pairs
+from weft.data.pairs import group_references, read_pairs
 from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged, RaggedBuilder, pad
 from weft.data.records import Analogy, Labelled, Pair, Record, Similarity, Tagged, Text, as_values, from_values
@@ -21,8 +21,8 @@ from weft.data.split import fingerprints, hold_out, overlap
 from weft.data.store import VALUES, Store, key_of, read_numbers, read_values
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
-from weft.data.texts import read_inputs, read_stream, read_texts
-from weft.data.values import Columns, read_input
+from weft.data.texts import read_inputs, read_stream, read_texts, read_whole_text
+from weft.data.values import Columns, read_input, read_language
 from weft.data.vectors import VectorHeader, WordTable, each_vector, read_header, read_vectors, write_vectors
 from weft.data.wordtests import read_with_tests
 
@@ -72,6 +72,7 @@ __all__ = [
     "fingerprints",
     "forget",
     "from_values",
+    "group_references",
     "hold_out",
     "identify",
     "key_of",
@@ -82,6 +83,7 @@ __all__ = [
     "read_input",
     "read_inputs",
     "read_labelled",
+    "read_language",
     "read_numbers",
     "read_pairs",
     "read_stream",
@@ -90,6 +92,7 @@ __all__ = [
     "read_texts",
     "read_values",
     "read_vectors",
+    "read_whole_text",
     "read_with_tests",
     "stamps",
     "write_vectors",

@@ -42,11 +42,12 @@ SETTINGS: Final[dict[type, tuple[str, ...]]] = {
 
 
 class Input(NamedTuple):
-    """One row: its file and line, its input (None if it is empty), and the row itself."""
+    """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
 
     place: str
     source: str | list[str] | None
     row: Any
+    language: str | None = None
 
 
 class InputFile(Protocol):
@@ -115,6 +116,7 @@ def open_inputs(
     if chosen == PLAIN:
         return LineInputs(name)
     wanted = dict(zip(SETTINGS[columns.record], (columns.input, columns.answer), strict=False))
+    wanted |= {} if columns.language is None else {"language": columns.language}
     first = SETTINGS[columns.record][0]
     wanted[first] = columns.input if column is None else column
     settings: dict[str, Column] = {key: value for key, value in wanted.items() if value is not None}
@@ -248,7 +250,8 @@ def free_names(names: Sequence[str], taken: Any) -> dict[str, str]:
 def _each_row(table: Table, setting: str) -> Iterator[Input]:
     row: Row
     for row in table:
-        yield Input(row.place, table.text(setting, row) or None, row)
+        language = table.text("language", row) or None if table.has("language") else None
+        yield Input(row.place, table.text(setting, row) or None, row, language)
 
 
 def _is_array(name: str) -> bool:

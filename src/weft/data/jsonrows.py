@@ -119,7 +119,9 @@ def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 def spell(value: Any, name: str, place: str) -> str:
     """Return a string as it is; numbers, true and false as JSON writes them."""
     if not isinstance(value, str | bool | int | float):
-        raise DataError(f'"{name}" is {json.dumps(value)[:40]}, not a text', where=place, cure='write it as "…"')
+        cure = 'write it as "…"'
+        cure += '; a list of right targets needs data.references = "many"' * isinstance(value, list)
+        raise DataError(f'"{name}" is {json.dumps(value)[:40]}, not a text', where=place, cure=cure)
     text = value if isinstance(value, str) else json.dumps(value)
     if has_surrogate(text):
         raise DataError(f'"{name}" has half of a surrogate pair', where=place, cure="write the character as UTF-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from weft.data.badlines import BadLines, at_least_one
 from weft.data.records import Pair, Record, Text
 from weft.data.sources import PYTHON
 from weft.data.texts import BLOCK_CHARACTERS
-from weft.data.values import Columns, LabelNames, read_example, show_value
+from weft.data.values import Columns, LabelNames, read_example, read_pairs_of, show_value
 from weft.errors import DataError, counted
 
 MAX_CHECKED_PATHS = 1000
@@ -50,17 +50,23 @@ class Objects:
 
     def _read(self, columns: Columns, bad: BadLines) -> Iterator[Record]:
         for number, row in enumerate(self.rows()):
+            place = f"{self.name}[{number}]"
+            records: Sequence[Record]
             try:
-                record = read_example(row, columns, f"{self.name}[{number}]", self.labels)
+                several = columns.many and columns.record is Pair
+                records = (
+                    read_pairs_of(row, columns, place) if several else [read_example(row, columns, place, self.labels)]
+                )
             except DataError as error:
                 bad.report(error)
                 continue
-            if columns.joined and isinstance(record, Text):
-                yield from _blocks(record)
-            elif isinstance(record, Pair) and not (record.source and record.target):
-                bad.empty += 1
-            elif record.key:
-                yield record
+            for record in records:
+                if columns.joined and isinstance(record, Text):
+                    yield from _blocks(record)
+                elif isinstance(record, Pair) and not (record.source and record.target):
+                    bad.empty += 1
+                elif record.key:
+                    yield record
 
 
 def find_objects(data: Any, name: str) -> Objects | None:

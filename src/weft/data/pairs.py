@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from weft.data.badlines import BadLines, at_least_one
 from weft.data.columns import Column
 from weft.data.records import Pair
 from weft.data.sources import STDIN, Paths, decode, each_path, raw_lines
-from weft.data.tables import LAYOUT, Layout, read_table
+from weft.data.tables import LAYOUT, Layout, Table, read_table
 from weft.errors import DataError, counted
 
 Sides: TypeAlias = tuple[str, str, str]
@@ -17,16 +18,33 @@ Sides: TypeAlias = tuple[str, str, str]
 
 
 def read_pairs(
-    path: Paths, *, source: Column = "source", target: Column = "target", layout: Layout = LAYOUT, bad: BadLines
+    path: Paths,
+    *,
+    source: Column = "source",
+    target: Column = "target",
+    language: Column | None = None,
+    many: bool = False,
+    layout: Layout = LAYOUT,
+    bad: BadLines,
 ) -> Iterator[Pair]:
-    """Yield the pairs of a table (`source` and `target` name its columns) or of parallel files `[source, target]`.
+    """Yield the pairs of a table (`source`, `target` and `language` name its columns) or of parallel files `[source,
+    target]`.
 
-    A pair with an empty side is skipped and counted in `bad.empty`.
+    A pair with an empty side is skipped and counted in `bad.empty`. With `many` a row has several targets, in several
+    columns or in a list, and each makes a pair.
     """
     match each_path(path):
         case [name]:
-            table = read_table(name, {"source": source, "target": target}, layout=layout, bad=bad)
-            yield from at_least_one(_filled(table.texts("source", "target", bad), bad), name, bad)
+            columns = {"source": source, "target": target} | ({} if language is None else {"language": language})
+            table = read_table(name, columns, layout=layout, bad=bad)
+            if many or language is not None:
+                pairs = _read_rows(table, many=many, language=language is not None, bad=bad)
+            else:
+                pairs = _filled(table.texts("source", "target", bad), bad)
+            yield from at_least_one(pairs, name, bad)
+        case [left, right] if language is not None:
+            cure = "give a table with a column for it"
+            raise DataError("parallel files have no column of languages", where=f"{left} and {right}", cure=cure)
         case [left, right]:
             yield from at_least_one(_filled(_read_parallel(left, right, bad), bad), f"{left} and {right}", bad)
         case names:
@@ -40,6 +58,37 @@ def _filled(rows: Iterator[Sides], bad: BadLines) -> Iterator[Pair]:
             yield Pair(source, target, place)
         else:
             bad.empty += 1
+
+
+def _read_rows(table: Table, *, many: bool, language: bool, bad: BadLines) -> Iterator[Pair]:
+    """Yield the pairs of each row of a table, with their language."""
+    for row in table:
+        try:
+            source = table.text("source", row)
+            targets = table.values("target", row) if many else [table.text("target", row)]
+            spoken = table.text("language", row) if language else None
+        except DataError as error:
+            bad.report(error)
+            continue
+        if spoken == "":
+            bad.report(DataError("the language is empty", where=row.place, cure="fill it in"))
+        elif source and any(targets):
+            yield from (Pair(source, target, row.place, spoken) for target in targets)
+        else:
+            bad.empty += 1
+
+
+def group_references(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Yield one pair for each source and language, in the order of their first pairs, with all targets as references.
+
+    A target that is there twice counts once.
+    """
+    found: dict[tuple[str, str | None], list[Pair]] = {}
+    for pair in pairs:
+        found.setdefault((pair.source, pair.language), []).append(pair)
+    for first, *others in found.values():
+        targets = dict.fromkeys(text for pair in (first, *others) for text in pair.accepted)
+        yield replace(first, references=tuple(targets))
 
 
 def _read_parallel(left: str, right: str, bad: BadLines) -> Iterator[Sides]:

@@ -76,11 +76,19 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A source text and its target; no target while it is still to be predicted."""
+    """A source text and its target; no target while it is still to be predicted. `language` is that of the target,
+    where there are several; `references` are all right targets, in an evaluation with several of a source."""
 
     source: str
     target: str | None = None
     place: str = ""
+    language: str | None = None
+    references: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The targets that are right."""
+        return self.references or (self.target or "",)
 
     @property
     def key(self) -> str:

@@ -79,6 +79,22 @@ class Table:
             found = [self._value(cells, str(key), row.place, joined=len(keys) > 1) for key in keys]
         return found[0] if len(found) == 1 else " ".join(part for part in found if part)
 
+    def values(self, setting: str, row: Row) -> list[str]:
+        """Return the texts of a row in all columns of a setting, stripped, without empty ones; a value of a JSON object
+        may be a list of texts."""
+        keys, cells = self.keys[setting], row.cells
+        if isinstance(cells, list):
+            found = [cells[key].strip() for key in keys if isinstance(key, int)]
+        else:
+            found = [text for key in keys for text in self._listed(cells, str(key), row.place, joined=len(keys) > 1)]
+        return [text for text in found if text]
+
+    def _listed(self, cells: Object, path: str, place: str, *, joined: bool) -> list[str]:
+        value = look_up(cells, path) if reaches(cells, path) else None
+        if isinstance(value, list):
+            return [spell(text, path, place) for text in value]
+        return [] if value is None and joined else [self._value(cells, path, place, joined=joined)]
+
     def texts(self, first: str, second: str, bad: BadLines) -> Iterator[tuple[str, str, str]]:
         """Yield the texts of two settings in each row, as `text` returns them, and the row's place."""
         (left, *more), (right, *others) = self.keys.get(first, (0,)), self.keys.get(second, (0,))

@@ -81,6 +81,11 @@ def _block_size(name: str) -> int:
     return min(BLOCK_CHARACTERS, max(MIN_BLOCK_CHARACTERS, size // MIN_BLOCKS))
 
 
+def read_whole_text(path: PathLike) -> str:
+    """The text of a whole file, with CRLF as LF and without the end of its last line."""
+    return "\n".join(read_inputs(path))
+
+
 def read_inputs(path: PathLike) -> Iterator[str]:
     """Yield every line unchanged, blank ones too, so that output lines match input lines. A file may be empty."""
     name = fspath(path)

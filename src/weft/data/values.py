@@ -34,6 +34,10 @@ class Columns(NamedTuple):
     """The texts are parts of one running text."""
     prediction: str | None = None
     """The name of predictions, where it does not follow from the type of record."""
+    language: Column | None = None
+    """The column with the language of a pair's target, if there is one."""
+    many: bool = False
+    """A pair may have several targets: in several columns, or in a list."""
 
     @property
     def predicted(self) -> str:
@@ -43,11 +47,17 @@ class Columns(NamedTuple):
             or {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
         )
 
+    @property
+    def width(self) -> int:
+        """The number of values of an example without names."""
+        return 1 + (self.answer is not None) + (self.answer is not None and self.language is not None)
+
     def example(self) -> str:
         """The forms of a record, for messages."""
         if self.answer is None:
             return "a text"
-        names = (show_column(self.input), show_column(self.answer))
+        named = (self.input, self.answer, *(() if self.language is None else (self.language,)))
+        names = [show_column(column) for column in named]
         return f"a tuple ({', '.join(names)}) or a dict {{{', '.join(f'{json.dumps(name)}: …' for name in names)}}}"
 
 
@@ -63,13 +73,39 @@ def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
     text = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
     answer = _pick(row, columns.answer, 1, columns, place)
     if columns.record is Pair:
-        return Pair(text, _text(answer, columns.answer, place), place)
+        return Pair(text, _text(answer, columns.answer, place), place, read_language(row, columns, place))
     label = _label(_named(answer, columns.answer, labels), columns.answer, place)
     for value, column in ((text, columns.input), (label, columns.answer)):
         if not value:
             what = f"the {show_column(column)} is empty"
             raise DataError(what, where=place, cure="fill it in, or leave the record out")
     return Labelled(text, label, place)
+
+
+def read_pairs_of(row: Any, columns: Columns, place: str) -> list[Pair]:
+    """Convert an example with several targets to a pair for each of them."""
+    if isinstance(row, Pair):
+        return [row]
+    assert columns.answer is not None
+    source = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
+    parts = columns.answer if isinstance(columns.answer, list) else [columns.answer]
+    values = [_pick(row, part, 1, columns, place) for part in parts]
+    texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
+    targets = [_text(text, columns.answer, place) for text in texts if not (len(parts) > 1 and _is_missing(text))]
+    language = read_language(row, columns, place)
+    return [Pair(source, target, place, language) for target in targets if target] or [Pair(source, "", place)]
+
+
+def read_language(row: Any, columns: Columns, place: str) -> str | None:
+    """The language of an example; None where the task has no languages, or an input does not name its own."""
+    if columns.language is None or not _is_record(row):
+        return None
+    names = _names_of(row)
+    if names and not isinstance(columns.language, list) and columns.language not in names:
+        return None
+    if not names and len(row) < 3:
+        return None
+    return _text(_pick(row, columns.language, 2, columns, place), columns.language, place) or None
 
 
 def read_input(row: Any, columns: Columns, place: str) -> str | list[str]:
@@ -81,7 +117,7 @@ def read_input(row: Any, columns: Columns, place: str) -> str | list[str]:
             words = _items(value, "words", place)
             return _words([word[0] if _is_pair(word) else word for word in words], place)
     elif _is_record(row):
-        given = columns.answer is not None and (_names_of(row) or len(row) == 2)
+        given = columns.answer is not None and (_names_of(row) or len(row) == columns.width)
         value = _pick(row, columns.input, 0, columns if given else columns._replace(answer=None), place)
     return _text(value, columns.input, place, strip=False)
 
@@ -141,7 +177,7 @@ def _pick(row: Any, column: Column, position: int, columns: Columns, place: str)
         if not 0 <= column < len(row):
             raise DataError(f"no column {column} in {found}", where=place, cure="columns are counted from 0")
         return row[column]
-    width = 1 if columns.answer is None else 2
+    width = columns.width
     if len(row) != width:
         what = f"{found} where {width} {'is' if width == 1 else 'are'} expected"
         raise DataError(what, where=place, cure=f"give {columns.example()}")

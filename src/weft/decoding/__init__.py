@@ -5,6 +5,7 @@ from weft.decoding.constraints import Constraint
 from weft.decoding.exhaustive import search_exhaustive
 from weft.decoding.hypothesis import Hypothesis
 from weft.decoding.search import NEVER, search
+from weft.decoding.stops import StopStrings
 from weft.decoding.stream import stream
 from weft.models.stepper import Step, Stepper
 
@@ -15,6 +16,7 @@ __all__ = [
     "Hypothesis",
     "Step",
     "Stepper",
+    "StopStrings",
     "search",
     "search_exhaustive",
     "stream",

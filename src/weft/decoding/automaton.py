@@ -30,6 +30,11 @@ class Automaton:
         self.completing = cache(self._completing)
         self.reached = cache(self._reached)
 
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return len(self._paths)
+
     def read(self, node: int, token: int) -> int:
         """The node after a token."""
         while node and token not in self._children[node]:

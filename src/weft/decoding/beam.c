@@ -197,7 +197,7 @@ static void advance_slot(const beam_t *s, long slot) {
         lowest = score < lowest ? score : lowest;
     }
     const float bound = highest / powf((float)b->limit[slot], s->penalty);
-    const int done = s->by_bound ? bound <= lowest : b->ended[slot] >= width || bound == -INFINITY;
+    const int done = s->by_bound ? bound <= lowest : b->ended[slot] >= s->finished || bound == -INFINITY;
     b->step[slot]++;
     b->live[slot] = !(length >= b->limit[slot] || done);
 }

@@ -7,11 +7,13 @@ left, and
 
 - with stop = "bound", when n_best have finished and no other can become better than the last of them: a sum only falls,
   and the length is at most the limit, so sum / limit^α bounds its score from above;
-- with stop = "finished", or where phrases are required, when K hypotheses have finished: under the mean, a text could
-  make up for an unlikely phrase by repeating likely ones up to the limit;
+- with stop = "finished", or where phrases are required, when K hypotheses, or as many as `finished`, have finished:
+  under the mean, a text could make up for an unlikely phrase by repeating likely ones up to the limit;
 - with K = 1, when the hypothesis ends.
 
-With a beam wide enough to keep everything this is exhaustive search. A slots, K hypotheses of each, V tokens.
+A token that completes a stop string is an end too. With penalties the search ranks by the penalised log-probabilities;
+those of the model are stored. With a beam wide enough to keep everything this is exhaustive search. A slots, K
+hypotheses of each, V tokens.
 """
 
 from __future__ import annotations
@@ -48,18 +50,30 @@ def _propose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
         found.places.masked_fill(inside, 0),
         found.ends.masked_fill(inside, -torch.inf),
         found.end_logs,
+        found.end_tokens,
+        found.end_places,
     )
 
 
 def _choose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
     """The continuations, as the settings choose them."""
     config = request.config
-    every = beams.log_probabilities(logits, request)
+    every, model, ending = beams.next_tokens(logits, request)
     if request.requires:
-        return choose_required(beams, every)
-    if config.groups > 1:
-        return choose_diverse(beams.sums, every, beams.live, groups=config.groups, diversity=config.diversity)
-    return likeliest(beams.sums, every)
+        found = choose_required(beams, every, ending)
+    elif config.groups > 1:
+        groups, diversity = config.groups, config.diversity
+        found = choose_diverse(beams.sums, every, beams.live, groups=groups, diversity=diversity, ending=ending)
+    else:
+        found = likeliest(beams.sums, every, ending)
+    if model is every:
+        return found
+    of_model = model.view(beams.shape.slots, beams.shape.width, -1).flatten(1)
+    logs, end_logs = (
+        of_model.gather(1, places * model.size(1) + tokens)
+        for tokens, places in ((found.tokens, found.places), (found.end_tokens, found.end_places))
+    )
+    return found._replace(logs=logs, end_logs=end_logs)
 
 
 def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
@@ -69,10 +83,10 @@ def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
     every = torch.cat((beams.best, scores.to(beams.best.dtype)), 1)
     # A slot that has stopped does not change, nor does its order: it may be read while others search.
     picks = torch.where(beams.live[:, None], every.topk(n_best).indices, torch.arange(n_best, device=beams.device))
-    places = torch.arange(beams.shape.width, device=beams.device).expand_as(ends)
     parts = (
         (beams.best_step, beams.step[:, None].expand_as(ends)),
-        (beams.best_place, places),
+        (beams.best_place, found.end_places),
+        (beams.best_token, found.end_tokens),
         (beams.best_log, found.end_logs.to(beams.best.dtype)),
     )
     beams.best.copy_(every.gather(1, picks))
@@ -84,7 +98,7 @@ def _finish(beams: BeamState, found: Proposals, request: Request) -> None:
 def _stops(beams: BeamState, sums: Tensor, request: Request) -> Tensor:
     """(A,) whether a sentence is done; the bound of an empty beam is -inf, so it stops too."""
     bound = request.scores(sums.amax(1), beams.limit)
-    enough = (beams.ended >= beams.shape.width) | (bound == -torch.inf)
+    enough = (beams.ended >= request.finished) | (bound == -torch.inf)
     if request.by_bound:
         passed = bound <= beams.best.amin(1)
         enough = (

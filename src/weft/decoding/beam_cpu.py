@@ -51,7 +51,7 @@ class NativeBeam(NativeStruct):
         ("row", Longs), ("parent", Longs), ("slots", ctypes.c_long), ("width", ctypes.c_long),
         ("parts", ctypes.c_long), ("eos", ctypes.c_long), ("min_length", ctypes.c_long), ("n_best", ctypes.c_long),
         ("prefix_size", ctypes.c_long), ("steps", ctypes.c_long), ("penalty", ctypes.c_float),
-        ("by_bound", ctypes.c_int),
+        ("by_bound", ctypes.c_int), ("finished", ctypes.c_long),
     )  # fmt: skip
 
 
@@ -115,6 +115,7 @@ class CpuBeam:
             steps=beams.backpointers.size(1),
             penalty=request.config.length_penalty,
             by_bound=int(request.by_bound),
+            finished=request.finished,
         )
 
     def __call__(self, hidden: Tensor) -> Tensor:

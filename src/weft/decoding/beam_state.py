@@ -12,7 +12,10 @@ import torch
 from torch import Tensor
 
 from weft.decoding.constraint_state import ConstraintState
+from weft.decoding.penalties import WrittenTokens
 from weft.decoding.request import Request
+from weft.decoding.stops import StopState
+from weft.text import EOS
 
 
 class BeamShape(NamedTuple):
@@ -28,6 +31,17 @@ class BeamShape(NamedTuple):
     """Tokens of the longest prefix, at least 1."""
     draws: bool
     """Whether tokens are sampled: each then has its uniform number."""
+
+
+class NextTokens(NamedTuple):
+    """The log-probabilities (A·K, V) of the next token."""
+
+    every: Tensor
+    """Those that the search ranks and draws by: with penalties, and -inf for tokens that are forbidden here."""
+    model: Tensor
+    """Those of the model, without penalties."""
+    ending: Tensor | None
+    """Whether a token ends the text, where not only the end token does."""
 
 
 class BeamState:
@@ -56,6 +70,8 @@ class BeamState:
         """Scores of the best that have ended, in any order; when sampling, of each text. -inf where there is none."""
         self.best_step, self.best_place, self.best_log = integers(n_best), integers(n_best), numbers(n_best)
         """The end token of each of those: its step, the place in the beam that it extends, and its log-probability."""
+        self.best_token = torch.full((slots, n_best), EOS, device=device)
+        """That token: the end token, or one that completes a stop string."""
         self.ended = integers()
         """The number of hypotheses that have ended."""
         self.backpointers = integers(steps + 1, width)
@@ -68,6 +84,11 @@ class BeamState:
         self.slots = torch.arange(slots, device=device)
         self.constraints: ConstraintState | None = None
         """The progress of the sentences with their constraints, where there are any."""
+        self.stop_nodes: Tensor | None = None
+        """(A, K) what each hypothesis has of the stop strings, where there are any."""
+        self.stops: StopState | None = None
+        self.written: WrittenTokens | None = None
+        """The tokens that penalties count, where there are any."""
 
     def admit(self, slots: Tensor, request: Request, sentences: Tensor) -> None:
         """Start sentences (n,) of a request in those slots (n,)."""
@@ -88,6 +109,13 @@ class BeamState:
         if request.constraints is not None:
             self.constraints = self.constraints or ConstraintState(self.shape.slots, self.shape.width)
             self.constraints.admit(slots, [request.constraints[sentence] for sentence in sentences.tolist()])
+        if request.stops is not None:
+            if self.stop_nodes is None:
+                self.stop_nodes, self.stops = torch.zeros_like(self.tokens), request.stops
+            self.stop_nodes[here] = request.stops.starts[sentences][:, None]
+        if request.config.penalises:
+            self.written = self.written or WrittenTokens(self.shape.slots, self.shape.width)
+            self.written.admit(slots, [request.beginnings[sentence] for sentence in sentences.tolist()])
 
     def keep(self, slots: Tensor) -> None:
         """Drop all slots but those."""
@@ -98,13 +126,28 @@ class BeamState:
         self.slots = torch.arange(slots.numel(), device=self.device)
         if self.constraints is not None:
             self.constraints.keep(slots)
+        if self.written is not None:
+            self.written.keep(slots)
 
-    def log_probabilities(self, logits: Tensor, request: Request) -> Tensor:
-        """logits (A·K, V) -> log-probabilities, -inf for tokens that are forbidden here."""
-        every = request.log_probabilities(logits, self.lengths.repeat_interleave(self.shape.width))
+    def next_tokens(self, logits: Tensor, request: Request) -> NextTokens:
+        """logits (A·K, V) -> the log-probabilities of the next token."""
+        lengths = self.lengths.repeat_interleave(self.shape.width)
+        model = every = request.log_probabilities(logits, lengths)
+        if self.written is not None:
+            wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            every = request.log_probabilities(self.written.penalise(wide, request.config), lengths)
         if self.constraints is not None:
             self.constraints.block(every)
-        return every
+        if self.stops is None or self.stop_nodes is None:
+            return NextTokens(every, model, None)
+        ending = self.stops.ending(self.stop_nodes.view(-1))
+        may_end = lengths > request.config.min_length
+        if self.constraints is not None:
+            may_end &= self.constraints.met(self.device)
+        # Where a text may not end yet, no token may complete a stop string.
+        every = every.masked_fill(ending & ~may_end[:, None], -torch.inf)
+        ending[:, EOS] = True
+        return NextTokens(every, model, ending)
 
     @property
     def lengths(self) -> Tensor:
@@ -129,6 +172,11 @@ class BeamState:
         self.store_attention(attention)
         if self.constraints is not None:
             self.constraints.move(tokens, places, self.inside)
+        if self.written is not None:
+            self.written.move(tokens, places, self.inside)
+        if self.stops is not None and self.stop_nodes is not None:
+            moved = self.stops.read(self.stop_nodes.gather(1, places), tokens)
+            self.stop_nodes.copy_(torch.where(self.inside[:, None], self.stop_nodes, moved))
 
     def store_attention(self, attention: Tensor | None) -> None:
         """Store the attention weights of this step, (A·K, S), if there are any."""

@@ -34,6 +34,15 @@ class ConstraintState:
         """(A,) whether a slot has a required phrase."""
         return torch.tensor([bool(one and one.constraint.require) for one in self.compiled], device=device)
 
+    def met(self, device: torch.device) -> Tensor:
+        """(A·K,) whether a hypothesis has all required phrases."""
+        found = [
+            compiled is None or len(progress[place].met) == len(compiled.constraint.require)
+            for compiled, progress in zip(self.compiled, self.progress, strict=True)
+            for place in range(self.width)
+        ]
+        return torch.tensor(found, device=device)
+
     def block(self, every: Tensor) -> None:
         """Set log-probabilities (A·K, V) to -inf where a constraint forbids the token."""
         none = np.zeros(0, dtype=np.int64)

@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 from weft.decoding.proposals import Proposals, likeliest
-from weft.text import EOS
 
 
-def choose_diverse(sums: Tensor, every: Tensor, live: Tensor, *, groups: int, diversity: float) -> Proposals:
-    """sums (S·G, K), log-probabilities (S·G·K, V), live slots (S·G,) -> the continuations of each slot."""
+def choose_diverse(
+    sums: Tensor, every: Tensor, live: Tensor, *, groups: int, diversity: float, ending: Tensor | None = None
+) -> Proposals:
+    """sums (S·G, K), log-probabilities (S·G·K, V), live slots (S·G,), and whether a token ends the text, as in
+    `likeliest` -> the continuations of each slot."""
     width, vocabulary = sums.size(1), every.size(1)
     sums_SGK, every_SGKV = sums.view(-1, groups, width), every.view(-1, groups, width, vocabulary)
     live_SG = live.view(-1, groups)
@@ -26,15 +28,17 @@ def choose_diverse(sums: Tensor, every: Tensor, live: Tensor, *, groups: int, di
     found: list[Proposals] = []
     for group in range(groups):
         own_sums, own = sums_SGK[:, group], every_SGKV[:, group]
-        ranked = likeliest(own_sums.contiguous(), (own - diversity * chosen_SV[:, None]).flatten(0, 1))
+        over_V = None if ending is None else ending.view_as(every_SGKV)[:, group].flatten(0, 1)
+        ranked = likeliest(own_sums.contiguous(), (own - diversity * chosen_SV[:, None]).flatten(0, 1), over_V)
         logs = own.flatten(1).gather(1, ranked.places * vocabulary + ranked.tokens)
         new = own_sums.gather(1, ranked.places) + logs
-        end_logs = own[:, :, EOS]
-        ends = torch.where(ranked.ends > -torch.inf, own_sums + end_logs, -torch.inf)
-        found.append(Proposals(new, ranked.tokens, logs, ranked.places, ends, end_logs))
+        end_logs = own.flatten(1).gather(1, ranked.end_places * vocabulary + ranked.end_tokens)
+        end_sums = own_sums.gather(1, ranked.end_places) + end_logs
+        ends = torch.where(ranked.ends > -torch.inf, end_sums, -torch.inf)
+        found.append(ranked._replace(sums=new, logs=logs, ends=ends, end_logs=end_logs))
         real, over = ((totals > -torch.inf) & live_SG[:, group, None] for totals in (new, ends))
         if width == 1:  # a group that ends has chosen nothing else
             real = real & ~over
         chosen_SV.scatter_add_(1, ranked.tokens, real.to(chosen_SV.dtype))
-        chosen_SV[:, EOS] += over.sum(1)
+        chosen_SV.scatter_add_(1, ranked.end_tokens, over.to(chosen_SV.dtype))
     return Proposals(*(torch.stack(part, dim=1).flatten(0, 1) for part in zip(*found, strict=True)))

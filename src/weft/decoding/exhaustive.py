@@ -6,7 +6,7 @@ It works on one row at a time and by recursion, so that it shares no code or ide
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 
@@ -16,6 +16,7 @@ from weft.decoding.constraints import Constraint, contains
 from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER
+from weft.decoding.stops import StopStrings
 from weft.errors import ConfigError
 from weft.models.stepper import Stepper
 from weft.nn.state import State
@@ -36,33 +37,73 @@ def search_exhaustive(
     limits: Sequence[int] | None = None,
     forbid: Sequence[int] = NEVER,
     constraints: Sequence[Constraint] | None = None,
+    stops: StopStrings | None = None,
 ) -> list[list[Hypothesis]]:
     """The result of `search` for a beam that keeps everything, without attention."""
-    request = prepare(model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, constraints=constraints)
+    request = prepare(
+        model, count, config, prefixes=prefixes, limits=limits, forbid=forbid, constraints=constraints, stops=stops
+    )
     every = constraints or [Constraint()] * count
-    return [_search_one(model, memory, request, sentence, every[sentence]) for sentence in range(count)]
+    return [_search_one(model, memory, Asked(request, sentence, every[sentence], stops)) for sentence in range(count)]
 
 
-def _search_one(
-    model: Stepper, memory: Any, request: Request, sentence: int, constraint: Constraint
-) -> list[Hypothesis]:
+class Asked(NamedTuple):
+    """What is searched for one sentence."""
+
+    request: Request
+    sentence: int
+    constraint: Constraint
+    stops: StopStrings | None
+
+    @property
+    def prefix(self) -> list[int]:
+        found = self.request.prefixes[self.sentence, : self.request.prefix_lengths[self.sentence]]
+        return [int(token) for token in found]
+
+    def stopped(self, tokens: Sequence[int]) -> bool:
+        """Whether the tokens after the prefix contain a stop string."""
+        return self.stops is not None and self.stops.stops(tokens, self.prefix)
+
+    def early(self, tokens: Sequence[int]) -> bool:
+        """Whether a text of these tokens may not end."""
+        missing = self.constraint.missing(tokens[:-1], starts=not self.prefix)
+        return len(tokens) <= self.request.config.min_length or bool(missing)
+
+
+class Found(NamedTuple):
+    """A text: its tokens, their log-probabilities and that of the end, those with penalties, and whether it ended."""
+
+    tokens: tuple[int, ...]
+    logs: tuple[float, ...]
+    ranks: tuple[float, ...]
+    finished: bool
+
+
+def _search_one(model: Stepper, memory: Any, asked: Asked) -> list[Hypothesis]:
+    request, sentence, constraint, _ = asked
     state = model.start(memory, torch.tensor([sentence], device=request.device))
-    token, prefix = SOS, request.prefixes[sentence, : request.prefix_lengths[sentence]].tolist()
+    token, prefix = SOS, asked.prefix
     for forced in prefix:
         _, state, _ = model.step(torch.tensor([token], device=request.device), state)
         token = forced
-    limit = int(request.limits[sentence])
-    found = [
-        Hypothesis(
-            tokens,
-            sum(logs) / len(logs) ** request.config.length_penalty,
-            logs,
-            finished,
-            missing=constraint.missing(tokens, starts=not prefix),
+    power = request.config.length_penalty
+    found = []
+    for tokens, logs, ranks, finished in _extend(model, asked, (token, state), Found((), (), (), finished=False)):
+        stopped = asked.stopped(tokens)
+        end = [EOS] * (finished and not stopped)
+        if any(_says((SOS, *prefix), (*tokens, *end), phrase) for phrase in constraint.forbid):
+            continue
+        found.append(
+            Hypothesis(
+                tokens,
+                sum(logs) / len(logs) ** power,
+                logs,
+                finished,
+                missing=constraint.missing(tokens, starts=not prefix),
+                stopped=stopped,
+                rank=sum(ranks) / len(ranks) ** power if request.config.penalises else None,
+            )
         )
-        for tokens, logs, finished in _extend(model, request, (token, state), (), limit)
-        if not any(_says((SOS, *prefix), (*tokens, *[EOS] * finished), phrase) for phrase in constraint.forbid)
-    ]
     return best_first(one for one in found if not (one.finished and one.missing))[: request.config.n_best]
 
 
@@ -72,24 +113,39 @@ def _says(before: Sequence[int], tokens: Sequence[int], phrase: Phrase) -> bool:
     return contains((*before[first:], *tokens), phrase)
 
 
-def _extend(
-    model: Stepper, request: Request, last: tuple[int, State], logs: tuple[float, ...], limit: int
-) -> Iterator[tuple[tuple[int, ...], tuple[float, ...], bool]]:
-    """All texts that follow token and state `last`: their tokens, all log-probabilities, whether they ended."""
-    device = request.device
+def _extend(model: Stepper, asked: Asked, last: tuple[int, State], so_far: Found) -> Iterator[Found]:
+    """All texts that begin with `so_far` and go on from token and state `last`."""
+    request, device = asked.request, asked.request.device
+    limit, said = int(request.limits[asked.sentence]), so_far.tokens
     logits, state, _ = model.step(torch.tensor([last[0]], device=device), last[1])
-    if not logs and (logits.size(1) - len(request.forbidden)) ** limit > MAX_TEXTS:
+    if not said and (logits.size(1) - len(request.forbidden)) ** limit > MAX_TEXTS:
         what = f"{logits.size(1)} tokens and {limit} steps make too many texts to try them all"
         raise ConfigError(what, where="max_length", cure="search with a beam")
-    possible = request.log_probabilities(logits, torch.tensor([len(logs) + 1], device=device))[0].tolist()
-    for token, log in enumerate(possible):
+    changed = torch.tensor([_penalise(logits[0].tolist(), asked.prefix, said, request.config)], dtype=logits.dtype)
+    length = torch.tensor([len(said) + 1], device=device)
+    own, ranked = (request.log_probabilities(z.to(device), length)[0].tolist() for z in (logits, changed))
+    for token, (log, rank) in enumerate(zip(own, ranked, strict=True)):
         if log == -torch.inf:
             continue
-        so_far = (*logs, log)
-        if token == EOS:
-            yield (), so_far, True
-        elif len(so_far) == limit:
-            yield (token,), so_far, False
+        logs, ranks = (*so_far.logs, log), (*so_far.ranks, rank)
+        tokens = said if token == EOS else (*said, token)
+        stopped = asked.stopped(tokens)
+        if stopped and asked.early(tokens):
+            continue
+        if token == EOS or stopped or len(logs) == limit:
+            yield Found(tokens, logs, ranks, token == EOS or stopped)
         else:
-            for rest, all_logs, finished in _extend(model, request, (token, state), so_far, limit):
-                yield (token, *rest), all_logs, finished
+            yield from _extend(model, asked, (token, state), Found(tokens, logs, ranks, finished=False))
+
+
+def _penalise(logits: list[float], prompt: Sequence[int], said: Sequence[int], config: DecodeConfig) -> list[float]:
+    """The logits z of the next token with the penalties of `weft.decoding.penalties`, one after another."""
+    changed = list(logits)
+    for token in {*prompt, *said}:
+        rho = config.repetition_penalty
+        changed[token] = changed[token] / rho if changed[token] > 0 else changed[token] * rho
+    for token in said:
+        changed[token] -= config.frequency_penalty
+    for token in set(said):
+        changed[token] -= config.presence_penalty
+    return changed

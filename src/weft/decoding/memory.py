@@ -30,6 +30,9 @@ POINTER_BYTES, LOG_BYTES, COPIES = 8, 8, 3
 CONTINUATION_BYTES: Final = {"search": 12, "sample": 48}
 """Bytes of a step for each continuation: scores and log-probabilities; sampling also sorts and adds up in double."""
 
+PENALTY_BYTES: Final = 20
+"""Bytes of a step for each continuation where penalties count tokens: counts, and log-probabilities without them."""
+
 CANDIDATE_BYTES: Final = 48
 """Bytes for each of a row's best continuations, from which the K of a sentence are chosen."""
 
@@ -73,9 +76,11 @@ def _step_bytes(model: FixedStepper, request: Request, rows: int) -> int:
     if not isinstance(model, Writer):
         return 0
     vocabulary = model.output.scores.out_features
+    counts = PENALTY_BYTES if request.config.penalises else 0
     if request.config.sample:
-        return rows * vocabulary * CONTINUATION_BYTES["sample"]
-    return rows * (vocabulary * CONTINUATION_BYTES["search"] + min(request.width + 1, vocabulary) * CANDIDATE_BYTES)
+        return rows * vocabulary * (CONTINUATION_BYTES["sample"] + counts)
+    candidates = min(request.width + 1, vocabulary) * CANDIDATE_BYTES
+    return rows * (vocabulary * (CONTINUATION_BYTES["search"] + counts) + candidates)
 
 
 def _state_bytes(model: FixedStepper, memory: Any, tokens: int, device: torch.device) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint, SentenceConstraint, compile_constraints
 from weft.decoding.memory import check_memory
+from weft.decoding.stops import StopState, StopStrings
 from weft.errors import ConfigError, DataError
 from weft.models.stepper import Stepper
 from weft.text import EOS, PAD, SOS
@@ -41,6 +42,10 @@ class Request:
     """(C, n_best, longest limit) when sampling: random numbers in [0, 1) for each token of each text."""
     constraints: tuple[SentenceConstraint, ...] | None = None
     """Phrases that each sentence may not and must contain, where there are any."""
+    stops: StopState | None = None
+    """Strings at which texts stop, where there are any."""
+    beginnings: tuple[tuple[int, ...], ...] = ()
+    """The prompt or the prefix of each sentence, on the host, where a penalty counts it."""
 
     @property
     def prefix_lengths(self) -> Tensor:
@@ -79,8 +84,9 @@ class Request:
 
     @property
     def recordable(self) -> bool:
-        """Whether a step can be recorded: the host checks constraints, and a recording cannot read back."""
-        return self.constraints is None
+        """Whether a step can be recorded, and the C and the kernels can make it: the host checks constraints, and a
+        recording cannot read back; stop strings and penalties are written in torch alone."""
+        return self.constraints is None and self.stops is None and not self.config.penalises
 
     @property
     def independent(self) -> bool:
@@ -96,6 +102,11 @@ class Request:
     def by_bound(self) -> bool:
         """Whether a sentence stops by the bound on its scores; greedy search stops at its first end."""
         return self.config.stop == "bound" and self.width > 1
+
+    @property
+    def finished(self) -> int:
+        """The number of finished hypotheses that end a slot, except where it stops by the bound."""
+        return self.config.finished if self.config.finished is not None and self.width > 1 else self.width
 
     @property
     def requires(self) -> bool:
@@ -130,25 +141,32 @@ def prepare(
     prefixes: Sequence[Sequence[int]] | None,
     limits: Sequence[int] | Tensor | None,
     forbid: Sequence[int],
+    sources: Sequence[Sequence[int]] | None = None,
     keys: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
+    stops: StopStrings | None = None,
     can_prefill: bool = False,
 ) -> Request:
     """Check a request and move it to the device of the model, with prompts or, without prefill, with prefixes."""
     prefixes = [()] * count if prefixes is None else prefixes
+    sources = [()] * count if sources is None else sources
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
-    named = {"prefixes": prefixes, "limits": ceilings, "keys": keys, "constraints": constraints}
+    named = {"prefixes": prefixes, "sources": sources, "limits": ceilings, "keys": keys, "constraints": constraints}
     for name, given in named.items():
         if given is not None and len(given) != count:
             raise ConfigError(f"{len(given)} are given for {count} sentences", where=name, cure="one for each")
     if any(limit < 1 for limit in ceilings):
         raise ConfigError(f"a limit of {min(ceilings)} tokens is too low", where="limits", cure="at least 1")
-    ceilings = _within(getattr(model, "longest", None), prefixes, [min(limit, config.max_length) for limit in ceilings])
+    ceilings = [min(limit, config.max_length) for limit in ceilings]
+    begun = [[*source, SOS, *prefix] for source, prefix in zip(sources, prefixes, strict=True)]
+    ceilings = _within(getattr(model, "longest", None), [tokens[1:] for tokens in begun], ceilings)
     _check_required(config, constraints or ())
+    _check_stops(config, stops)
+    beginnings = tuple(map(tuple, prefixes))
     compiled = compile_constraints(constraints, prefixes)
-    read = [[SOS, *prefix] if can_prefill else [SOS] for prefix in prefixes]
-    prefixes = [()] * count if can_prefill else prefixes
+    read = [tokens if can_prefill else tokens[:1] for tokens in begun]
+    prefixes = [()] * count if can_prefill else [tokens[1:] for tokens in begun]
     width = max((len(prefix) for prefix in prefixes), default=0) or 1
     device = device_of(model)
     rows = [
@@ -165,6 +183,8 @@ def prepare(
         forbidden_ids=tuple(forbid),
         uniforms=_uniforms(config, keys, max(ceilings), device) if config.sample else None,
         constraints=compiled,
+        stops=None if stops is None else _stop_state(stops, beginnings, device),
+        beginnings=beginnings if config.penalises else (),
     )
 
 
@@ -178,6 +198,17 @@ def _check_required(config: DecodeConfig, constraints: Sequence[Constraint]) -> 
         raise ConfigError("needs a beam of at least 2, not beam = 1", where="require", cure="raise beam")
     if config.groups > 1:
         raise ConfigError(f"needs one beam, not groups = {config.groups}", where="require", cure="groups = 1")
+
+
+def _check_stops(config: DecodeConfig, stops: StopStrings | None) -> None:
+    """The strings of a search are those of its settings; only the texts of tokens are not known here."""
+    if tuple(config.stop_at) != (stops.strings if stops else ()):
+        cure = "stops = StopStrings(config.stop_at, spelling_of(tokenizer))"
+        raise ConfigError("needs the text of each token", where=f"stop_at = {config.stop_at}", cure=cure)
+
+
+def _stop_state(stops: StopStrings, beginnings: Sequence[Sequence[int]], device: torch.device) -> StopState:
+    return StopState(stops.table.to(device), send([stops.start(tokens) for tokens in beginnings], device))
 
 
 def _within(longest: int | None, prefixes: Sequence[Sequence[int]], limits: list[int]) -> list[int]:

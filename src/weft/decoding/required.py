@@ -20,46 +20,61 @@ from weft.text import EOS, PAD
 
 
 class Continuation(NamedTuple):
-    """A candidate: its sum, the place of the hypothesis that it extends, the token and its log-probability."""
+    """A candidate: its sum, the place of the hypothesis that it extends, the token and its log-probability, and whether
+    the token ends the text."""
 
     sum: float
     place: int
     token: int
     log: float
+    over: bool
 
 
-def choose_required(beams: BeamState, every: Tensor) -> Proposals:
-    """Log-probabilities (A·K, V) -> the continuations of each slot."""
+def choose_required(beams: BeamState, every: Tensor, ending: Tensor | None = None) -> Proposals:
+    """Log-probabilities (A·K, V), and whether a token ends the text, as in `likeliest` -> the continuations of each
+    slot."""
     assert beams.constraints is not None
     width = beams.shape.width
-    logs, tokens = every.topk(min(width + 1, every.size(1)))
-    wanted = _wanted(beams)
-    extra = every.gather(1, torch.tensor(wanted, dtype=torch.long, device=every.device))
-    all_logs, all_tokens = torch.cat((logs, extra), 1).tolist(), tokens.tolist()
+    if ending is None:
+        ending = torch.zeros_like(every, dtype=torch.bool)
+        ending[:, EOS] = True
+    vocabulary = every.size(1)
+    wanted = torch.tensor(_wanted(beams), dtype=torch.long, device=every.device)
+    likeliest = every.topk(min(width + 1, vocabulary)).indices
+    going = every.masked_fill(ending, -torch.inf).topk(min(width, vocabulary)).indices
+    tokens = torch.cat((likeliest, going, wanted), 1)
+    parts = (tokens, every.gather(1, tokens), ending.gather(1, tokens))
+    proposed = [list(zip(*row, strict=True)) for row in zip(*(part.tolist() for part in parts), strict=True)]
     sums, searching = beams.sums.tolist(), (beams.live & ~beams.inside).tolist()
-    empty = Continuation(-torch.inf, 0, PAD, -torch.inf)
+    empty = Continuation(-torch.inf, 0, PAD, -torch.inf, over=False)
     chosen: list[list[Continuation]] = []
-    ending = torch.zeros(beams.shape.slots, width, dtype=torch.bool)
+    ended: list[list[Continuation]] = []
     for slot, compiled in enumerate(beams.constraints.compiled):
         rows = range(slot * width, (slot + 1) * width)
         candidates = {
-            (place, token): Continuation(sums[slot][place] + log, place, token, log)
+            (place, token): Continuation(sums[slot][place] + log, place, token, log, over)
             for place, row in enumerate(rows)
-            for token, log in zip((*all_tokens[row], *wanted[row]), all_logs[row], strict=True)
+            for token, log, over in proposed[row]
         }
         possible = [one for one in candidates.values() if one.sum > -torch.inf]
         taken: list[Continuation] = []
+        ends: list[Continuation] = []
         if compiled and searching[slot]:
             progress = beams.constraints.progress[slot]
-            for one in _allocate(possible, compiled, progress, width):
-                ending[slot, one.place] |= one.token == EOS
-            taken = _allocate([one for one in possible if one.token != EOS], compiled, progress, width)
+            ends = [one for one in _allocate(possible, compiled, progress, width) if one.over]
+            taken = _allocate([one for one in possible if not one.over], compiled, progress, width)
         chosen.append(taken + [empty] * (width - len(taken)))
-    found = torch.tensor([[(one.sum, one.log) for one in slot] for slot in chosen], dtype=every.dtype).to(every.device)
-    which = torch.tensor([[(one.token, one.place) for one in slot] for slot in chosen]).to(every.device)
-    end_logs = every[:, EOS].view_as(beams.sums)
-    ends = (beams.sums + end_logs).masked_fill(~ending.to(every.device), -torch.inf)
-    return Proposals(found[..., 0], which[..., 0], found[..., 1], which[..., 1], ends, end_logs)
+        ended.append(ends + [empty] * (width - len(ends)))
+    new, tokens, logs, places = _tensors(chosen, every)
+    end_sums, end_tokens, end_logs, end_places = _tensors(ended, every)
+    return Proposals(new, tokens, logs, places, end_sums, end_logs, end_tokens, end_places)
+
+
+def _tensors(chosen: list[list[Continuation]], every: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The sums, tokens, log-probabilities and places (A, K) of continuations."""
+    real = torch.tensor([[(one.sum, one.log) for one in slot] for slot in chosen], dtype=every.dtype).to(every.device)
+    whole = torch.tensor([[(one.token, one.place) for one in slot] for slot in chosen]).to(every.device)
+    return real[..., 0], whole[..., 0], real[..., 1], whole[..., 1]
 
 
 def _wanted(beams: BeamState) -> list[list[int]]:

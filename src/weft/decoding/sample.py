@@ -17,23 +17,26 @@ from weft.text import EOS
 def advance_sample(beams: BeamState, logits: Tensor, request: Request, attention: Tensor | None) -> None:
     """logits (N, V): advance the beams by one step; every row continues itself."""
     width, lengths = beams.shape.width, beams.lengths
-    every = beams.log_probabilities(logits, request)
+    every, model, ending = beams.next_tokens(logits, request)
     column = (lengths - 1).clamp(min=0, max=beams.uniforms.size(2) - 1)
     uniforms = beams.uniforms.gather(2, column[:, None, None].expand(-1, width, 1)).flatten()
     drawn = draw(every, uniforms, request.config).view(-1, width)
     inside = beams.inside[:, None]
     tokens = torch.where(inside, beams.forced[:, None], drawn)
-    logs = every.gather(1, tokens.view(-1, 1)).view_as(tokens)
+    searched, logs = (part.gather(1, tokens.view(-1, 1)).view_as(tokens) for part in (every, model))
+    logs = torch.where(searched > -torch.inf, logs, searched)
+    over = tokens == EOS if ending is None else ending.gather(1, tokens.view(-1, 1)).view_as(tokens)
     places = torch.arange(width, device=beams.device).expand_as(tokens)
     beams.append(tokens, logs, places, attention)
 
     open_ = (beams.sums > -torch.inf) & beams.live[:, None]
     # Where every token has probability 0, as in an unsmoothed count model, the text ends here: its place is empty.
     sums = torch.where(inside, beams.sums, beams.sums + logs)
-    ends = (tokens == EOS) & ~inside & open_ & (sums > -torch.inf)
+    ends = over & ~inside & open_ & (sums > -torch.inf)
     beams.best.copy_(torch.where(ends, request.scores(sums, lengths[:, None]), beams.best))
     beams.best_step.copy_(torch.where(ends, beams.step[:, None], beams.best_step))
     beams.best_place.copy_(torch.where(ends, places, beams.best_place))
+    beams.best_token.copy_(torch.where(ends, tokens, beams.best_token))
     beams.best_log.copy_(torch.where(ends, logs, beams.best_log))
     sums = sums.masked_fill(ends, -torch.inf)
     beams.advance(tokens, sums, (sums == -torch.inf).all(1) | (lengths >= beams.limit))

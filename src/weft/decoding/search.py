@@ -21,6 +21,7 @@ from weft.decoding.hypothesis import Hypothesis, best_first
 from weft.decoding.memory import COMMON_TOKENS, check_memory, free_memory, sentence_bytes
 from weft.decoding.request import Request, prepare, send
 from weft.decoding.slots import MAX_ROWS, Poll, Slots, open_slots
+from weft.decoding.stops import StopStrings
 from weft.models.stepper import FixedStepper, Stepper, can_prefill, is_fixed
 from weft.nn.native.packed_linear import PackedWeights
 from weft.text import MASK, PAD, SOS
@@ -40,20 +41,23 @@ def search(
     config: DecodeConfig,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
+    sources: Sequence[Sequence[int]] | None = None,
     limits: Sequence[int] | None = None,
     forbid: Sequence[int] = NEVER,
     keys: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
+    stops: StopStrings | None = None,
     attention: bool = True,
 ) -> list[list[Hypothesis]]:
     """The n_best hypotheses, best first, for each of `count` sentences of the memory.
 
-    prefixes: tokens that a sentence must begin with; they count in neither score nor length. limits: the most tokens of
-    each sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
+    prefixes: tokens that a sentence must begin with; they count in neither score nor length. sources: tokens that a
+    model without a memory reads before the start token; they are no part of a text. limits: the most tokens of each
+    sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
     seed the sampling of each sentence; by default its index in this batch. constraints: phrases that each text may not
-    and must contain. attention: whether hypotheses hold attention weights. The result of a sentence does not depend on
-    the others. A list is shorter than n_best only where no more texts are possible, or where groups have found the
-    same ones. The model should be in evaluation mode.
+    and must contain. stops: the strings of config.stop_at, with the text of each token. attention: whether hypotheses
+    hold attention weights. The result of a sentence does not depend on the others. A list is shorter than n_best only
+    where no more texts are possible, or where groups have found the same ones. The model should be in evaluation mode.
     """
     if count == 0:
         return []
@@ -62,10 +66,12 @@ def search(
         count,
         config,
         prefixes=prefixes,
+        sources=sources,
         limits=limits,
         forbid=forbid,
         keys=keys,
         constraints=constraints,
+        stops=stops,
         can_prefill=can_prefill(model),
     )
     found: list[list[Hypothesis]] = [[] for _ in range(count)]
@@ -185,7 +191,9 @@ class Search:
         """The hypotheses of each sentence, those of all its groups together."""
         # Where phrases are required, the best of the texts cut by the limit need not be among the likeliest.
         n_best = self.request.width if self.request.requires else self.slots.beams.shape.n_best
-        found = backtrack.hypotheses(n_best, self.request.config.length_penalty)
+        config = self.request.config
+        ranked = config.penalises and not config.sample
+        found = backtrack.hypotheses(n_best, config.length_penalty, ranked=ranked)
         sentences = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
         return [[one for slot in sentence for one in slot] for sentence in sentences]
 

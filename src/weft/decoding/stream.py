@@ -12,6 +12,7 @@ from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.request import Request, prepare
 from weft.decoding.search import NEVER, Search
+from weft.decoding.stops import StopStrings
 from weft.errors import ConfigError
 from weft.models.stepper import FixedStepper, Stepper, can_prefill
 
@@ -22,10 +23,12 @@ def stream(
     config: DecodeConfig,
     *,
     prefix: Sequence[int] = (),
+    source: Sequence[int] = (),
     limit: int | None = None,
     forbid: Sequence[int] = NEVER,
     key: int = 0,
     constraint: Constraint | None = None,
+    stops: StopStrings | None = None,
 ) -> Iterator[tuple[int, ...]]:
     """Yield new tokens of the best text after each step that decides some; together they are what `search` finds.
 
@@ -43,10 +46,12 @@ def stream(
         1,
         config,
         prefixes=[prefix],
+        sources=[source],
         limits=limits,
         forbid=forbid,
         keys=[key],
         constraints=constraints,
+        stops=stops,
         can_prefill=can_prefill(model),
     )
     return _follow(model, memory, request)

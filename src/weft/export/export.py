@@ -18,7 +18,7 @@ from weft.export.exported import CTranslate2Model, HuggingFaceModel
 from weft.export.huggingface import build_huggingface, load_transformers, quiet, write_huggingface
 from weft.export.tokenizer import TARGET, write_tokenizers
 from weft.export.weights import Weights, read_weights
-from weft.models import LanguageModel, Translator
+from weft.models import LanguageModel, PrefixTranslator, Translator
 from weft.run import Run, load
 from weft.run.folder.files import writing
 from weft.run.folder.lock import claim_folder
@@ -34,7 +34,8 @@ AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
 }
 """Functions from the ids of a text to the ids that a model reads."""
 
-LACKING: Final = {"huggingface": ("groups", "n_best"), "ctranslate2": ("groups", "min_p", "n_best")}
+WORDS: Final = ("finished", "stop_at", "repetition_penalty", "frequency_penalty", "presence_penalty")
+LACKING: Final = {"huggingface": ("groups", "n_best", *WORDS), "ctranslate2": ("groups", "min_p", "n_best", *WORDS)}
 """Settings of `[decode]` that a folder cannot hold: the software has no such setting, or has it only in its calls."""
 
 
@@ -134,6 +135,12 @@ def _entries(run: Run) -> tuple[list[str], list[str]]:
 
 
 def _model(run: Run) -> Translator | LanguageModel:
+    if isinstance(run.model, PrefixTranslator):
+        cure = "runs of encoder and decoder, and language models, can be exported"
+        raise ConfigError("has no counterpart in this format", where='model.kind = "prefix"', cure=cure)
+    if (language := getattr(run.config.data, "language", None)) is not None:
+        cure = "train without it: the vocabularies of other formats have no tokens of languages"
+        raise ConfigError("cannot be exported", where=f"data.language = {language}", cure=cure)
     if not isinstance(run.model, Translator | LanguageModel):
         cure = "runs of lm and translate can be exported"
         raise ConfigError("has no text to write", where=f'task = "{run.config.task}"', cure=cure)

@@ -111,7 +111,9 @@ def _show(row: int, record: Record, task: Task | None, *, aside: bool) -> ShownE
     else:
         values = ((field.name, getattr(record, field.name)) for field in fields(record) if field.name != "place")
         found = [
-            ExampleField(name, str(value), _pieces(task, name, value)) for name, value in values if value is not None
+            ExampleField(name, str(value), _pieces(task, name, value))
+            for name, value in values
+            if value not in (None, ())
         ]
     role = "set aside for validation" if aside else "training"
     return ShownExample(

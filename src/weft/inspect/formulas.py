@@ -62,13 +62,18 @@ def pooling(part: AttentionPooling) -> Formula:
 
 
 def gated(gates: int, more: str = "") -> Callable[[Any], Formula]:
-    """A recurrent cell whose gates each read the input and the state, with a bias; I inputs, H units."""
+    """A recurrent cell whose gates each read the input and the state, with a bias or without; I inputs, H units."""
     text = ("" if gates == 1 else f"{gates}·") + "H·(I + H + 1)" + more
 
     def formula(cell: Any) -> Formula:
-        return Formula(text, {"I": cell.input_size, "H": cell.hidden_size})
+        return Formula(text if cell.bias else unbiased(text), {"I": cell.input_size, "H": cell.hidden_size})
 
     return formula
+
+
+def unbiased(text: str) -> str:
+    """The formula of a cell without biases."""
+    return text.replace(" + 1)", ")").removesuffix(" + H")
 
 
 def elman(cell: Any) -> Formula:
@@ -81,7 +86,8 @@ def peephole(cell: Any) -> Formula:
 
 def projected(cell: Any) -> Formula:
     sizes = {"I": cell.input_size, "H": cell.hidden_size, "P": cell.output_size}
-    return Formula("4·H·(I + P + 1) + H·P", sizes)
+    text = "4·H·(I + P + 1) + H·P"
+    return Formula(text if cell.bias else unbiased(text), sizes)
 
 
 FORMULAS: Final[dict[type, Callable[[Any], Formula | None]]] = {

@@ -33,6 +33,7 @@ def sketch(config: Config, *, words: int, labels: int = 2) -> nn.Module:
     task = TASKS[config.task]
     sizes = {role: CHARACTERS if role == "characters" else words for role in task.roles(config.text)}
     tokenizers: Any = {role: Vocabulary(size) for role, size in sizes.items()}
-    codec = Codec(tokenizers, tuple(str(number) for number in range(labels)))
+    labelled = task.label_column is not None or getattr(config.data, "language", None) is not None
+    codec = Codec(tokenizers, tuple(str(number) for number in range(labels if labelled else 0)))
     with meta_device():
         return task.build(config.model, codec)

@@ -5,6 +5,7 @@ from weft.metrics.confusion import Confusion
 from weft.metrics.edits import count_edits, edit_distance
 from weft.metrics.interval import ShareInterval, wilson
 from weft.metrics.loss import LossTally, describe_vocabulary
+from weft.metrics.scheme import SpanScheme
 from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
 from weft.metrics.spearman import spearman
@@ -17,6 +18,7 @@ __all__ = [
     "Reliability",
     "ShareInterval",
     "Span",
+    "SpanScheme",
     "SpanTally",
     "TranslationTally",
     "count_edits",

@@ -28,6 +28,11 @@ def count_edits(rate: str, hypothesis: str, reference: str) -> Edits:
     return Edits(0 if hypothesis == reference else edit_distance(split(hypothesis), expected), len(expected))
 
 
+def count_nearest(rate: str, hypothesis: str, references: Sequence[str]) -> Edits:
+    """The edits to the reference that needs the fewest, the first of several such."""
+    return min((count_edits(rate, hypothesis, reference) for reference in references), key=lambda found: found.edits)
+
+
 def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """The fewest insertions, deletions and replacements that turn one sequence into the other.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.data import Shape, ShapeCount
-from weft.metrics.edits import UNITS, count_edits
+from weft.metrics.edits import UNITS, count_nearest
 from weft.metrics.scores import ratio
 
 if TYPE_CHECKING:
@@ -26,12 +28,12 @@ class TranslationTally:
 
     def __init__(self) -> None:
         self._hypotheses: list[str] = []
-        self._references: list[str] = []
+        self._references: list[tuple[str, ...]] = []
 
-    def add(self, hypothesis: str, reference: str) -> None:
-        """Keep one translation with its reference, both as plain text."""
+    def add(self, hypothesis: str, references: Sequence[str]) -> None:
+        """Keep one translation with its references, all as plain text; each translation may have another number."""
         self._hypotheses.append(hypothesis)
-        self._references.append(reference)
+        self._references.append((references,) if isinstance(references, str) else tuple(references))
 
     def merge(self, other: TranslationTally) -> None:
         """Add everything that another tally keeps."""
@@ -55,6 +57,11 @@ class TranslationTally:
         return len(self._hypotheses)
 
     @property
+    def references(self) -> int:
+        """How many references all translations have together."""
+        return sum(map(len, self._references))
+
+    @property
     def bleu(self) -> float:
         """Corpus BLEU."""
         return _score("bleu", self._sums("bleu"))
@@ -67,43 +74,49 @@ class TranslationTally:
     @property
     def bleu_signature(self) -> str:
         """How sacreBLEU computed BLEU, in its own notation."""
-        return _signature("bleu")
+        return _signature("bleu", self._counts())
 
     @property
     def chrf_signature(self) -> str:
         """How sacreBLEU computed chrF, in its own notation."""
-        return _signature("chrf")
+        return _signature("chrf", self._counts())
 
     @property
     def exact(self) -> float:
-        """Share of hypotheses that equal their reference."""
+        """Share of hypotheses that equal one of their references."""
         return _score("exact", self._sums("exact"))
 
     @property
     def wer(self) -> float:
-        """Edits in blank-separated words, over the words of the references."""
+        """Edits in blank-separated words to the nearest references, over the words of these."""
         return _score("wer", self._sums("wer"))
 
     @property
     def cer(self) -> float:
-        """Edits in characters, over the characters of the references."""
+        """Edits in characters to the nearest references, over the characters of these."""
         return _score("cer", self._sums("cer"))
 
     @property
     def shape(self) -> Shape:
         """The shape of the references."""
         found = ShapeCount()
-        for reference in self._references:
-            found.add(reference)
+        for references in self._references:
+            for reference in references:
+                found.add(reference)
         return found.shape()
+
+    def _counts(self) -> tuple[int, ...]:
+        """The numbers of references that translations have, each once."""
+        return tuple(sorted({len(references) for references in self._references})) or (1,)
 
     def _sums(self, name: str) -> Numbers:
         rows: Any
         if name in CORPUS:  # the statistics that sacreBLEU's own significance tests resample
-            rows = _metric(name)._extract_corpus_statistics(self._hypotheses, [self._references]) if self.count else []
+            streams = list(zip_longest(*self._references))  # stream n has reference n of each text, or None
+            rows = _metric(name)._extract_corpus_statistics(self._hypotheses, streams) if self.count else []
         else:
             texts = zip(self._hypotheses, self._references, strict=True)
-            rows = [count_edits(name, *pair) if name in UNITS else (pair[0] == pair[1], 1) for pair in texts]
+            rows = [count_nearest(name, *pair) if name in UNITS else (pair[0] in pair[1], 1) for pair in texts]
         sums: Numbers = np.array(rows, dtype=np.int64).reshape(-1, _size(name)).sum(axis=0).astype(np.float64)
         return sums
 
@@ -129,10 +142,10 @@ def _size(name: str) -> int:
 
 
 @cache
-def _signature(name: str) -> str:
-    """The signature needs the number of references, which sacreBLEU learns from the first score."""
+def _signature(name: str, counts: tuple[int, ...]) -> str:
+    """The signature has the number of references, which sacreBLEU learns from a score with so many of them."""
     metric = _metric(name)
-    metric.corpus_score(["a"], [["a"]])
+    metric.corpus_score(["a"] * len(counts), list(zip_longest(*(["a"] * count for count in counts))))
     return str(metric.get_signature())
 
 

@@ -1,5 +1,6 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
+from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
     Classifier,
@@ -19,8 +20,9 @@ from weft.models.fitting import (
     FittedSettings,
 )
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
-from weft.models.linear import LinearClassifier, fit_linear
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
     RecurrentConfig,
     RecurrentEncoder,
@@ -28,22 +30,26 @@ from weft.models.recurrent import (
     RecurrentLanguageConfig,
     RecurrentSourceConfig,
 )
+from weft.models.speller import SPELLERS, Spelling
 from weft.models.stepper import Step, Stepper
 from weft.models.tagger import (
-    TAGGERS,
     RecurrentTaggerConfig,
-    Spelling,
+    SpelledSettings,
     Tagger,
     TaggerSettings,
+    TaggerSizes,
+    TaggingModel,
     TransformerTaggerConfig,
 )
+from weft.models.taggers import TAGGERS
+from weft.models.tagging import TagDistribution
 from weft.models.transformer import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
 )
-from weft.models.translator import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
 from weft.models.vectors import VECTORS, VectorSettings, WordVectors
 
 __all__ = [
@@ -53,9 +59,15 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "PREFIX_DECODERS",
+    "SPELLERS",
     "TAGGERS",
+    "TRANSLATORS",
     "UPDATE_SETTINGS",
     "VECTORS",
+    "Bag",
+    "BagBaseline",
+    "BagConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -71,8 +83,11 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
-    "LinearClassifier",
     "Memory",
+    "PairModel",
+    "PairSettings",
+    "PrefixConfig",
+    "PrefixTranslator",
     "RecurrentClassifierConfig",
     "RecurrentConfig",
     "RecurrentDecoderConfig",
@@ -81,11 +96,16 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "SourceRead",
+    "SpelledSettings",
     "Spelling",
     "Step",
     "Stepper",
+    "TagDistribution",
     "Tagger",
     "TaggerSettings",
+    "TaggerSizes",
+    "TaggingModel",
     "TransformerClassifierConfig",
     "TransformerDecoder",
     "TransformerDecoderConfig",
@@ -96,6 +116,7 @@ __all__ = [
     "TranslatorConfig",
     "VectorSettings",
     "WordVectors",
+    "bag_defaults",
     "build_language_model",
-    "fit_linear",
+    "fit_bag",
 ]

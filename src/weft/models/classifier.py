@@ -8,6 +8,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
+from weft.models.bag import BagConfig
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
@@ -45,6 +46,7 @@ class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
 CLASSIFIERS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentClassifierConfig,
     "transformer": TransformerClassifierConfig,
+    "bag": BagConfig,
 }
 """The settings of `[model]` for a classifier, by their `kind`."""
 

@@ -46,6 +46,7 @@ UPDATE_SETTINGS: Final = (
     "evaluate_every",
     "patience",
     "rate",
+    "seconds",
     "steps",
 )
 """The settings of `[train]` that a model of counts does not read either: it reads the data once."""

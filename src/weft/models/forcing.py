@@ -31,12 +31,14 @@ def mix(
     lengths: Tensor | Packing | None = None,
     *,
     truth: float,
+    free: Tensor | None = None,
 ) -> Tensor:
     """tokens (B, T), or packed (N) -> a mixture of the same shape. The first token of a row stays; each other one stays
-    with probability `truth`, and is else the likeliest token by the model."""
+    with probability `truth`, and is else the likeliest token by the model. Tokens outside the mask `free` stay too."""
     if truth >= 1:
         return tokens
     kept = torch.rand(tokens.shape, device=tokens.device) < truth
+    kept = kept if free is None else kept | ~free
     with torch.no_grad():
         if decoder.mixes_in_one_pass:
             mixed = _mix_in_one_pass(decoder, output, tokens, memory, lengths, kept)

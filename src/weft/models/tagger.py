@@ -1,43 +1,67 @@
 """A label for each word, from the word's own vector and from its spelling.
 
-s_t = [ h→ ; h← ] of a small recurrent net over the characters of word t
+s_t = the characters of word t as a vector (see speller.py)
 h_1..h_T = encoder([ e(w_t) ; s_t ]),   z_t = W h_t + b
+
+The labels of a sentence are independent of each other given z, or with `crf` a chain (see weft.nn.crf).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft import limits
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.memory import EncoderSettings
 from weft.models.pretrained import embedding_size
 from weft.models.recurrent import RecurrentEncoderConfig
+from weft.models.speller import CharactersSetting, SpellerSettings, Spelling, speller_settings
+from weft.models.tagging import ChainTags, IndependentTags, TagDistribution
 from weft.models.transformer import TransformerEncoderConfig
-from weft.nn import RNN, TimeDropout
+from weft.nn.crf import CRF, Legal
 from weft.nn.positions import BOUNDED
-from weft.settings import Settings
+from weft.settings import Settings, Unread
 
 
-class Spelling(NamedTuple):
-    """Characters (U, C) of the distinct words of a batch, their lengths (U), and the index of each word (B, T)."""
+class TaggerSizes(NamedTuple):
+    """What a tagger must know of the data: the sizes of its vocabularies, its labels, and the rules of these."""
 
-    characters: Tensor
-    lengths: Tensor
-    where: Tensor
+    words: int
+    characters: int
+    labels: int
+    classes: Tensor
+    """The class of each character (characters,), such as capital letter or digit (see hmm/shapes.py)."""
+    legal: Legal | None = None
+    """The legal sequences of labels, where the labels mark spans."""
+
+
+class TaggingModel(Protocol):
+    """A model that tags: the part that the task needs."""
+
+    def distribution(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> TagDistribution:
+        """words (B, T), lengths (B) -> the probability of their tags."""
+        ...
 
 
 class SpelledSettings(Settings):
     """The settings of a tagger beside those of its encoder."""
 
-    characters: int = Field(64, ge=0, le=limits.SIZE)
-    """Units, in each direction, of the net that reads a word's characters; 0 leaves spelling out."""
+    characters: CharactersSetting = 64
+    """The net that reads a word's characters: its units in each direction, or a table; 0 leaves spelling out."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of words replaced by the unknown one in training, so that spelling and context must serve."""
+    crf: bool = False
+    """Learn the probability of whole sequences of tags, by a conditional random field over the scores of the words."""
+
+    def unread_train(self) -> Iterator[Unread]:
+        """Settings of `[train]` that have no effect with these."""
+        if self.crf:
+            why = "smooths single labels, and crf = true learns the probability of whole sequences"
+            yield Unread("label_smoothing", why, "remove one of the two")
 
 
 class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
@@ -45,8 +69,11 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 
     @property
     def input_size(self) -> int | None:
-        size = embedding_size(self.embedding)
-        return None if size is None else size + 2 * self.characters
+        size, spelled = embedding_size(self.embedding), speller_settings(self.characters)
+        return None if size is None else size + (spelled.output_size if spelled else 0)
+
+    def build_tagger(self, sizes: TaggerSizes) -> Tagger:
+        return Tagger(self, sizes)
 
 
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
@@ -55,36 +82,29 @@ class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     has_export: ClassVar[bool] = False
     counted: ClassVar[tuple[str, ...]] = BOUNDED
 
+    def build_tagger(self, sizes: TaggerSizes) -> Tagger:
+        return Tagger(self, sizes)
 
-TAGGERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig}
-"""The settings of `[model]` for a tagger, by their `kind`."""
+
+class TaggerSettings(Protocol):
+    """The settings of any tagger."""
+
+    def build_tagger(self, sizes: TaggerSizes) -> nn.Module:
+        """A `TaggingModel`."""
+        ...
 
 
-class TaggerSettings(EncoderSettings, Protocol):
-    """The settings that all taggers have."""
+class NetworkSettings(EncoderSettings, Protocol):
+    """The settings that all taggers with a neural encoder have."""
 
     @property
-    def characters(self) -> int: ...
+    def characters(self) -> int | SpellerSettings: ...
 
     @property
     def word_dropout(self) -> float: ...
 
-
-class Speller(nn.Module):
-    """A word as its characters: the last states of a recurrent net from both ends."""
-
-    def __init__(self, vocabulary: int, size: int, *, dropout: float) -> None:
-        super().__init__()
-        self.embedding = build_embedding(min(32, size), vocabulary)
-        self.dropout = TimeDropout(dropout)
-        self.rnn = RNN("lstm", self.embedding.embedding_dim, size, bidirectional=True)
-        self.output_size = 2 * size
-
-    def forward(self, spelling: Spelling) -> Tensor:
-        """-> (B, T, 2 size)."""
-        _, state = self.rnn(self.dropout(self.embedding(spelling.characters)), lengths=spelling.lengths)
-        (ahead, back) = state[-1]
-        return torch.cat([ahead.h, back.h], dim=-1)[spelling.where]
+    @property
+    def crf(self) -> bool: ...
 
 
 class Tagger(nn.Module):
@@ -93,13 +113,15 @@ class Tagger(nn.Module):
     packs = False
     """Whether it takes packed batches."""
 
-    def __init__(self, config: TaggerSettings, words: int, characters: int, labels: int) -> None:
+    def __init__(self, config: NetworkSettings, sizes: TaggerSizes) -> None:
         super().__init__()
+        spelled = speller_settings(config.characters)
         self.word_dropout = TokenDropout(config.word_dropout)
-        self.speller = Speller(characters, config.characters, dropout=config.dropout) if config.characters else None
+        self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
-        self.encoder = config.build_encoder(build_embedding(config.vectors, words), extra=extra)
-        self.scores = nn.Linear(self.encoder.output_size, labels)
+        self.encoder = config.build_encoder(build_embedding(config.vectors, sizes.words), extra=extra)
+        self.scores = nn.Linear(self.encoder.output_size, sizes.labels)
+        self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None
 
     def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> logits (B, T, labels)."""
@@ -111,3 +133,8 @@ class Tagger(nn.Module):
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)
         return self.encoder.encode(vectors, lengths).states
+
+    def distribution(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> TagDistribution:
+        """words (B, T), lengths (B) -> the probability of their tags."""
+        logits = self(words, lengths, spelling)
+        return IndependentTags(logits, lengths) if self.crf is None else ChainTags(logits, lengths, self.crf.chain)

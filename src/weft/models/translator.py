@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
 from torch import Tensor
@@ -12,8 +12,9 @@ from weft.models.decoders import RecurrentDecoderConfig
 from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import DecoderSettings, EncoderSettings, Memory
+from weft.models.pair import PairModel, SourceRead
+from weft.models.prefix import PrefixConfig
 from weft.models.recurrent import RecurrentSourceConfig
-from weft.models.stepper import Writer
 from weft.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from weft.nn import Packing
 from weft.settings import OneOf, Settings, Unread
@@ -28,6 +29,7 @@ DECODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentDecoderConfig, "tr
 class TranslatorConfig(Settings):
     """An encoder that reads the source and a decoder that writes the target."""
 
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
     encoder: Annotated[EncoderSettings, OneOf(ENCODERS)] = Field(default_factory=RecurrentSourceConfig)
     decoder: Annotated[DecoderSettings, OneOf(DECODERS)] = Field(default_factory=RecurrentDecoderConfig)
 
@@ -41,12 +43,39 @@ class TranslatorConfig(Settings):
             for found in side.unread_without_export():
                 yield found._replace(name=f"{name}.{found.name}")
 
+    @property
+    def attends(self) -> bool:
+        """Whether there are attention weights over the source."""
+        return not self.decoder.reads_last_state_only
+
+    def row_tokens(self, source: int, target: int) -> int:
+        """The positions that a network needs for so many tokens on each side."""
+        return max(source, target)
+
     def build(self, source: int, target: int, *, shared: bool) -> Translator:
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
         return Translator(self, source, target, shared=shared)
 
 
-class Translator(Writer):
+TRANSLATORS: Final[dict[str, type[Settings]]] = {"encoder_decoder": TranslatorConfig, "prefix": PrefixConfig}
+"""The settings of `[model]` for pairs, by their `kind`."""
+
+
+class PairSettings(Protocol):
+    """The settings of a model of pairs."""
+
+    @property
+    def attends(self) -> bool:
+        """Whether there are attention weights over the source."""
+
+    def row_tokens(self, source: int, target: int) -> int:
+        """The positions that a network needs for so many tokens on each side."""
+
+    def build(self, source: int, target: int, *, shared: bool) -> PairModel:
+        """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
+
+
+class Translator(PairModel):
     """source -> Memory -> hidden states of the target -> logits.
 
     Where the vocabulary is shared and both embeddings have the same size, there is one table for both sides, and for a
@@ -67,12 +96,17 @@ class Translator(Writer):
 
     @property
     def packs(self) -> bool:
-        """Whether it takes packed batches."""
         return self.encoder.packs and self.decoder.packs
 
     def encode(self, source: Tensor, lengths: Tensor | Packing) -> Memory:
         """source (B, S), lengths (B) -> Memory."""
         return self.encoder(source, lengths)  # type: ignore[no-any-return]
+
+    def source_states(self, source: Tensor, lengths: Tensor) -> Tensor:
+        return self.encode(source, lengths).states
+
+    def read(self, source: Tensor, lengths: Tensor) -> SourceRead:
+        return SourceRead(self.encode(source, lengths))
 
     def forward(
         self,
@@ -83,11 +117,6 @@ class Translator(Writer):
         *,
         truth: float = 1.0,
     ) -> Tensor:
-        """Teacher forcing: source (B, S), target (B, T) that starts with the start token -> hidden (B, T, D).
-
-        Packed, source and target are (N) and (M), each with its `Packing`, and hidden is (M, D). A target token is
-        read as it is with probability `truth`, and else replaced by the model's own prediction.
-        """
         memory = self.encode(source, source_lengths)
         mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
         return self.decoder(mixed, memory, target_lengths)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ COMPARABLE = "perplexities compare only between runs with the same vocabulary; b
 
 BASELINES = {
     "majority": "always the most frequent label",
-    "linear": "a linear model on n-grams",
+    "bag": "a bag of n-grams",
     "per_word": "each word's most frequent tag",
 }
 """The names of simple models in messages."""
@@ -35,6 +35,7 @@ def model_card(config: Config, report: dict[str, Any]) -> str:
     signatures = [f"- {name}: `{value}`" for name, value in details.items() if name.endswith(("signature", "unit"))]
     vocabularies = ((part, describe_vocabulary(every.get(part, {}))) for part in parts)
     signatures += [f"- {part}: {vocabulary}" for part, vocabulary in vocabularies if vocabulary]
+    signatures += [line for part in parts for line in _by_language(part, every.get(part, {}))]
     signatures += [f"- {COMPARABLE}"] if "bits_per_character" in report.get("valid", {}) else []
     own = "".join(f', "{name}": …' for name in user_cell_names(config)).removeprefix(", ")
     return "\n".join(
@@ -70,6 +71,15 @@ def model_card(config: Config, report: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def _by_language(part: str, details: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each language with its scores."""
+    for row in details.get("by_language", []):
+        scores = ", ".join(
+            f"{metric_name(name)} {show_score(name, row[name], {})}" for name in details["shown"] if name in row
+        )
+        yield f"- {part}, {row['language']}: {scores} ({counted(row['count'], details['count_of'].removesuffix('s'))})"
 
 
 def pipeline(task: str) -> list[str]:

@@ -109,7 +109,10 @@ def open_input_file(
 
 def input_record(run: Run, item: Input) -> Record | None:
     """Return the record of an input, with its place; None where it has no text."""
-    return None if item.source is None else replace(run.task.record(item.source), place=item.place)
+    if item.source is None:
+        return None
+    record = replace(run.task.record(item.source), place=item.place)
+    return record if item.language is None else run.task.with_language(record, item.language)
 
 
 def _read_columns(words: Sequence[str]) -> Column | None:

@@ -63,7 +63,12 @@ class Learner:
         self.objective = build_objective(task, model, settings)
         self.device = next(model.parameters()).device
         self.optimizer = build_optimizer(
-            model, kind=settings.optimizer, rate=settings.rate, weight_decay=settings.weight_decay, beta2=settings.beta2
+            model,
+            kind=settings.optimizer,
+            rate=settings.rate,
+            weight_decay=settings.weight_decay,
+            beta2=settings.beta2,
+            momentum=settings.momentum,
         )
         self.schedule = build_schedule(settings, total)
         self.scaling = Scaling(self.device) if settings.precision == "fp16" else None

@@ -21,7 +21,7 @@ from weft.errors import ConfigError, RunError, counted
 from weft.memory import machine_memory, show_bytes
 from weft.run.user_cells import user_cell_names
 from weft.tasks import Codec
-from weft.training import choose_device, freeze
+from weft.training import TrainConfig, choose_device, freeze
 
 MOMENTS_PER_WEIGHT: Final = {"sgd": 1}
 """Numbers that an optimizer keeps for each weight that learns; Adam and its relatives keep two."""
@@ -29,6 +29,13 @@ MOMENTS_PER_WEIGHT: Final = {"sgd": 1}
 NORMAL_DRAWS: Final[tuple[Callable[..., Any], ...]] = (Tensor.normal_, nn.init.normal_)
 """Functions that do nothing on the "meta" device, but make torch load its compiler there, which takes longer than all
 the rest of loading a run."""
+
+
+def moments_of(settings: TrainConfig) -> int:
+    """Numbers that the optimizer keeps for each weight that learns."""
+    if settings.optimizer == "sgd" and not settings.momentum:
+        return 0
+    return MOMENTS_PER_WEIGHT.get(settings.optimizer, 2)
 
 
 class SkipNormalDraws(TorchFunctionMode):
@@ -91,7 +98,7 @@ def check_fits(config: Config, codec: Codec | None = None) -> None:
         model.requires_grad_(False)
     elif settings.freeze:
         freeze(model, settings.freeze)
-    sizes, moments = measure(model), MOMENTS_PER_WEIGHT.get(settings.optimizer, 2)
+    sizes, moments = measure(model), moments_of(settings)
     needed = sizes.weights + (1 + moments) * sizes.learned
     device = choose_device(settings.device)
     memory = memory_of(device)

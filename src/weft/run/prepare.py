@@ -19,7 +19,7 @@ from weft.nn import CellClass
 from weft.run.data_cache import DataCache, Surveyed, TrainingData, write_training
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
-from weft.tasks import Facts, Task, Tree, encode
+from weft.tasks import Facts, Task, Tree, encode, encode_evaluation
 from weft.tasks.labels import count_labels, describe_labels, describe_unseen
 from weft.tasks.sections import written
 from weft.training import choose_device, device_type
@@ -231,6 +231,8 @@ def prepare(
     reader.notes += suggest_unknown(config, survey)
     if written(tree, "train", "metric") is None and (reason := reader.task.reason(facts(survey, config))):
         reader.notes.append(f"chooses by {config.train.metric}: {reason}")
+    if note := reader.task.describe_model(facts(survey, config), tree):
+        reader.notes.append(note)
     others: dict[str, Corpus] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
         path = getattr(config.data, part)
@@ -252,9 +254,7 @@ def prepare(
     if held is not None:
         others["valid"] = held
     running = config.train.truncate is not None
-    rest = {
-        part: encode(task, records, task.limit(training=False), running=running) for part, records in others.items()
-    }
+    rest = {part: encode_evaluation(task, records, running=running) for part, records in others.items()}
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records)

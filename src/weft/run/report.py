@@ -46,7 +46,7 @@ def score(prepared: Prepared, model: nn.Module, calibration: Mapping[str, Any]) 
             report.setdefault("details", {})[part] = found.details
     if calibration:
         report["calibration"] = {**calibration, **_calibration_errors(report["details"])}
-    if baselines := fit_baselines(prepared):
+    if baselines := fit_baselines(prepared, model):
         report["baselines"] = baselines
     return report
 
@@ -60,14 +60,14 @@ def _calibration_errors(details: Mapping[str, Tree]) -> Tree:
     return found
 
 
-def fit_baselines(prepared: Prepared) -> Tree:
+def fit_baselines(prepared: Prepared, model: nn.Module) -> Tree:
     """Return scores of simple models on validation and test data; none if the training file cannot be read again."""
     if prepared.records is None:
         return {}
     parts = {"valid": prepared.valid.records or (), "test": prepared.test.records or () if prepared.test else ()}
     some = {part: records for part, records in parts.items() if records}
     try:
-        return dict(prepared.task.baselines(prepared.records, some, seed=prepared.config.seed))
+        return dict(prepared.task.baselines(prepared.records, some, model=model, seed=prepared.config.seed))
     except (WeftError, OSError):
         return {}
 

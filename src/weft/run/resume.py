@@ -26,7 +26,7 @@ from weft.run.prepare import Prepared
 from weft.run.report import versions
 from weft.tasks import Tree
 
-LENGTH_SETTINGS = ("train.epochs", "train.steps", "train.patience")
+LENGTH_SETTINGS = ("train.epochs", "train.steps", "train.seconds", "train.patience")
 """Settings that say when training ends; a resumed run may ask for more."""
 
 FREE_SETTINGS = ("name", "train.checkpoint_every", "train.compile", "train.device", "train.skip_bad", "train.threads")
@@ -132,7 +132,8 @@ def validate_config(checkpoint: Path, head: CheckpointHead, cells: Mapping[str, 
 
 
 def keep_defaults(tree: Tree, folder: Path) -> Tree:
-    """Fill in the length, batch and rate that the run in this folder began with, where the tree leaves them open.
+    """Fill in the kind of model, length, batch and rate that the run in this folder began with, where the tree leaves
+    them open.
 
     Their defaults depend on the device, and a run may be resumed on another one.
     """
@@ -140,10 +141,12 @@ def keep_defaults(tree: Tree, folder: Path) -> Tree:
     checkpoints.check()
     for step in reversed(checkpoints.steps()):
         with suppress(RunError, KeyError, TypeError):  # `resume_run` reports a damaged checkpoint
-            before, written = read_head(checkpoints.folder / str(step)).config["train"], tree.get("train", {})
+            config = read_head(checkpoints.folder / str(step)).config
+            before, written = config["train"], tree.get("train", {})
             length = () if {"epochs", "steps"} & written.keys() else ("epochs", "steps")
             defaults = {name: before[name] for name in ("batch_tokens", "rate", *length) if name in before}
-            return merge({"train": defaults}, tree)
+            kind = {} if tree.get("model") or "kind" not in config["model"] else {"kind": config["model"]["kind"]}
+            return merge({"train": defaults, "model": kind}, tree)
     return tree
 
 

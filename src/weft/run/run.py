@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Record, read_input, write_vectors
+from weft.data import BadLines, Record, read_input, read_language, write_vectors
 from weft.data.vectors import Format
 from weft.decoding import DecodeConfig
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError, DataError, counted
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.models.vectors import Neighbour
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
 from weft.run.vectors import Embedded, Level, embed_records, find_neighbours, word_table
-from weft.tasks import TASKS, DataConfig, Prediction, Task, encode
-from weft.tasks.generation import Scored
+from weft.tasks import TASKS, DataConfig, Prediction, Task, encode, encode_evaluation
+from weft.tasks.results import ScoredText
 from weft.tasks.wording import Words, read_wordings
 
 SAMPLING_SETTINGS = {"temperature", "top_k", "top_p", "min_p"}
-BEAM_SETTINGS = {"beam", "stop", "groups", "diversity"}
+BEAM_SETTINGS = {"beam", "stop", "finished", "groups", "diversity"}
 
 
 class Run:
@@ -54,6 +54,7 @@ class Run:
         prefix: str | Sequence[str] = "",
         forbid_unknown: bool = False,
         attention: bool = False,
+        language: str | Sequence[str] | None = None,
         **options: Any,
     ) -> Prediction | list[Prediction]:
         """Return the prediction for one input, or a list of predictions; options are those of `[decode]`, as in beam=5.
@@ -64,10 +65,12 @@ class Run:
         Generated texts contain no word or phrase of `forbid` and all of `require`: one list for all inputs, or a list
         for each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` excludes the unknown
         token, which a vocabulary of words may generate. With `attention` candidates have the attention weights.
+        `language` is the one to translate to, for all inputs or for each, where a run has several.
         """
         several = not isinstance(inputs, str | Mapping | Record)
         rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
         records = [self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
+        records = self._in_language(records, language)
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
         )
@@ -88,18 +91,20 @@ class Run:
         require: Words = (),
         prefix: str = "",
         forbid_unknown: bool = False,
+        language: str | None = None,
         **options: Any,
     ) -> Iterator[str]:
         """Yield the first text of `predict(source)` in pieces, each as soon as no later step can change it."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown)
-        examples = encode(self.task, [self._input_record(source, "source")])
+        examples = encode(self.task, self._in_language([self._input_record(source, "source")], language))
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
-    def score(self, inputs: Iterable[str | tuple[str, str] | Record]) -> list[Scored]:
+    def score(self, inputs: Iterable[Any]) -> list[ScoredText]:
         """Return the log-probability and rank of each token of texts; a translator scores pairs of source and target.
 
-        Records from a reader of files are accepted too.
+        A tagger scores tagged sentences: all tags of a sentence together, and each by itself. Records from a reader of
+        files are accepted too.
         """
         if not self.task.scores_texts:
             others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
@@ -160,7 +165,7 @@ class Run:
         source = find_source(data, "data")
         records = read_records(self.task, source, self._layout(columns or {}), bad)
         running = self.config.train.truncate is not None
-        examples = encode(self.task, records, self.task.limit(training=False), running=running)
+        examples = encode_evaluation(self.task, records, running=running)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)
@@ -203,7 +208,19 @@ class Run:
         """Return an input as a record, which it may already be."""
         if isinstance(source, Record):
             return source
-        return self.task.record(read_input(source, self.task.columns(self.config.data), place))
+        columns = self.task.columns(self.config.data)
+        record, language = self.task.record(read_input(source, columns, place)), read_language(source, columns, place)
+        return record if language is None else self.task.with_language(record, language)
+
+    def _in_language(self, records: list[Record], language: str | Sequence[str] | None) -> list[Record]:
+        """Return the inputs with the language to translate to, where one is given."""
+        if language is None:
+            return records
+        languages = [language] * len(records) if isinstance(language, str) else list(language)
+        if len(languages) != len(records):
+            what = f"{len(languages)} are given for {counted(len(records), 'text')}"
+            raise ConfigError(what, where="language", cure="one for all, or one for each")
+        return [self.task.with_language(record, one) for record, one in zip(records, languages, strict=True)]
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, task={self.config.task!r})"

@@ -62,6 +62,7 @@ from weft.training.tensorboard import TensorBoard
 UPDATES_BETWEEN_SIGNAL_CHECKS = 20
 """Updates after which several ranks exchange whether a signal has come; the exchange blocks a GPU."""
 
+TIME_IS_OVER = "the time is over"
 UNWRITABLE = "the folder of the run cannot be written"
 
 
@@ -227,10 +228,10 @@ def train_events(
     with Interrupt() as interrupt:
         reason = yield from update_until_done(job, interrupt)
         finished = not interrupt.signal
+        if not best.weights:  # nothing was validated yet, so no model has been saved
+            yield from validate(job)
         if finished:
             yield from finish(job, reason)
-        elif not best.weights:  # nothing was validated yet, so no model has been saved
-            yield from validate(job)
         saver.flush()
     yield Ended(learner.number, reason, interrupt.signal, finished)
 
@@ -245,9 +246,12 @@ def update_until_done(job: TrainingJob, interrupt: Interrupt) -> Generator[Event
     for update in state.learner.steps():
         state.tokens += update.tokens
         yield update
-        if update.number % setup.every == 0 or update.number == setup.total:
+        validated = update.number % setup.every == 0 or update.number == setup.total
+        if validated:
             yield from validate(job)
         reason = reason_to_stop(job, interrupt)
+        if reason == TIME_IS_OVER and not validated:
+            yield from validate(job)
         if state.learner.resumable and (reason or update.number % every == 0):
             yield Saving(update.number)
             job.checkpoint()
@@ -262,16 +266,20 @@ def reason_to_stop(job: TrainingJob, interrupt: Interrupt) -> str:
     """Return why no further update is to be made; empty while there is no reason."""
     best, number, metric = job.state.best, job.state.learner.number, job.setup.metric
     done = best.stale or number >= job.setup.total
+    limit = job.prepared.config.train.seconds
+    over = limit is not None and number > 0 and job.state.seconds >= limit
     if done or job.ranks.size == 1 or number % UPDATES_BETWEEN_SIGNAL_CHECKS == 0:  # all ranks stop after one update
-        interrupt.signal, failed = job.ranks.broadcast([interrupt.signal, job.saver.failed])
+        interrupt.signal, failed, over = job.ranks.broadcast([interrupt.signal, job.saver.failed, over])
         if failed:  # the last checkpoint may fit on the disk, or be written to another folder
             return UNWRITABLE
         if interrupt.signal:
             return f"stopped by {signal.Signals(interrupt.signal).name}"
+    else:
+        over = False  # the others may not have reached it yet
     if best.stale:
         what = metric if metric == "loss" else f"{metric} and no lower loss"
         return f"no better {what} for {best.patience} validations"
-    return "all updates done" if done else ""
+    return "all updates done" if done else TIME_IS_OVER if over else ""
 
 
 def validate(job: TrainingJob) -> Iterator[Event]:

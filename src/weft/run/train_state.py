@@ -211,7 +211,10 @@ class OptimizerState:
 
         A sum of squares may have become infinite in training; a NaN is never right.
         """
-        expected = {"exp_avg", "exp_avg_sq", "step"} if "betas" in self.optimizer.defaults else {"momentum_buffer"}
+        settings = self.optimizer.defaults
+        # Plain gradient descent keeps nothing.
+        by_sgd = {"momentum_buffer"} if settings.get("momentum") else set()
+        expected = {"exp_avg", "exp_avg_sq", "step"} if "betas" in settings else by_sgd
         for name, values in state.items():
             parameter = self.parameters[name]
             if values.keys() != expected or not all(_fits(key, value, parameter) for key, value in values.items()):

@@ -2,12 +2,13 @@
 
 from weft.tasks.classify import Classification, Classify
 from weft.tasks.embed import Embed, Neighbours
-from weft.tasks.encoding import encode
+from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
-from weft.tasks.tag import Tag, Tagging
+from weft.tasks.tag import Tag
+from weft.tasks.tags import Tagging
 from weft.tasks.task import Batch, Codec, Loss, Task
 from weft.tasks.translate import Translate
 
@@ -42,4 +43,5 @@ __all__ = [
     "Translate",
     "Tree",
     "encode",
+    "encode_evaluation",
 ]

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from weft.data import Labelled, Tagged
 from weft.metrics import SpanTally
-from weft.models import fit_linear
+from weft.models import fit_bag
 from weft.tasks.labels import label_scores
 from weft.tasks.task import UNSEEN, Baselines, Codec
 
 
 def text_baselines(
-    codec: Codec, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, seed: int
+    codec: Codec, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, bag: bool = True, seed: int
 ) -> dict[str, Baselines]:
-    """`majority`: always the most frequent label. `linear`: logistic regression on n-grams."""
+    """`majority`: always the most frequent label. `bag`: a bag of n-grams, unless it is the model itself."""
     counts: Counter[int] = Counter()
 
     def counted() -> Iterable[tuple[str, int]]:
@@ -26,16 +26,18 @@ def text_baselines(
             counts[number] += 1
             yield record.text, number
 
-    linear = fit_linear(counted(), len(codec.labels), seed=seed)
+    fitted = fit_bag(counted(), len(codec.labels), seed=seed) if bag else None
+    if fitted is None:
+        for _ in counted():
+            pass
     most = _most_frequent(counts)
     found: dict[str, Baselines] = {}
     for part, records in parts.items():
         gold = [codec.label_id(record.label or "") for record in records]
-        predicted = linear.predict([record.text for record in records])
-        found[part] = {
-            "majority": label_scores(codec.labels, gold, [most] * len(gold)),
-            "linear": label_scores(codec.labels, gold, predicted.tolist()) | {"examples": linear.fitted},
-        }
+        found[part] = {"majority": label_scores(codec.labels, gold, [most] * len(gold))}
+        if fitted is not None:
+            predicted = fitted.predict([record.text for record in records])
+            found[part]["bag"] = label_scores(codec.labels, gold, predicted.tolist()) | {"examples": fitted.fitted}
     return found
 
 

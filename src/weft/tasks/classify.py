@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from weft.data import BadLines, Capacity, Columns, Examples, Labelled, Limit, read_labelled
 from weft.decoding import DecodeConfig
 from weft.metrics import Confusion, Reliability
-from weft.models import CLASSIFIERS, Classifier, ClassifierSettings
+from weft.models import CLASSIFIERS, Bag, BagConfig, Classifier, ClassifierSettings
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.baselines import text_baselines
+from weft.tasks.choice import choose_bag, describe_choice, fill_bag
 from weft.tasks.labels import ClassScores, collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
 from weft.tasks.results import Prediction
@@ -107,6 +108,8 @@ class Classify(Task):
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        if choose_bag(facts, tree):
+            return fill_bag(facts, tree)
         kind = MODEL.kind_of(written(tree, "model"))
         mean = facts.characters / max(1, facts.examples)
         # Names and other single words are spelled; anything longer is read word by word.
@@ -130,6 +133,10 @@ class Classify(Task):
         }
 
     @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        return describe_choice(facts, tree)
+
+    @staticmethod
     def read(path: str | list[str], data: LabelledData, bad: BadLines) -> Iterator[Labelled]:
         return read_labelled(path, text=data.text, label=data.label, layout=data.layout, bad=bad)
 
@@ -144,7 +151,9 @@ class Classify(Task):
         return Codec({"": Tokenizer.learn((record.text for record in records), text)}, labels)
 
     @staticmethod
-    def build(model: ClassifierSettings, codec: Codec) -> Classifier:
+    def build(model: ClassifierSettings | BagConfig, codec: Codec) -> Classifier | Bag:
+        if isinstance(model, BagConfig):
+            return Bag(model, len(codec.labels), codec.tokenizers[""])
         return Classifier(model, len(codec.tokenizers[""]), len(codec.labels))
 
     def encode(self, records: Sequence[Labelled], limit: Limit | None) -> dict[str, list[list[int]]]:
@@ -195,14 +204,14 @@ class Classify(Task):
         return model(batch.tokens, batch.lengths), batch.labels
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
-        assert isinstance(model, Classifier)
+        assert isinstance(model, Classifier | Bag)
         model.divide_logits(temperature)
         self.temperature *= temperature
 
     def baselines(
-        self, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, seed: int
+        self, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
-        return text_baselines(self.codec, train, parts, seed=seed)
+        return text_baselines(self.codec, train, parts, bag=not isinstance(model, Bag), seed=seed)
 
     def predict(
         self,

@@ -41,6 +41,11 @@ def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *,
     return _examples(task, columns, limit, kept, limit.notes() if limit else (), running=running)
 
 
+def encode_evaluation(task: Task, records: Iterable[Record], *, running: bool = False) -> Examples:
+    """Encode the records of a file for an evaluation."""
+    return encode(task, task.gather(records), task.limit(training=False), running=running)
+
+
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:
     """Encode records into files of an empty folder, for `read_examples`."""
     builders = _collect(task, records, limit, folder=folder)

@@ -12,14 +12,17 @@ import torch
 from torch import Tensor
 
 from weft.data import Record
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, search
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
 from weft.decoding.score import score_tokens
+from weft.decoding.search import NEVER
+from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
-from weft.models import LanguageModel, Translator
+from weft.metrics import LossTally
+from weft.models import LanguageModel, PairModel
 from weft.nn import length_mask
-from weft.tasks.results import Prediction
+from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
-from weft.text import Tokenizer
+from weft.text import SPECIALS, UNK, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Candidate:
 
     Each token, and the end token where the text is `finished`, has a log-probability, a place of the beam (`path`) and
     a row of `attention` (steps, source tokens). `missing` are required words that did not fit into the length limit.
+    `stopped` is the stop string before which the text ends; `tokens` then include its own, and there is no end token.
     """
 
     text: str
@@ -37,7 +41,10 @@ class Candidate:
     finished: bool = True
     path: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+    stopped: str | None = None
     attention: Tensor | None = field(default=None, compare=False)
+    copied: tuple[tuple[int, str], ...] = ()
+    """Places of unknown tokens, and the words of the source that the text has there (`decode.copy_unknown`)."""
 
     def record(self) -> dict[str, Any]:
         found = {
@@ -49,6 +56,10 @@ class Candidate:
             "path": list(self.path),
             "missing": list(self.missing),
         }
+        if self.stopped is not None:
+            found["stopped"] = self.stopped
+        if self.copied:
+            found["copied"] = [list(pair) for pair in self.copied]
         if self.attention is not None:
             found["attention"] = self.attention.tolist()
         return found
@@ -112,6 +123,10 @@ class Question:
     memory: Any
     prompts: Sequence[Sequence[int]] | None = None
     """The first tokens of each text."""
+    sources: Sequence[Sequence[int]] | None = None
+    """The tokens that the model reads before each text, where it has no memory of the source."""
+    forbid: Sequence[int] = NEVER
+    """Tokens that are never written."""
     limits: Sequence[int] | None = None
     """The greatest number of tokens of each text."""
 
@@ -140,6 +155,10 @@ class Generating(Protocol):
         """The tokens of each row that attention weights belong to; None where there is no source."""
         ...
 
+    def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The word of each input at each place that attention weights belong to, or an empty text."""
+        ...
+
 
 def generate(
     task: Generating,
@@ -151,7 +170,7 @@ def generate(
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
 ) -> list[Generation]:
-    """Write a text for each record of a batch; attention weights are computed only on request."""
+    """Write a text for each record of a batch; attention weights are computed only on request, and to copy words."""
     question = task.question(model, batch, records=records).beginning(wordings)
     sources = task.source_tokens(batch) if attention else [None] * len(records)
     if sources is None:
@@ -162,16 +181,26 @@ def generate(
         len(records),
         decode,
         prefixes=question.prompts,
+        sources=question.sources,
         limits=question.max_lengths(decode),
+        forbid=question.forbid,
         keys=[key_of(record) for record in records] if decode.sample else None,
         constraints=_constraints(question.tokenizer, wordings or ()),
-        attention=attention,
+        stops=stops_of(question.tokenizer, decode),
+        attention=attention or decode.copy_unknown,
     )
     prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
+    words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
     answers = []
-    for record, hypotheses, prompt, wording, source in zip(records, found, prompts, asked, sources, strict=True):
+    rows = zip(records, found, prompts, asked, sources, words, strict=True)
+    for record, hypotheses, prompt, wording, source, copyable in rows:
         columns = None if source is None else len(source)
-        own = (_candidate(question.tokenizer, one, prompt, wording, columns) for one in hypotheses)
+        own = (
+            _candidate(
+                question.tokenizer, one, prompt, wording, columns=columns, words=copyable, stop_at=decode.stop_at
+            )
+            for one in hypotheses
+        )
         answers.append(Generation(record.key, tuple(own), source))
     return answers
 
@@ -184,32 +213,63 @@ def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Cons
     return [made[wording] for wording in wordings]
 
 
+def stops_of(tokenizer: Tokenizer, decode: DecodeConfig) -> StopStrings | None:
+    """The stop strings of a search, with the text of each token; None where there are none."""
+    return compile_stops(tokenizer, tuple(decode.stop_at)) if decode.stop_at else None
+
+
 def key_of(record: Record) -> int:
     """A random seed that depends on the text of an input and not on its place in the batch."""
     return int.from_bytes(hashlib.blake2b(record.key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def _candidate(
-    tokenizer: Tokenizer, one: Hypothesis, prompt: Sequence[int], wording: Wording, columns: int | None
+    tokenizer: Tokenizer,
+    one: Hypothesis,
+    prompt: Sequence[int],
+    wording: Wording,
+    *,
+    columns: int | None,
+    words: Sequence[str] | None,
+    stop_at: Sequence[str],
 ) -> Candidate:
-    """A hypothesis as text, with the columns of its attention that are not padding."""
-    if columns is not None and one.attention is None:
+    """A hypothesis as text, cut before a stop string, with the columns of its attention that are not padding, and
+    copies of source words."""
+    if one.attention is None and (columns is not None or words is not None):
         cure = "train a decoder with attention, such as context = after"
-        raise ConfigError("the model has no attention", where="attention", cure=cure)
+        where = "attention" if words is None else "copy_unknown"
+        raise ConfigError("the model has no attention over the source", where=where, cure=cure)
+    copied = {} if words is None or one.attention is None else copy_words(one.tokens, one.attention, words)
+    places = {len(prompt) + place: word for place, word in copied.items()}
+    text, stopped = tokenizer.decode([*prompt, *one.tokens], copied=places), None
+    if one.stopped:
+        text, stopped = cut_text(text, stop_at, start=len(tokenizer.decode(prompt)))
     return Candidate(
-        tokenizer.decode([*prompt, *one.tokens]),
+        text,
         one.score,
         tuple(tokenizer.tokens(one.tokens)),
         one.log_probabilities,
         one.finished,
         one.path,
         tuple(wording.require[number] for number in one.missing),
-        None if one.attention is None else one.attention[:, :columns],
+        stopped,
+        None if one.attention is None or columns is None else one.attention[:, :columns],
+        tuple(copied.items()),
     )
 
 
+def copy_words(tokens: Sequence[int], attention: Tensor, words: Sequence[str]) -> dict[int, str]:
+    """The source word with the most attention, for each place of the unknown token; attention (steps, S)."""
+    places = [place for place, word in enumerate(words) if word]
+    unknown = [place for place, token in enumerate(tokens) if token == UNK]
+    if not places or not unknown:
+        return {}
+    nearest = attention[unknown][:, places].argmax(-1).tolist()
+    return {place: words[places[column]] for place, column in zip(unknown, nearest, strict=True)}
+
+
 @dataclass(frozen=True)
-class Scored:
+class Scored(ScoredText):
     """The log-probability and the rank, from 1 on, that a model gives to each token of a text and to its end."""
 
     source: str | None
@@ -219,6 +279,19 @@ class Scored:
     """The tokens in readable form, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+
+    headings = ("token", "probability", "log-probability", "rank")
+
+    @property
+    def title(self) -> str:
+        return self.text if self.source is None else f"{self.source} → {self.text}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        columns = zip(self.pieces, self.log_probabilities, self.ranks, strict=True)
+        return [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
+
+    def add_to(self, tally: LossTally) -> None:
+        tally.add(-self.total, len(self.tokens), self.tokens.count(SPECIALS[UNK]))
 
     @property
     def total(self) -> float:
@@ -238,7 +311,7 @@ class Scored:
 
 
 def scored(
-    model: LanguageModel | Translator,
+    model: LanguageModel | PairModel,
     tokenizer: Tokenizer,
     hidden: Tensor,
     expected: Tensor,

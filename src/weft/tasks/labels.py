@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from weft.data import Examples, Record
+from weft.data import Examples, Record, Tagged
 from weft.errors import DataError
 from weft.metrics import Confusion, LossTally, Reliability, wilson
 from weft.tasks.results import Numbers, Scores
-from weft.tasks.task import UNSEEN, Codec, cross_entropy
+from weft.tasks.task import UNSEEN, Codec, Loss, cross_entropy
 
 MAX_SHOWN_LABELS, FREQUENT_LABELS, RARE_LABELS = 10, 6, 2
 """Up to so many labels are all listed with their counts; of more, so many of the most frequent and of the rarest."""
@@ -77,11 +77,18 @@ def _short(label: str) -> str:
 
 def describe_unseen(codec: Codec, records: Iterable[Record], part: str) -> Iterator[str]:
     """A sentence on labels of the records that are not in the training data, if there are any."""
-    labels = Counter(record.stratum for record in records if record.stratum is not None)
+    labels: Counter[str] = Counter()
+    what = "examples have labels"
+    for record in records:
+        if isinstance(record, Tagged):
+            labels.update(record.tags or ())
+            what = "words have tags"
+        elif record.stratum is not None:
+            labels[record.stratum] += 1
     unseen = {label: count for label, count in labels.items() if codec.label_id(label) == UNSEEN}
     if unseen:
         named = ", ".join(map(_short, list(unseen)[:MAX_SHOWN_LABELS]))
-        yield f"{sum(unseen.values()):,} {part} examples have labels that training never saw, counted as wrong: {named}"
+        yield f"{sum(unseen.values()):,} {part} {what} that training never saw, counted as wrong: {named}"
 
 
 def label_columns(labels: Sequence[str], name: str, *, probabilities: bool) -> list[str]:
@@ -105,11 +112,14 @@ class ClassScores(Scores):
     def add(self, logits: Tensor, labels: Tensor) -> None:
         """Add logits (N, C) and labels (N); a label that is not in the training data counts as wrong."""
         known = labels != UNSEEN
-        loss = cross_entropy(logits[known], labels[known])
-        self.loss.add(float(loss.total), loss.count)
-        self.confusion.add(labels.tolist(), logits.argmax(-1).tolist())
+        self.add_decisions(labels, logits.argmax(-1), cross_entropy(logits[known], labels[known]))
         for reliability in self.reliability.values():
             reliability.add(logits, labels)
+
+    def add_decisions(self, labels: Tensor, predicted: Tensor, loss: Loss) -> None:
+        """Add labels (N), those that were predicted (N), and the loss of all of them."""
+        self.loss.add(float(loss.total), loss.count)
+        self.confusion.add(labels.tolist(), predicted.tolist())
 
     def sums(self) -> Numbers:
         return np.concatenate([self.confusion.sums(), self.loss.sums()])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.metrics import LossTally
 from weft.tasks.sections import Tree
 
 Numbers = NDArray[np.float64]
@@ -38,6 +39,40 @@ class Prediction(ABC):
         return False
 
 
+class ScoredText(ABC):
+    """The probability that a model gives to a text, or to the tags of one: what `weft score` shows."""
+
+    headings: ClassVar[tuple[str, ...]]
+    """The columns of the table that a terminal shows."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The line above the table."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row of the table for each token."""
+
+    @abstractmethod
+    def record(self) -> Tree:
+        """What `--json` writes."""
+
+    @abstractmethod
+    def add_to(self, tally: LossTally) -> None:
+        """Add the log-probability and the number of its tokens to the sums over all texts."""
+
+
+def add_drawn(numbers: Numbers, times: Numbers) -> Numbers:
+    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,).
+
+    The loss of a text that a model of counts gives no probability is infinite; where it was not drawn it adds nothing.
+    """
+    drawn = times > 0
+    total: Numbers = times[drawn] @ numbers[drawn]
+    return total
+
+
 class Scores(ABC):
     """The running sums of one evaluation, and the metrics that follow from them.
 
@@ -58,7 +93,7 @@ class Scores(ABC):
 
         A metric that does not follow from sums, such as a rank correlation, is computed here, from each example.
         """
-        return self.score(times @ numbers)
+        return self.score(add_drawn(numbers, times))
 
     @abstractmethod
     def merge(self, other: Any) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from weft.errors import ConfigError
+from weft.nn import length_mask
 from weft.text import Tokenizer
 
 
@@ -50,3 +52,30 @@ def word_means(states: Tensor, located: Located) -> Tensor:
     sums.index_add_(0, words, states[known])
     counts.index_add_(0, words, torch.ones(len(known), 1))
     return sums / counts.clamp(min=1)
+
+
+class WithStates:
+    """The part of a task's contract that gives vectors of words, tokens and texts (`Run.embed`)."""
+
+    name: str
+    codec: Any
+
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        """The tokenizer whose entries have the rows of an embedding, given the name of that part of the network."""
+        found: Tokenizer = self.codec.side("")
+        return found
+
+    def locate(self, record: Any) -> Located:
+        """The tokens and words of the text whose states `states` returns."""
+        return locate(self.tokenizer_of("encoder"), record.key)
+
+    def states(self, model: Any, records: Sequence[Any]) -> Tensor:
+        """records -> the state of the network at each token of their texts (B, T, D), as `locate` names them."""
+        raise ConfigError("has no states", where=f'task = "{self.name}"', cure="neural models have them")
+
+    def sentence_vectors(self, model: Any, records: Sequence[Any]) -> Tensor:
+        """records -> one vector for each text (B, D): the mean of its tokens' states; without tokens it is 0."""
+        states = self.states(model, records)
+        lengths = torch.tensor([len(self.locate(record).tokens) for record in records], device=states.device)
+        real = length_mask(lengths, states.size(1))[..., None]
+        return (states * real).sum(1) / lengths.clamp(min=1)[:, None]

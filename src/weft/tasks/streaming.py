@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import torch
 
 from weft.decoding import DecodeConfig, stream
-from weft.tasks.generation import Generating, key_of
+from weft.decoding.stops import cut_text
+from weft.errors import ConfigError
+from weft.tasks.generation import Generating, key_of, stops_of
 from weft.tasks.wording import Wording
 from weft.text import EOS, PAD, SOS, UNK, Tokenizer
 from weft.text.pipeline import byte_tokens
@@ -44,6 +47,36 @@ class TextPieces:
         return new
 
 
+class UntilStop:
+    """Passes text on up to the first of some strings; the end of a text that may begin one of them is held back."""
+
+    def __init__(self, strings: Sequence[str], *, before: int) -> None:
+        self._strings, self._held, self._before, self.stopped = strings, "", before, False
+        """`before`: characters of the prompt that are still to come; strings are not looked for in them."""
+
+    def add(self, text: str) -> str:
+        """The text that can be passed on now."""
+        if self.stopped or not self._strings:
+            return "" if self.stopped else text
+        given, text = text[: self._before], self._held + text[self._before :]
+        self._before -= len(given)
+        text, found = cut_text(text, self._strings)
+        self.stopped = found is not None
+        keep = 0 if self.stopped else max(map(text_overlap, [text] * len(self._strings), self._strings))
+        self._held = text[len(text) - keep :]
+        return given + text[: len(text) - keep]
+
+    def finish(self) -> str:
+        """The text that was held back."""
+        return "" if self.stopped else self._held
+
+
+def text_overlap(text: str, string: str) -> int:
+    """The number of characters at the end of a text that begin the string."""
+    sizes = range(min(len(text), len(string)), 0, -1)
+    return next((size for size in sizes if text.endswith(string[:size])), 0)
+
+
 @torch.inference_mode()
 def stream_text(
     task: Generating,
@@ -55,6 +88,9 @@ def stream_text(
     wording: Wording | None = None,
 ) -> Iterator[str]:
     """The text of a batch of one, in pieces; joined they are the text that `generate` returns."""
+    if decode.copy_unknown:
+        cure = "set copy_unknown = false, or do not stream"
+        raise ConfigError("needs the whole text", where="decode.copy_unknown = true", cure=cure)
     question = task.question(model, batch, records=records).beginning([wording] if wording else None)
     pieces = TextPieces(question.tokenizer)
     prompt, lengths = question.prompts[0] if question.prompts else (), question.max_lengths(decode)
@@ -63,17 +99,21 @@ def stream_text(
         question.memory,
         decode,
         prefix=prompt,
+        source=question.sources[0] if question.sources else (),
+        forbid=question.forbid,
         limit=None if lengths is None else lengths[0],
         key=key_of(records[0]),
         constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,
+        stops=stops_of(question.tokenizer, decode),
     )
-    first = pieces.add(prompt)
-    if first:
-        yield first
-    for tokens in found:
-        piece = pieces.add(tokens)
+    until = UntilStop(decode.stop_at, before=len(question.tokenizer.decode(prompt)))
+    parts = chain([prompt], found)
+    for piece in chain((until.add(pieces.add(tokens)) for tokens in parts), _last(pieces, until)):
         if piece:
             yield piece
-    last = pieces.finish()
-    if last:
-        yield last
+
+
+def _last(pieces: TextPieces, until: UntilStop) -> Iterator[str]:
+    """The rest of a text, after all its tokens."""
+    yield until.add(pieces.finish())
+    yield until.finish()

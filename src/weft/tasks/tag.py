@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -15,19 +14,22 @@ from torch import Tensor, nn
 
 from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Ragged, Tagged, pad, read_tagged
+from weft.data.values import read_example
 from weft.decoding import DecodeConfig
-from weft.metrics import Confusion, SpanTally, looks_like_spans
-from weft.metrics.scores import f1
-from weft.models import TAGGERS, Spelling, Tagger, TaggerSettings
+from weft.errors import DataError, did_you_mean
+from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
+from weft.models import TAGGERS, FittedSettings, TagDistribution, Tagger, TaggerSettings, TaggerSizes, TaggingModel
+from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
+from weft.nn.crf import Legal
 from weft.settings import Length, OneOf, Unread
 from weft.tasks.baselines import word_baselines
-from weft.tasks.labels import ClassScores, collect_labels, label_columns, require_classes
+from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
-from weft.tasks.results import Numbers, Prediction
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.states import Located
-from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, summarise_tags
+from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, Task
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
@@ -61,72 +63,6 @@ class TaggedText(TextConfig):
         yield Unread("punctuation", "cuts nothing: the files have their words cut already", "remove it")
 
 
-@dataclass(frozen=True)
-class TaggedBatch(Batch):
-    """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words with their lengths (U), and the number
-    of the spelling at each place (B, T)."""
-
-    words: Tensor
-    lengths: Tensor
-    tags: Tensor
-    spellings: Tensor
-    spelling_lengths: Tensor
-    spelled: Tensor
-
-    @property
-    def spelling(self) -> Spelling:
-        """The spellings as the model takes them."""
-        return Spelling(self.spellings, self.spelling_lengths, self.spelled)
-
-
-@dataclass(frozen=True)
-class Tagging(Prediction):
-    """Words with their likeliest tags and how likely those are."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    probabilities: tuple[float, ...]
-
-    def __str__(self) -> str:
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
-
-    def record(self) -> Tree:
-        return {"words": list(self.words), "tags": list(self.tags), "probabilities": list(self.probabilities)}
-
-    def line(self, *, probabilities: bool = False) -> str:
-        if not probabilities:
-            return str(self)
-        parts = zip(self.words, self.tags, self.probabilities, strict=True)
-        return " ".join(f"{word}/{tag}/{share:.4g}" for word, tag, share in parts)
-
-    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
-        return {name: list(self.tags)} | ({"probabilities": list(self.probabilities)} if probabilities else {})
-
-
-@dataclass
-class TagScores(ClassScores):
-    """Single tags, and whole spans where the tags mark spans."""
-
-    spans: SpanTally | None = None
-
-    def sums(self) -> Numbers:
-        return super().sums() if self.spans is None else np.concatenate([self.spans.sums(), super().sums()])
-
-    def score(self, sums: Numbers) -> dict[str, float]:
-        if self.spans is None:
-            return super().score(sums)
-        return {"span_f1": f1(*map(float, sums[:3]))} | super().score(sums[3:])
-
-    def merge(self, other: ClassScores) -> None:
-        super().merge(other)
-        if self.spans is not None and isinstance(other, TagScores) and other.spans is not None:
-            self.spans.merge(other.spans)
-
-    def details(self) -> Tree:
-        spans = {"spans": [row._asdict() for row in self.spans.per_class()]} if self.spans else {}
-        return super().details() | spans
-
-
 MODEL = OneOf(TAGGERS)
 
 
@@ -142,12 +78,14 @@ class Tag(Task):
     files = ("train.conllu", "valid.conllu", "test.conllu")
     pipeline_tag = "token-classification"
     label_column = "tags"
+    scores_texts = True
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
         super().__init__(codec, data)
         self.words: Tokenizer = codec.tokenizers["words"]
         self.characters: Tokenizer = codec.tokenizers["characters"]
-        self.spans = looks_like_spans(codec.labels)
+        self.scheme = scheme_of(codec.labels)
+        self.spans = self.scheme is not None
         if self.spans:
             self.metric = "span_f1"
         else:
@@ -160,9 +98,12 @@ class Tag(Task):
             "rnn": {"embedding": 128, "hidden": 128, "characters": 64, "dropout": 0.4},
             "transformer": {"width": 128, "layers": 2, "characters": 64, "dropout": 0.2},
         }
+        text = {**word_defaults(facts.characters), "min_count": 1}
+        if issubclass(TAGGERS[kind], FittedSettings):  # one that counts, and guesses by capital letters too
+            return {"text": text, "model": {}, "train": {}}
         epochs = 150_000 / facts.examples
         return {
-            "text": {**word_defaults(facts.characters), "min_count": 1, "lowercase": True},
+            "text": {**text, "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
                 "epochs": passes(tree, facts.characters / 6, 1024, epochs=epochs, between=(12, 30), updates=300),
@@ -197,9 +138,15 @@ class Tag(Task):
         return Codec({"words": words, "characters": characters}, labels)
 
     @staticmethod
-    def build(model: TaggerSettings, codec: Codec) -> Tagger:
-        words, characters = (len(codec.tokenizers[role]) for role in ("words", "characters"))
-        return Tagger(model, words, characters, len(codec.labels))
+    def build(model: TaggerSettings, codec: Codec) -> nn.Module:
+        words, characters = (codec.tokenizers[role] for role in ("words", "characters"))
+        scheme = scheme_of(codec.labels)
+        parts = (scheme.start, scheme.transitions, scheme.end) if scheme else ()
+        legal = Legal(*map(torch.from_numpy, parts)) if parts else None
+        # Before the data is read something that only has a size stands for a tokenizer.
+        letters = characters.tokens(range(len(characters))) if isinstance(characters, Tokenizer) else ()
+        classes = classes_of([*letters, *[""] * (len(characters) - len(letters))])
+        return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
     def tokenizer_of(self, part: str) -> Tokenizer:
         return self.words
@@ -231,16 +178,28 @@ class Tag(Task):
         words, lengths = pad(examples.columns["words"], rows)
         tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
         spellings, sizes, spelled = spell(examples, rows, words.shape)
-        return TaggedBatch(int((tags != UNSEEN).sum()), words, lengths, tags, spellings, sizes, spelled)
+        gold = tags if self.scheme is None else torch.from_numpy(self.scheme.repair_rows(tags.numpy(), lengths.numpy()))
+        return TaggedBatch(
+            int((tags != UNSEEN).sum()),
+            words,
+            lengths,
+            tags,
+            spellings,
+            sizes,
+            spelled,
+            legal=None if gold is tags else gold,
+            partial=bool((gold == UNSEEN)[length_mask(lengths, words.size(1))].any()),
+        )
 
-    def logits(self, model: nn.Module, batch: TaggedBatch) -> Tensor:
-        """(B, T, labels)."""
-        logits: Tensor = model(batch.words, batch.lengths, batch.spelling)
-        return logits
+    def distribution(self, model: nn.Module, batch: TaggedBatch) -> TagDistribution:
+        """The probability that a model gives to the tags of a batch."""
+        tagger: TaggingModel = cast("TaggingModel", model)
+        return tagger.distribution(batch.words, batch.lengths, batch.spelling)
 
     def loss(self, model: nn.Module, batch: TaggedBatch, *, label_smoothing: float = 0.0) -> Loss:
-        logits = self.logits(model, batch).flatten(0, 1)
-        return cross_entropy(logits, batch.tags.flatten(), count=batch.count, label_smoothing=label_smoothing)
+        found = self.distribution(model, batch)
+        total = found.loss(batch.gold(found), partial=batch.partial, label_smoothing=label_smoothing)
+        return Loss(total, batch.count)
 
     def scores(self) -> TagScores:
         return TagScores(Confusion(self.codec.labels), unit="words", spans=SpanTally() if self.spans else None)
@@ -253,14 +212,15 @@ class Tag(Task):
         *,
         records: Sequence[Tagged],
     ) -> None:
-        logits = self.logits(model, batch)
-        real = length_mask(batch.lengths, batch.words.size(1))
-        scores.add(logits[real], batch.tags[real])
+        found = self.distribution(model, batch)
+        best, real = found.best(), length_mask(batch.lengths, batch.words.size(1))
+        loss = found.loss(batch.gold(found), partial=batch.partial)
+        scores.add_decisions(batch.tags[real], best[real], Loss(loss, batch.count))
         scores.unseen.update(
             tag for record in records for tag in record.tags or () if self.codec.label_id(tag) == UNSEEN
         )
         if scores.spans is not None:
-            for record, row in zip(records, logits.argmax(-1).tolist(), strict=True):
+            for record, row in zip(records, best.tolist(), strict=True):
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
 
@@ -276,7 +236,7 @@ class Tag(Task):
         return model.encode(batch.words, batch.lengths, batch.spelling)
 
     def baselines(
-        self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, seed: int
+        self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
         return word_baselines(self.codec, train, parts, spans=self.spans)
 
@@ -305,15 +265,57 @@ class Tag(Task):
         records: Sequence[Tagged],
         decode: DecodeConfig,
     ) -> list[Tagging]:
-        best, numbers = self.logits(model, batch).float().softmax(-1).max(-1)
+        found = self.distribution(model, batch)
+        numbers = found.best()
+        best = found.log_probabilities().gather(2, numbers[..., None]).squeeze(2).exp()
         answers = []
         for record, row, shares in zip(records, numbers.tolist(), best.tolist(), strict=True):
             tags = tuple(self.codec.labels[number] for number in row[: len(record.words)])
             answers.append(Tagging(record.words, tags, tuple(shares[: len(tags)])))
         return answers
 
+    @staticmethod
+    def read_to_score(path: str | list[str], data: TaggedData, bad: BadLines) -> Iterator[Tagged]:
+        return Tag.read(path, data, bad)
+
+    def record_to_score(self, item: Any) -> Tagged:
+        record = read_example(item, self.columns(self.data), "", {})
+        assert isinstance(record, Tagged)
+        if record.tags is None:
+            raise DataError("has no tags to score", where=record.place or None, cure="give a tag for each word")
+        for tag in record.tags:
+            if self.codec.label_id(tag) == UNSEEN:
+                what, near = f'the tag "{tag}" is not in the training data', did_you_mean(tag, self.codec.labels)
+                raise DataError(what, where=record.place or None, cure=near)
+        return record
+
+    def score(self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged]) -> list[ScoredTags]:
+        found = self.distribution(model, batch)
+        logs, tags = found.log_probabilities(), batch.tags.clamp(min=0)
+        own = logs.gather(2, tags[..., None])
+        ranks, shares = ((logs > own).sum(2) + 1).tolist(), own.squeeze(2).exp().tolist()
+        totals = found.log_likelihood(batch.tags).tolist()
+        return [
+            ScoredTags(
+                record.words,
+                record.tags or (),
+                total,
+                tuple(row[: len(record.words)]),
+                tuple(rank[: len(record.words)]),
+            )
+            for record, total, row, rank in zip(records, totals, shares, ranks, strict=True)
+        ]
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        return summarise_tags(tally, count, self.codec.labels)
+
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return label_columns(self.codec.labels, name, probabilities=probabilities)
+
+
+def scheme_of(labels: Sequence[str]) -> SpanScheme | None:
+    """The rules of labels that mark spans; None for others."""
+    return SpanScheme(labels, unknown=UNSEEN) if looks_like_spans(labels) else None
 
 
 def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
-from weft.nn import Packing, length_mask
-from weft.tasks.generation import Question, Scored, generate
-from weft.tasks.results import Prediction, Scores
+from weft.metrics import LossTally
+from weft.nn import Packing
+from weft.settings import TableError
+from weft.tasks.generation import Question, generate
+from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
-from weft.tasks.states import Located, locate
+from weft.tasks.states import WithStates
 from weft.text import TextConfig, Tokenizer
 
 Rows = Sequence[int] | NDArray[np.int64]
@@ -121,7 +123,7 @@ def _move(part: Tensor | Packing, device: torch.device) -> Tensor | Packing:
     return part.to(device) if isinstance(part, Packing) else part.to(device, non_blocking=True)
 
 
-class Task(ABC):
+class Task(WithStates, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
@@ -147,10 +149,12 @@ class Task(ABC):
     """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
+    continues: bool = False
+    """Whether the texts that it writes go on from their inputs."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
-    """Whether its models give a probability to any text, with `score`."""
+    """Whether its models give a probability to any text, or to the tags of any, with `score`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -168,6 +172,11 @@ class Task(ABC):
         """Why the defaults choose a model by their metric, where that depends on the data; else empty."""
         return ""
 
+    @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        """A note where the kind of model depends on the data and the configuration names none; else empty."""
+        return ""
+
     @classmethod
     def own_metric(cls, measured: Collection[str]) -> str:
         """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
@@ -182,6 +191,19 @@ class Task(ABC):
     @abstractmethod
     def columns(data: Any) -> Columns:
         """The columns of a table, or of examples given in Python, that a record is made of, and the type of record."""
+
+    @classmethod
+    def row_tokens(cls, config: Any) -> int:
+        """The most tokens that a network reads of an example of `data.max_length`."""
+        tokens: int = config.data.max_length + cls.sections.marks
+        return tokens
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        """An error for each setting that does not go together with those of another section."""
+        if cls.writes and config.decode.copy_unknown:
+            what = f"{cls.name} has no source to copy from"
+            yield TableError(what, where="decode.copy_unknown = true", cure="remove it")
 
     @staticmethod
     def roles(text: Any) -> dict[str, TextConfig]:
@@ -198,9 +220,9 @@ class Task(ABC):
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
 
-    def tokenizer_of(self, part: str) -> Tokenizer:
-        """The tokenizer whose entries have the rows of an embedding, given the name of that part of the network."""
-        return self.codec.side("")
+    def gather(self, records: Iterable[Any]) -> Iterable[Any]:
+        """The records of an evaluation: those of a file, or fewer where several have one answer."""
+        return records
 
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
@@ -249,6 +271,10 @@ class Task(ABC):
         kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
         return kind(str(source))
 
+    def with_language(self, record: Any, language: str) -> Record:
+        """An input to be answered in that language; an error for a task without languages."""
+        raise ConfigError(f"{self.name} has no languages", where=f"language = {language}", cure="leave it out")
+
     def predict(
         self, model: nn.Module, batch: Any, *, records: Sequence[Any], decode: DecodeConfig
     ) -> Sequence[Prediction]:
@@ -267,6 +293,11 @@ class Task(ABC):
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 
+    def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The word of each input, as it is written there, at each place that attention weights belong to; empty where
+        a place belongs to no word."""
+        raise ConfigError(f"{self.name} has no source to copy from", where="copy_unknown", cure="leave it out")
+
     @staticmethod
     def read_to_score(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         """The records of a file whose texts are scored (`scores_texts`)."""
@@ -276,9 +307,21 @@ class Task(ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> list[Scored]:
+    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
         """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
         raise NotImplementedError
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        """The numbers over so many texts that were scored, by their names, given the sums over all (`scores_texts`)."""
+        return {
+            "texts": count,
+            "tokens": tally.count,
+            "log_probability": -tally.total,
+            "log_probability_per_token": -tally.loss,
+            "perplexity": tally.perplexity,
+            "vocabulary": len(self.codec.side("target")),
+            "unknown_share": tally.unknown_share,
+        }
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
@@ -288,23 +331,11 @@ class Task(ABC):
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
 
-    def locate(self, record: Any) -> Located:
-        """The tokens and words of the text whose states `states` returns."""
-        return locate(self.tokenizer_of("encoder"), record.key)
-
-    def states(self, model: Any, records: Sequence[Any]) -> Tensor:
-        """records -> the state of the network at each token of their texts (B, T, D), as `locate` names them."""
-        raise ConfigError("has no states", where=f'task = "{self.name}"', cure="neural models have them")
-
-    def sentence_vectors(self, model: Any, records: Sequence[Any]) -> Tensor:
-        """records -> one vector for each text (B, D): the mean of its tokens' states; without tokens it is 0."""
-        states = self.states(model, records)
-        lengths = torch.tensor([len(self.locate(record).tokens) for record in records], device=states.device)
-        real = length_mask(lengths, states.size(1))[..., None]
-        return (states * real).sum(1) / lengths.clamp(min=1)[:, None]
-
-    def baselines(self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, seed: int) -> dict[str, Baselines]:
-        """The metrics of simple models of the training records on each part; the same for the same seed."""
+    def baselines(
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
+        """The metrics of simple models of the training records on each part, without that of the trained model; the
+        same for the same seed."""
         return {}
 
 

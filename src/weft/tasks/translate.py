@@ -3,97 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.data import FEW_WORDS, BadLines, Capacity, Columns, Examples, Limit, Pair, read_pairs
-from weft.data.shape import SHORT_WORDS
-from weft.errors import DataError
-from weft.metrics import LossTally, TranslationTally, wilson
-from weft.models import DECODERS, ENCODERS, Translator, TranslatorConfig
+from weft.data import FEW_WORDS, BadLines, Capacity, Columns, Examples, Limit, Pair, group_references, read_pairs
+from weft.decoding.search import NEVER
+from weft.errors import ConfigError, DataError
+from weft.models import DECODERS, ENCODERS, PREFIX_DECODERS, TRANSLATORS, PairModel, PairSettings
 from weft.nn import Packing
-from weft.settings import KEEP_UNREAD, Count, Length, OneOf, Settings, Unread, Vocabulary
+from weft.settings import OneOf, TableError
 from weft.tasks.generation import Generation, Question, Scored, scored, text_columns
+from weft.tasks.languages import Languages, learn_languages
 from weft.tasks.length import passes
+from weft.tasks.pair_scores import TranslationScores
+from weft.tasks.pair_settings import PairData, PairText
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
-from weft.tasks.results import Numbers, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
 from weft.tasks.states import pad_ids
-from weft.tasks.tables import ColumnSetting, TableData
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
-
-
-class PairData(TableData):
-    """Sentence pairs: TSV, CSV or JSON, or two files with a sentence per line."""
-
-    source: ColumnSetting = "source"
-    """The source's column: a name, a JSON path, a number from 0, or several to be joined."""
-    target: ColumnSetting = "target"
-    """The target's column."""
-    max_length: Length = 200
-    """The greatest number of tokens on either side of a training pair."""
-    overlong: Literal["error", "truncate", "drop"] = "drop"
-    """The treatment of a longer training pair."""
-
-    def unread(self) -> Iterator[Unread]:
-        if all(isinstance(path, list) and len(path) == 2 for path in (self.train, self.valid, self.test) if path):
-            for name in ("source", "target"):
-                yield Unread(name, "names no column: the files are parallel text", "remove it, or give a table")
-
-
-class SideText(Settings):
-    """Settings of one side of a pair that differ from those of both."""
-
-    kind: Literal["char", "word", "bpe", "unigram"] | None = None
-    size: Vocabulary | None = None
-    min_count: Count | None = None
-    lowercase: bool | None = None
-    punctuation: Literal["split", "keep"] | None = None
-    unknown: str | None = None
-
-    def given(self) -> Tree:
-        return self.model_dump(exclude_none=True)
-
-
-class PairText(TextConfig):
-    """Tokens of both sides; `[text.source]` and `[text.target]` say where they differ."""
-
-    shared: bool = False
-    """One vocabulary for both sides."""
-    source: SideText = Field(default_factory=SideText)
-    """Settings that differ on the source side."""
-    target: SideText = Field(default_factory=SideText)
-    """Settings that differ on the target side."""
-
-    @model_validator(mode="after")
-    def _shared_means_same(self) -> PairText:
-        if self.shared and (self.source.given() or self.target.given()):
-            raise ValueError("shared = true excludes [text.source] and [text.target]; remove one of the two")
-        return self
-
-    def unread(self) -> Iterator[Unread]:
-        sides = {"source": self.side(self.source), "target": self.side(self.target)}
-        for name, text in sides.items():
-            if text.kind != "word":
-                why = f'cuts nothing: kind = "{text.kind}" on this side'
-                yield Unread(f"{name}.punctuation", why, 'remove it, or use kind = "word"')
-        for name in TextConfig.model_fields:
-            if all(getattr(side, name) is not None for side in (self.source, self.target)):
-                yield Unread(name, f"is not read: text.source.{name} and text.target.{name} overrule it", "remove it")
-        if all(text.kind != "word" for text in sides.values()):
-            yield Unread("punctuation", "cuts nothing: neither side has words", 'remove it, or use kind = "word"')
-
-    def side(self, side: SideText) -> TextConfig:
-        """The settings of one side."""
-        common = {name: getattr(self, name) for name in TextConfig.model_fields}
-        return TextConfig.model_validate(common | side.given(), context=KEEP_UNREAD)
 
 
 @dataclass(frozen=True)
@@ -109,51 +42,7 @@ class PairBatch(Batch):
     places: Tensor | None
 
 
-SHOWN_OF_SENTENCES = ("bleu", "chrf", "exact", "loss", "perplexity")
-SHOWN_OF_WORDS = ("exact", "wer", "chrf", "loss")
-SHOWN_WITHOUT_BLANKS = ("chrf", "exact", "cer", "loss")
-
-
-@dataclass
-class TranslationScores(Scores):
-    """Loss on the reference and overlap of the output with it; `items` where targets are sequences of a few symbols."""
-
-    unit: str
-    vocabulary: int
-    items: bool = False
-    loss: LossTally = field(default_factory=LossTally)
-    texts: TranslationTally = field(default_factory=TranslationTally)
-
-    def sums(self) -> Numbers:
-        return np.concatenate([self.texts.sums(), self.loss.sums()])
-
-    def score(self, sums: Numbers) -> dict[str, float]:
-        loss = LossTally.of(sums[-2:])
-        return self.texts.score(sums[:-2]) | {"loss": loss.loss, "perplexity": loss.perplexity}
-
-    def merge(self, other: TranslationScores) -> None:
-        self.texts.merge(other.texts)
-        self.loss.merge(other.loss)
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The metrics that are shown: BLEU says nothing of single words, and word errors are rare for sentences."""
-        shape = self.texts.shape
-        if shape.words <= SHORT_WORDS and not shape.blanks:
-            return SHOWN_WITHOUT_BLANKS
-        return SHOWN_OF_WORDS if self.items or shape.short else SHOWN_OF_SENTENCES
-
-    def details(self) -> Tree:
-        count, bleu = self.texts.count, {"bleu_signature": self.texts.bleu_signature} if "bleu" in self.shown else {}
-        return {
-            "shown": list(self.shown),
-            **bleu,
-            "chrf_signature": self.texts.chrf_signature,
-            "count": count,
-            "count_of": "pairs",
-            "intervals": {"exact": wilson(round(self.texts.exact * count), count)},
-            **self.loss.details(unit=self.unit, vocabulary=self.vocabulary),
-        }
+MODEL = OneOf(TRANSLATORS)
 
 
 class Translate(Task):
@@ -163,7 +52,7 @@ class Translate(Task):
     summary = "sentence pairs to a translator (or any other sequence to sequence)"
     metric = "bleu"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact", "wer", "cer", "loss", "perplexity")
-    sections = Sections(PairData, PairText, TranslatorConfig)
+    sections = Sections(PairData, PairText, Annotated[PairSettings, MODEL])
     data: PairData
     pipeline_tag = "translation"
     writes = scores_texts = measures_answers = True
@@ -171,6 +60,7 @@ class Translate(Task):
     def __init__(self, codec: Codec, data: PairData) -> None:
         super().__init__(codec, data)
         self.source, self.target = codec.side("source"), codec.side("target")
+        self.languages = Languages(codec.labels, first=len(self.source))
 
     @staticmethod
     def reason(facts: Facts) -> str:
@@ -187,10 +77,14 @@ class Translate(Task):
             "rnn": {"embedding": size, "hidden": size, "dropout": dropout},
             "transformer": {"width": size, "dropout": dropout},
         }
-        kinds = {
-            "encoder": OneOf(ENCODERS).kind_of(written(tree, "model", "encoder")),
-            "decoder": OneOf(DECODERS).kind_of(written(tree, "model", "decoder")),
-        }
+        if MODEL.kind_of(written(tree, "model")) == "prefix":
+            kinds = {"decoder": OneOf(PREFIX_DECODERS).kind_of(written(tree, "model", "decoder"))}
+            tree = {**tree, "text": {**(written(tree, "text") or {}), "shared": True}}
+        else:
+            kinds = {
+                "encoder": OneOf(ENCODERS).kind_of(written(tree, "model", "encoder")),
+                "decoder": OneOf(DECODERS).kind_of(written(tree, "model", "decoder")),
+            }
         rate = 4e-3 if millions < 1.5 else 2e-3
         subwords = {"kind": "bpe", "size": 1000 if millions < 1.5 else 4000 if millions < 10 else 8000}
         text = choose_tokens(facts, tree, subwords)
@@ -198,7 +92,7 @@ class Translate(Task):
         tokens = facts.examples * tokens_per_pair(facts, text)
         updates = min(3000 if words else 1500, max(700, 13 * facts.examples // 5))
         return {
-            "text": text,
+            "text": text | ({"shared": True} if "encoder" not in kinds else {}),
             "model": {side: models.get(kind, {}) for side, kind in kinds.items()},
             "train": {
                 "metric": choose_metric(facts.target).metric,
@@ -218,11 +112,39 @@ class Translate(Task):
 
     @staticmethod
     def read(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
-        return read_pairs(path, source=data.source, target=data.target, layout=data.layout, bad=bad)
+        return read_pairs(
+            path,
+            source=data.source,
+            target=data.target,
+            language=data.language,
+            many=data.references == "many",
+            layout=data.layout,
+            bad=bad,
+        )
 
     @staticmethod
     def columns(data: PairData) -> Columns:
-        return Columns(Pair, data.source, data.target)
+        many = data.references == "many"
+        return Columns(Pair, data.source, data.target, language=data.language, many=many)
+
+    @classmethod
+    def row_tokens(cls, config: Any) -> int:
+        most = config.data.max_length + cls.sections.marks
+        found: int = config.model.row_tokens(most + (config.data.language is not None), most)
+        return found
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        model, decode, target = config.model, config.decode, config.text.side(config.text.target)
+        if MODEL.kind_of(model) == "prefix" and not config.text.shared:
+            what = 'model.kind = "prefix" reads source and target with one vocabulary'
+            yield TableError(what, where="text.shared = false", cure="set it to true")
+        if decode.copy_unknown and not model.attends:
+            what = "needs a decoder with attention, which shows the source word of an unknown one"
+            yield TableError(what, where="decode.copy_unknown = true", cure='use context = "after", or a transformer')
+        if decode.copy_unknown and target.kind != "word":
+            what = f'copies nothing: text.kind = "{target.kind}" has no unknown words'
+            yield TableError(what, where="decode.copy_unknown = true", cure='remove it, or use text.kind = "word"')
 
     @staticmethod
     def roles(text: PairText) -> dict[str, TextConfig]:
@@ -235,12 +157,23 @@ class Translate(Task):
             "source": (pair.source for pair in records),
             "target": (pair.target or "" for pair in records),
         }
-        return Codec({role: Tokenizer.learn(texts[role], side) for role, side in Translate.roles(text).items()})
+        tokenizers = {role: Tokenizer.learn(texts[role], side) for role, side in Translate.roles(text).items()}
+        return Codec(tokenizers, learn_languages(records))
 
     @staticmethod
-    def build(model: TranslatorConfig, codec: Codec) -> Translator:
+    def build(model: PairSettings, codec: Codec) -> PairModel:
         source, target = codec.side("source"), codec.side("target")
-        return model.build(len(source), len(target), shared=source is target)
+        # One table for both sides has the tokens of languages on the target side too, where they are never written.
+        more = len(codec.labels)
+        shared = source is target
+        return model.build(len(source) + more, len(target) + more * shared, shared=shared)
+
+    def with_language(self, record: Any, language: str) -> Pair:
+        assert isinstance(record, Pair)
+        return replace(record, language=self.languages.checked(language))
+
+    def gather(self, records: Iterable[Pair]) -> Iterable[Pair]:
+        return group_references(records) if self.data.references == "many" else records
 
     def tokenizer_of(self, part: str) -> Tokenizer:
         return self.source if part.startswith("encoder") else self.target
@@ -255,7 +188,7 @@ class Translate(Task):
                 if not cut_source or not cut_target:
                     continue
                 source, target = cut_source[0], cut_target[0]
-            columns["source"].append([*source, EOS])
+            columns["source"].append([*self.languages.tokens(pair), *source, EOS])
             columns["target"].append([SOS, *target, EOS])
         return columns
 
@@ -275,17 +208,15 @@ class Translate(Task):
 
     def forced_loss(self, model: nn.Module, batch: PairBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
         """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
-        assert isinstance(model, Translator)
+        assert isinstance(model, PairModel)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
     def states(self, model: nn.Module, records: Sequence[Pair]) -> Tensor:
-        if not isinstance(model, Translator):
-            return super().states(model, records)
+        assert isinstance(model, PairModel)
         rows = self.source.encode_many([pair.source for pair in records])
         tokens, lengths = pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
-        states: Tensor = model.encode(tokens, lengths).states
-        return states
+        return model.source_states(tokens, lengths)
 
     def scores(self) -> TranslationScores:
         items = self.target.kind == "word" and len(self.target) <= FEW_WORDS
@@ -304,22 +235,34 @@ class Translate(Task):
 
     def add_answers(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
         for pair, answer in zip(records, answers, strict=True):
-            scores.texts.add(answer.text, pair.target or "")
+            scores.add_text(pair, answer.text)
 
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return text_columns(name, n_best=n_best, probabilities=probabilities)
 
-    def question(self, model: Translator, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
+    def question(self, model: PairModel, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
-        memory = model.encode(batch.source, batch.source_lengths)
+        memory, sources = model.read(batch.source, batch.source_lengths)
         # A few words may command many actions, and a subword may have several characters.
         longer = 8 if self.source.kind == "word" else 6 if self.target.kind == "char" != self.source.kind else 2
-        return Question(self.target, memory, limits=(longer * batch.source_lengths + 20).tolist())
+        limits = (longer * batch.source_lengths + 20).tolist()
+        forbid = (*NEVER, *(self.languages.ids if self.source is self.target else ()))
+        return Question(self.target, memory, sources=sources, limits=limits, forbid=forbid)
 
     def source_tokens(self, batch: PairBatch) -> list[tuple[str, ...]]:
         assert isinstance(batch.source_lengths, Tensor)
         rows = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
-        return [tuple(self.source.tokens(row[:length])) for row, length in rows]
+        return [tuple(map(self._source_token, row[:length])) for row, length in rows]
+
+    def _source_token(self, index: int) -> str:
+        return self.languages.name(index) if index in self.languages.ids else self.source.token(index)
+
+    def source_words(self, records: Sequence[Pair]) -> list[tuple[str, ...]]:
+        if self.target.kind != "word":
+            what = f'copies nothing: text.kind = "{self.target.kind}" has no unknown words'
+            raise ConfigError(what, where="copy_unknown", cure="leave it out")
+        first = [""] * bool(self.languages)
+        return [(*first, *self.source.words(pair.source), "") for pair in records]
 
     @staticmethod
     def read_to_score(path: str | list[str], data: PairData, bad: BadLines) -> Iterator[Pair]:
@@ -328,12 +271,13 @@ class Translate(Task):
     def record_to_score(self, item: Any) -> Pair:
         if isinstance(item, Pair):
             return item
-        if not isinstance(item, tuple):
-            raise DataError(f"{item!r} is not what a run of translate can score", cure="give (source, target)")
-        return Pair(*item)
+        if not isinstance(item, tuple) or len(item) != 2 + bool(self.languages):
+            cure = f"give (source, target{', language' * bool(self.languages)})"
+            raise DataError(f"{item!r} is not what a run of translate can score", cure=cure)
+        return Pair(item[0], item[1], language=item[2] if self.languages else None)
 
     def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
-        assert isinstance(model, Translator)
+        assert isinstance(model, PairModel)
         assert isinstance(batch.target_lengths, Tensor)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
         texts = [(pair.source, pair.target or "") for pair in records]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 import tokenizers
 
@@ -33,6 +34,7 @@ UNCHECKED_SHARE = 1 / 4
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
 LETTER_BYTES = letter_bytes()
 _SILENT = frozenset({PAD, SOS, EOS})
+EMPTY: Mapping[int, str] = MappingProxyType({})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Characters by which Python represents bytes that are not UTF-8, for example on the command line."""
 
@@ -141,19 +143,6 @@ class Tokenizer:
                 raise DataError(what, cure="convert it to UTF-8") from None
         return [encoding.ids for encoding in encodings]
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """The first character of each token of a text, and the one after its last. A character of several byte tokens
-        is that of each of them."""
-        found, start = list[tuple[int, int]](), 0
-        for unknown in self._unknown.finditer(text) if self._unknown is not None else ():
-            found += [*self._spans(text, start, unknown.start()), unknown.span()]
-            start = unknown.end()
-        return found + self._spans(text, start, len(text))
-
-    def _spans(self, text: str, start: int, end: int) -> list[tuple[int, int]]:
-        encoded = self._inner.encode(text[start:end], add_special_tokens=False)
-        return [(start + first, start + last) for first, last in encoded.offsets]
-
     def encode_words(self, words: Sequence[str]) -> list[int]:
         """One id for each word; a word may contain any character."""
         return self.encode_words_many([words])[0]
@@ -172,10 +161,44 @@ class Tokenizer:
             return UNK
         return self._ids.get(entry_of(self._normalize(word)), UNK)
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def words(self, text: str) -> list[str]:
+        """For each token of a text, the word that it belongs to as the text has it: in a vocabulary of words the token
+        itself, else what stands between blanks. A token of blanks alone has an empty word."""
+        return [text[first:last] for first, last in (self._word_at(text, *span) for span in self.spans(text))]
+
+    def _word_at(self, text: str, first: int, last: int) -> tuple[int, int]:
+        """The first character and the one after the last of the word around a token."""
+        first += len(text[first:last]) - len(text[first:last].lstrip())
+        if self.kind == "word" or first == last:
+            return first, last
+        while first > 0 and not text[first - 1].isspace():
+            first -= 1
+        while last < len(text) and not text[last].isspace():
+            last += 1
+        return first, last
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """The first character of each token and the one after its last. Tokens that are bytes of one character have
+        all of it."""
+        spans: list[tuple[int, int]] = []
+        begin = 0
+        for found in () if self._unknown is None else self._unknown.finditer(text):
+            spans += [*self._spans_in(text, begin, found.start()), found.span()]
+            begin = found.end()
+        return [*spans, *self._spans_in(text, begin, len(text))]
+
+    def _spans_in(self, text: str, begin: int, end: int) -> list[tuple[int, int]]:
+        offsets = self._inner.encode(text[begin:end], add_special_tokens=False).offsets
+        return [(begin + first, begin + last) for first, last in offsets]
+
+    def decode(self, ids: Iterable[int], *, copied: Mapping[int, str] = EMPTY) -> str:
         """The text of some ids. Padding, start and end are dropped, <mask> is kept, and the unknown token becomes
-        `text.unknown` or else <unk>."""
-        return self._inner.decode([index for index in ids if index not in _SILENT], skip_special_tokens=False)
+        `text.unknown` or else <unk>. In the places of `copied` stand other words."""
+        if not copied:
+            return self._inner.decode([index for index in ids if index not in _SILENT], skip_special_tokens=False)
+        kept = [(place, index) for place, index in enumerate(ids) if index not in _SILENT]
+        entries = [entry_of(copied[place]) if place in copied else self.token(index) for place, index in kept]
+        return str(self._inner.decoder.decode(entries))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary entry of each id; all entries differ. Subwords are written in byte letters; a word that is
@@ -194,6 +217,11 @@ class Tokenizer:
                 said, pending = read_bytes(self._bytes(entry), pending)
             pieces.append(said.replace(" ", "▁"))
         return pieces
+
+    def contents(self) -> list[bytes]:
+        """The UTF-8 bytes of each entry of a vocabulary of characters or subwords; special tokens have none."""
+        entries = sorted(self._ids, key=self._ids.__getitem__)
+        return [b"" if index < len(SPECIALS) else self._bytes(entry) for index, entry in enumerate(entries)]
 
     def _bytes(self, entry: str) -> bytes:
         """The UTF-8 bytes of an entry that is not a special token."""

@@ -21,6 +21,8 @@ class TrainConfig(Settings):
     """Passes over the training data; give this or `steps`."""
     steps: Count | None = None
     """Updates in all; give this or `epochs`."""
+    seconds: Positive | None = None
+    """Time of training after which it stops, even before all updates are done; the last model is still validated."""
     batch_tokens: int = Field(4096, ge=1, le=limits.BATCH_TOKENS)
     """Tokens in a batch, padding counted."""
     accumulate: int = Field(1, ge=1, le=limits.ACCUMULATE)
@@ -31,6 +33,8 @@ class TrainConfig(Settings):
     """The peak learning rate."""
     beta2: float = Field(0.999, ge=0.0, lt=1.0)
     """How slowly Adam forgets the size of past gradients; 0.98 suits transformers."""
+    momentum: float = Field(0.9, ge=0.0, lt=1.0)
+    """SGD: the share of the last update that is added to the next; 0 is plain gradient descent."""
     schedule: str = "cosine"
     """The rate after the warm-up: constant, cosine, linear, inverse_sqrt or plateau."""
     plateau_factor: float = Field(0.5, gt=0.0, lt=1.0)
@@ -102,6 +106,8 @@ class TrainConfig(Settings):
     def unread(self) -> Iterator[Unread]:
         if self.optimizer == "sgd":
             yield Unread("beta2", 'does nothing with optimizer = "sgd"', "remove one of the two")
+        else:
+            yield Unread("momentum", f'does nothing with optimizer = "{self.optimizer}"', 'use "sgd", or remove it')
         if self.schedule != "plateau":
             for name in ("plateau_factor", "plateau_patience"):
                 why = f'does nothing with schedule = "{self.schedule}"'

@@ -31,7 +31,7 @@ CHARACTERS_PER_TOKEN: Final = {"char": 1.0, "bpe": 3.5, "unigram": 3.5, "word": 
 
 def fill_gpu(train: Tree, facts: Facts, *, written: Mapping[str, Any], kind: str) -> Tree:
     """Return the defaults of `[train]` for a GPU, from those for a CPU; `kind` is that of the tokens."""
-    if "batch_tokens" in written:
+    if "batch_tokens" in written or "batch_tokens" not in train:  # nor has a model of counts any batches
         return train
     epoch = facts.characters / CHARACTERS_PER_TOKEN[kind] / train["batch_tokens"]
     total = inf if "steps" in written else written.get("epochs", train["epochs"]) * epoch

@@ -21,9 +21,10 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def build_optimizer(
-    model: nn.Module, *, kind: str, rate: float, weight_decay: float, beta2: float = 0.999
+    model: nn.Module, *, kind: str, rate: float, weight_decay: float, beta2: float = 0.999, momentum: float = 0.9
 ) -> torch.optim.Optimizer:
-    """Build an optimizer. Weight decay applies to matrices only, not to biases and other vectors; `beta2` to Adams."""
+    """Build an optimizer. Weight decay applies to matrices only, not to biases and other vectors; `beta2` to Adams,
+    `momentum` to SGD."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices = [parameter for parameter in parameters if parameter.dim() > 1]
     vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
@@ -32,7 +33,7 @@ def build_optimizer(
         {"params": vectors, "weight_decay": 0.0},
     ]
     # Fused: one kernel for all tensors of a group. RAdam has none.
-    extra: dict[str, Any] = {"momentum": 0.9} if kind == "sgd" else {"betas": (0.9, beta2)}
+    extra: dict[str, Any] = {"momentum": momentum} if kind == "sgd" else {"betas": (0.9, beta2)}
     if kind != "radam":
         extra["fused"] = True
     return OPTIMIZERS[kind]([group for group in groups if group["params"]], lr=rate, **extra)

@@ -40,6 +40,11 @@ VARIANTS: list[dict[str, Any]] = [
     {"kind": "projected_lstm", "projection": 2},
     {"kind": "gru", "update": "state"},
     {"kind": "gru_reset_after", "update": "state"},
+    {"kind": "gru", "candidate": "sigmoid", "bias": False},
+    {"kind": "gru_reset_after", "candidate": "sigmoid"},
+    {"kind": "gru_reset_after", "bias": False},
+    {"kind": "lstm", "bias": False},
+    {"kind": "mut2", "bias": False},
 ]
 
 

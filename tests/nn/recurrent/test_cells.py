@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from weft.nn import RNN, Cell
+from weft.errors import ConfigError
+from weft.nn import CELLS, RNN, Cell, map_state
 from weft.nn.recurrent import (
     GRU,
     LSTM,
@@ -147,19 +148,45 @@ def test_coupled_lstm() -> None:
     assert output.item() == pytest.approx(o * math.tanh(f * 3.0 + (1 - f) * g))
 
 
-@pytest.mark.covers("R5")
+@pytest.mark.covers("R5", "R5b")
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
 @pytest.mark.parametrize("update", ["candidate", "state"])
 @pytest.mark.parametrize("kind", [GRU, GRUResetAfter])
-def test_gru(kind: type[GRU | GRUResetAfter], update: str) -> None:
-    cell = kind(1, 1, update=update)
+def test_gru(kind: type[GRU | GRUResetAfter], update: str, activation: str) -> None:
+    cell = kind(1, 1, update=update, candidate=activation)
     fill(cell.from_input, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
     fill(cell.gates_from_state, [-0.1, -0.2])
     fill(cell.candidate_from_state, [-0.3], [0.9] if kind is GRUResetAfter else None)
     _, h = cell(TWO, ONE)
     r, u = sigma(0.2 - 0.1 + 0.4), sigma(0.4 - 0.2 + 0.5)
-    candidate = math.tanh(0.6 + 0.6 + (r * (-0.3 + 0.9) if kind is GRUResetAfter else -0.3 * r))
+    a = 0.6 + 0.6 + (r * (-0.3 + 0.9) if kind is GRUResetAfter else -0.3 * r)
+    candidate = math.tanh(a) if activation == "tanh" else sigma(a)
     taken = u if update == "candidate" else 1 - u
     assert h.item() == pytest.approx((1 - taken) * 1.0 + taken * candidate)
+
+
+OPTIONS = {"elman": {"feedback": True}, "peephole_lstm": {"peepholes": "full"}, "projected_lstm": {"projection": 2}}
+
+
+@pytest.mark.covers("R2b")
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_without_bias_is_one_whose_biases_are_zero(name: str) -> None:
+    for options in ({}, OPTIONS.get(name, {})):
+        bare, biased = (CELLS[name](3, 4, bias=bias, **options) for bias in (False, True))
+        assert not [own for own, _ in bare.named_parameters() if "bias" in own]
+        missing = biased.load_state_dict(bare.state_dict(), strict=False).missing_keys
+        assert missing
+        with torch.no_grad():
+            for own in missing:
+                biased.get_parameter(own).zero_()
+        x = torch.randn(2, 3)
+        state = map_state(torch.randn_like, bare.zero_state(2, x))
+        assert_close(bare(x, state), biased(x, state))
+
+
+def test_a_cell_without_bias_has_no_forget_bias() -> None:
+    with pytest.raises(ConfigError, match=r"cell\.forget_bias = 2: there is no bias to start there"):
+        LSTM(3, 4, bias=False, forget_bias=2.0)
 
 
 @pytest.mark.covers("R6")

@@ -58,11 +58,11 @@ def test_a_chosen_cell_says_everything_and_reads_back(name: str) -> None:
 
 
 def test_the_options_are_those_of_the_signature() -> None:
-    assert list(options_of(Elman)) == ["activation", "feedback"]
+    assert list(options_of(Elman)) == ["activation", "feedback", "bias"]
     assert options_of(LSTM)["forget_bias"].default == 1.0
-    assert choose_cell("lstm").options == {"forget_bias": 1.0, "candidate": "tanh"}
-    assert choose_cell("projected_lstm").options == {"forget_bias": 1.0}, "no size is known yet"
-    assert choose_cell("mut1").options == {}
+    assert choose_cell("lstm").options == {"forget_bias": 1.0, "candidate": "tanh", "bias": True}
+    assert choose_cell("projected_lstm").options == {"forget_bias": 1.0, "bias": True}, "no size is known yet"
+    assert choose_cell("mut1").options == {"bias": True}
 
 
 def test_the_projection_is_half_of_the_hidden_size_and_at_least_one() -> None:
@@ -81,8 +81,11 @@ def test_the_projection_is_half_of_the_hidden_size_and_at_least_one() -> None:
             {"kind": "peephole_lstm", "peephols": "full"},
             r'cell\.peephols: is not an option of peephole_lstm \(did you mean "peepholes"\?\)',
         ),
-        ({"kind": "gru", "peepholes": "full"}, r"cell\.peepholes: is not an option of gru \(choose from update\)"),
-        ({"kind": "mut1", "update": "state"}, r"cell\.update: is not an option of mut1 \(it has none\)"),
+        (
+            {"kind": "gru", "peepholes": "full"},
+            r"cell\.peepholes: is not an option of gru \(choose from bias, candidate, update\)",
+        ),
+        ({"kind": "mut1", "update": "state"}, r"cell\.update: is not an option of mut1 \(choose from bias\)"),
         (
             {"kind": "peephole_lstm", "peepholes": "ful"},
             r'cell\.peepholes = "ful": is not one of diagonal, full \(did you mean "full"\?\)',

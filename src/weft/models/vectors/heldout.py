@@ -28,7 +28,7 @@ def heldout_loss(model: WordVectors, tokens: Tensor, lengths: Tensor) -> tuple[T
     """tokens (B, T), lengths (B) -> the sum of the losses of all predictions, and their number."""
     size, window = tokens.shape, min(model.config.window, max(tokens.size(1) - 1, 0))
     real = torch.arange(size[1]) < lengths[:, None]
-    sums, counts = (part.unflatten(0, size) for part in model.sums(tokens.flatten()))
+    sums, counts = (part.view(*size, part.size(1)) for part in model.sums(tokens.flatten()))
     outputs = model.outputs[tokens]
     if not model.config.cbow:
         total, pairs = torch.zeros(()), torch.zeros(size)

@@ -18,13 +18,16 @@ Further parameters of `__init__` are the cell's options; a config file may set t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor, nn
 
 from weft.errors import ConfigError, did_you_mean
 from weft.nn.state import State
+
+FORGET_BIAS: Final = 1.0
+"""The default start of a forget gate's bias."""
 
 
 class Cell(nn.Module):
@@ -35,6 +38,8 @@ class Cell(nn.Module):
     """
 
     state_type: ClassVar[type | None] = None
+    bias: bool
+    """Of weft's cells: whether sums have biases."""
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -74,6 +79,20 @@ def start_from_state(linear: nn.Linear, gates: int) -> None:
         nn.init.orthogonal_(block)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
+
+
+def settle_biases(cell: Cell, *, bias: bool, forget_bias: float = FORGET_BIAS) -> None:
+    """Remove all biases of a new cell, unless it is to have them. `forget_bias` is an option of the cell that would
+    start one of them."""
+    cell.bias = bias
+    if bias:
+        return
+    if forget_bias != FORGET_BIAS:
+        where, cure = f"cell.forget_bias = {forget_bias:g}", "remove it, or set bias = true"
+        raise ConfigError("there is no bias to start there", where=where, cure=cure)
+    for module in cell.modules():
+        for name in [name for name, _ in module.named_parameters(recurse=False) if name.endswith("bias")]:
+            module.register_parameter(name, None)
 
 
 def check_option(name: str, value: str, choices: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+from weft.nn.recurrent.cell import FORGET_BIAS, Cell, settle_biases, start_from_input, start_from_state
 from weft.nn.recurrent.lstm import LSTMState
 from weft.settings import Signed
 
@@ -24,7 +24,9 @@ class CoupledLSTM(Cell):
 
     state_type = LSTMState
 
-    def __init__(self, input_size: int, hidden_size: int, *, forget_bias: Signed = 1.0) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, *, forget_bias: Signed = FORGET_BIAS, bias: bool = True
+    ) -> None:
         super().__init__(input_size, hidden_size)
         self.from_input = nn.Linear(input_size, 3 * hidden_size)
         self.from_state = nn.Linear(hidden_size, 3 * hidden_size, bias=False)
@@ -32,6 +34,7 @@ class CoupledLSTM(Cell):
         start_from_state(self.from_state, gates=3)
         with torch.no_grad():
             self.from_input.bias[:hidden_size] = forget_bias
+        settle_biases(self, bias=bias, forget_bias=forget_bias)
 
     def step(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
         """x (B, I), state of h and c (B, H) -> output (B, H), next state."""

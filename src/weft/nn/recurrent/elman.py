@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
+from weft.nn.recurrent.cell import Cell, check_option, settle_biases, start_from_input, start_from_state
 from weft.nn.state import State
 
 Activation = Literal["tanh", "relu", "sigmoid", "identity"]
@@ -42,7 +42,13 @@ class Elman(Cell):
     """One tensor of state, which is also the output; with `feedback` a `FeedbackState`, whose y is the output."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, activation: Activation = "tanh", feedback: bool = False
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        activation: Activation = "tanh",
+        feedback: bool = False,
+        bias: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
         check_option("activation", activation, ACTIVATIONS)
@@ -56,6 +62,7 @@ class Elman(Cell):
             self.to_output = nn.Linear(hidden_size, hidden_size)
             start_from_input(self.to_input, gates=1)
             start_from_input(self.to_output, gates=1)
+        settle_biases(self, bias=bias)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (B, I), state of (B, H) -> output (B, H), next state."""

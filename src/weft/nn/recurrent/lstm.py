@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
+from weft.nn.recurrent.cell import FORGET_BIAS, Cell, check_option, settle_biases, start_from_input, start_from_state
 from weft.settings import Signed
 
 Candidate = Literal["tanh", "sigmoid"]
@@ -36,7 +36,13 @@ class LSTM(Cell):
     state_type = LSTMState
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, forget_bias: Signed = 1.0, candidate: Candidate = "tanh"
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        forget_bias: Signed = FORGET_BIAS,
+        candidate: Candidate = "tanh",
+        bias: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
         check_option("candidate", candidate, get_args(Candidate))
@@ -47,6 +53,7 @@ class LSTM(Cell):
         start_from_state(self.from_state, gates=4)
         with torch.no_grad():
             self.from_input.bias[hidden_size : 2 * hidden_size] = forget_bias
+        settle_biases(self, bias=bias, forget_bias=forget_bias)
 
     def step(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
         """x (B, I), state of h and c (B, H) -> output (B, H), next state."""

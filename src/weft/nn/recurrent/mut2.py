@@ -13,14 +13,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+from weft.nn.recurrent.cell import Cell, settle_biases, start_from_input, start_from_state
 from weft.nn.recurrent.mut1 import resized
 
 
 class MUT2(Cell):
     """One tensor of state, which is also the output."""
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, *, bias: bool = True) -> None:
         super().__init__(input_size, hidden_size)
         self.from_input = nn.Linear(input_size, 2 * hidden_size)
         self.gates_from_state = nn.Linear(hidden_size, 2 * hidden_size, bias=False)
@@ -30,12 +30,14 @@ class MUT2(Cell):
         start_from_input(self.from_input, gates=2)
         start_from_state(self.gates_from_state, gates=2)
         start_from_state(self.candidate_from_state, gates=1)
+        settle_biases(self, bias=bias)
 
     def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, I), h (B, H) -> output (B, H), next state (B, H)."""
         z_x, candidate_x = self.from_input(x).chunk(2, dim=-1)
         z_h, r_h = self.gates_from_state(h).chunk(2, dim=-1)
-        z, r = torch.sigmoid(z_x + z_h), torch.sigmoid(self.resize(x) + r_h + self.reset_bias)
+        r_x = self.resize(x) + r_h
+        z, r = torch.sigmoid(z_x + z_h), torch.sigmoid(r_x if self.reset_bias is None else r_x + self.reset_bias)
         candidate = torch.tanh(self.candidate_from_state(r * h) + candidate_x)
         h = candidate * z + h * (1 - z)
         return h, h

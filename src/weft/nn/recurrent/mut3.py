@@ -12,13 +12,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+from weft.nn.recurrent.cell import Cell, settle_biases, start_from_input, start_from_state
 
 
 class MUT3(Cell):
     """One tensor of state, which is also the output."""
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, *, bias: bool = True) -> None:
         super().__init__(input_size, hidden_size)
         self.from_input = nn.Linear(input_size, 3 * hidden_size)
         self.update_from_state = nn.Linear(hidden_size, hidden_size, bias=False)
@@ -27,6 +27,7 @@ class MUT3(Cell):
         start_from_input(self.from_input, gates=3)
         for linear in (self.update_from_state, self.reset_from_state, self.candidate_from_state):
             start_from_state(linear, gates=1)
+        settle_biases(self, bias=bias)
 
     def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, I), h (B, H) -> output (B, H), next state (B, H)."""

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from weft.nn.recurrent.cell import Cell, check_option, start_from_input, start_from_state
+from weft.nn.recurrent.cell import FORGET_BIAS, Cell, check_option, settle_biases, start_from_input, start_from_state
 from weft.nn.recurrent.lstm import LSTMState
 from weft.settings import Signed
 
@@ -31,7 +31,13 @@ class PeepholeLSTM(Cell):
     state_type = LSTMState
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, peepholes: Peepholes = "diagonal", forget_bias: Signed = 1.0
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        peepholes: Peepholes = "diagonal",
+        forget_bias: Signed = FORGET_BIAS,
+        bias: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
         check_option("peepholes", peepholes, get_args(Peepholes))
@@ -45,6 +51,7 @@ class PeepholeLSTM(Cell):
             Diagonal(hidden_size, gates) if peepholes == "diagonal" else _zero_matrix(hidden_size, gates)
             for gates in (2, 1)
         )
+        settle_biases(self, bias=bias, forget_bias=forget_bias)
 
     def step(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
         """x (B, I), state of h and c (B, H) -> output (B, H), next state."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import ConfigError
-from weft.nn.recurrent.cell import Cell, start_from_input, start_from_state
+from weft.nn.recurrent.cell import FORGET_BIAS, Cell, settle_biases, start_from_input, start_from_state
 from weft.nn.recurrent.lstm import LSTMState
 from weft.settings import Signed, Size
 
@@ -23,7 +23,13 @@ class ProjectedLSTM(Cell):
     """`projection` is the size of h and of the output; by default half the hidden size."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, projection: Size | None = None, forget_bias: Signed = 1.0
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        projection: Size | None = None,
+        forget_bias: Signed = FORGET_BIAS,
+        bias: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
         if projection is not None and projection < 1:
@@ -37,6 +43,7 @@ class ProjectedLSTM(Cell):
         start_from_input(self.project, gates=1)
         with torch.no_grad():
             self.from_input.bias[hidden_size : 2 * hidden_size] = forget_bias
+        settle_biases(self, bias=bias, forget_bias=forget_bias)
 
     def step(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
         """x (B, I), state of h (B, P) and c (B, H) -> output (B, P), next state."""

@@ -129,7 +129,7 @@ class RNN(nn.Module):
     def from_torch(cls, module: nn.RNNBase) -> Self:
         """A network with the weights of an nn.LSTM, nn.GRU or nn.RNN, in its type and on its device.
 
-        It is batch first, whatever the module was; a module without biases gets biases of zero.
+        It is batch first, whatever the module was.
         """
         weight = next(module.parameters())
         with torch.device("meta"):  # nothing is drawn at random that would be overwritten at once

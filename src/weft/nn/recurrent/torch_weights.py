@@ -5,9 +5,9 @@
     nn.LSTM, with proj_size                           lstm, projected_lstm
     nn.GRU                                            gru_reset_after
 
-torch adds two biases at every gate, b and d: ours is their sum, and on the way back d is zero. Only the candidate of a
-GRU keeps both, because the reset gate stands between them. torch's update gate keeps the old state, ours takes the
-new one; σ(-a) = 1 - σ(a), so its weights change their sign.
+torch adds two biases at every gate, b and d, or none: ours is their sum, and on the way back d is zero. Only the
+candidate of a GRU keeps both, because the reset gate stands between them. torch's update gate keeps the old state, ours
+takes the new one; σ(-a) = 1 - σ(a), so its weights change their sign.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def settings_of(module: nn.RNNBase) -> dict[str, Any]:
     elif isinstance(module, nn.RNN):
         cell = {"kind": "elman", "activation": module.nonlinearity}
     return {
-        "cell": cell,
+        "cell": cell if module.bias else {**cell, "bias": False},
         "input_size": module.input_size,
         "hidden_size": module.hidden_size,
         "layers": module.num_layers,
@@ -74,7 +74,8 @@ def copy_from(module: nn.RNNBase, rnn: RNN) -> None:
             w, u, b, d = (_negate_update(part) for part in (w, u, b, d))
             cell.gates_from_state.weight.copy_(u[: 2 * hidden])
             cell.candidate_from_state.weight.copy_(u[2 * hidden :])
-            cell.candidate_from_state.bias.copy_(d[2 * hidden :])
+            if cell.bias:
+                cell.candidate_from_state.bias.copy_(d[2 * hidden :])
             d = torch.cat((d[: 2 * hidden], zeros[:hidden]))
         else:
             assert isinstance(cell, Elman | LSTM | ProjectedLSTM)
@@ -82,7 +83,8 @@ def copy_from(module: nn.RNNBase, rnn: RNN) -> None:
         if isinstance(cell, ProjectedLSTM):
             cell.project.weight.copy_(getattr(module, f"weight_hr_{suffix}"))
         cell.from_input.weight.copy_(w)
-        cell.from_input.bias.copy_(b + d)
+        if cell.bias:
+            cell.from_input.bias.copy_(b + d)
 
 
 def to_torch(rnn: RNN) -> nn.RNNBase:
@@ -102,6 +104,7 @@ def to_torch(rnn: RNN) -> nn.RNNBase:
         bidirectional=rnn.bidirectional,
         dropout=rnn.dropout.p if len(rnn.layers) > 1 else 0.0,
         batch_first=True,
+        bias=cell.bias,
         dtype=weight.dtype,
         device="meta",
         **options,
@@ -122,13 +125,14 @@ def _weights(cell: Cell) -> dict[str, Tensor]:
     """The weights of one cell by the names and in the order of gates that torch has for them."""
     assert isinstance(cell, Elman | LSTM | ProjectedLSTM | GRUResetAfter)
     w, b = cell.from_input.weight, cell.from_input.bias
-    d = torch.zeros_like(b)
+    biases = {"bias_ih": b, "bias_hh": torch.zeros_like(b)} if cell.bias else {}
     if not isinstance(cell, GRUResetAfter):
-        found = {"weight_ih": w, "weight_hh": cell.from_state.weight, "bias_ih": b, "bias_hh": d}
+        found = {"weight_ih": w, "weight_hh": cell.from_state.weight, **biases}
         return found | ({"weight_hr": cell.project.weight} if isinstance(cell, ProjectedLSTM) else {})
     u = torch.cat((cell.gates_from_state.weight, cell.candidate_from_state.weight))
-    d[2 * cell.hidden_size :] = cell.candidate_from_state.bias
-    found = {"weight_ih": w, "weight_hh": u, "bias_ih": b, "bias_hh": d}
+    if cell.bias:
+        biases["bias_hh"][2 * cell.hidden_size :] = cell.candidate_from_state.bias
+    found = {"weight_ih": w, "weight_hh": u, **biases}
     return {name: _negate_update(part) if cell.update == "candidate" else part for name, part in found.items()}
 
 
@@ -141,7 +145,7 @@ def _missing(rnn: RNN) -> str:
     layers = [layer for layer in rnn.layers if isinstance(layer, Layer)]
     if len(set(sizes)) > 1:
         return f"layers of different sizes, {[hidden for hidden, _ in sizes]}"
-    if len({(type(cell), getattr(cell, "activation", None)) for cell in cells}) > 1:
+    if len({(type(cell), getattr(cell, "activation", None), cell.bias) for cell in cells}) > 1:
         return "layers of different cells"
     if rnn.skip != "none":
         return f'skip = "{rnn.skip}"'
@@ -158,7 +162,7 @@ def _missing_cell(cell: Cell) -> str:
         return f'activation = "{cell.activation}"'
     if isinstance(cell, Elman) and cell.feedback:
         return "feedback of the output"
-    if isinstance(cell, LSTM) and cell.candidate != "tanh":
+    if isinstance(cell, LSTM | GRUResetAfter) and cell.candidate != "tanh":
         return f'candidate = "{cell.candidate}"'
     if isinstance(cell, ProjectedLSTM) and cell.output_size >= cell.hidden_size:
         return f"projection = {cell.output_size}, which is not below the hidden size"

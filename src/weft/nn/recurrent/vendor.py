@@ -63,16 +63,18 @@ def run(cell: Cell, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Te
 def _run_elman(cell: Elman, x: Tensor, h: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
     weights = _two_biases(cell.from_input.weight, cell.from_state.weight, cell.from_input.bias)
     kernel = torch.rnn_tanh if cell.activation == "tanh" else torch.rnn_relu
-    outputs, _ = kernel(x, h[None], weights, *_settings())
+    outputs, _ = kernel(x, h[None], weights, *_settings(cell))
     outputs = zero_past_end(outputs, lengths)
     return outputs, last_steps(outputs, lengths, empty=h)
 
 
 def _run_gru(cell: GRUResetAfter, x: Tensor, h: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
     from_state = torch.cat((cell.gates_from_state.weight, cell.candidate_from_state.weight))
-    w, u, b = (_negate_update(part) for part in (cell.from_input.weight, from_state, cell.from_input.bias))
-    d = torch.cat((b.new_zeros(2 * cell.hidden_size), cell.candidate_from_state.bias))
-    outputs, _ = torch.gru(x, h[None], [w, u, b, d], *_settings())
+    weights = [cell.from_input.weight, from_state]
+    if cell.bias:
+        none = from_state.new_zeros(2 * cell.hidden_size)
+        weights += [cell.from_input.bias, torch.cat((none, cell.candidate_from_state.bias))]
+    outputs, _ = torch.gru(x, h[None], [_negate_update(part) for part in weights], *_settings(cell))
     outputs = zero_past_end(outputs, lengths)
     return outputs, last_steps(outputs, lengths, empty=h)
 
@@ -88,7 +90,7 @@ def _run_lstm(cell: LSTM, x: Tensor, state: LSTMState, lengths: Tensor | None) -
     if lengths is not None:
         x, w = _hold(x, w, lengths)
     weights = _two_biases(w, cell.from_state.weight, cell.from_input.bias)
-    outputs, _, c = torch.lstm(x, (state.h[None], state.c[None]), weights, *_settings())
+    outputs, _, c = torch.lstm(x, (state.h[None], state.c[None]), weights, *_settings(cell))
     outputs = zero_past_end(outputs, lengths)
     return outputs, LSTMState(last_steps(outputs, lengths, empty=state.h), c[0])
 
@@ -106,17 +108,17 @@ def _hold(x: Tensor, w: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat((x, past), dim=-1), torch.cat((w, pad(gates[:, None], fill)), dim=1)
 
 
-def _two_biases(w: Tensor, u: Tensor, b: Tensor) -> list[Tensor]:
-    """The kernels add a bias to each product; ours is one, so the second stays zero."""
-    return [w, u, b, torch.zeros_like(b)]
+def _two_biases(w: Tensor, u: Tensor, b: Tensor | None) -> list[Tensor]:
+    """The kernels add a bias to each product, or none; ours is one, so the second stays zero."""
+    return [w, u] if b is None else [w, u, b, torch.zeros_like(b)]
 
 
-def _settings() -> tuple[bool, int, float, bool, bool, bool]:
+def _settings(cell: Cell) -> tuple[bool, int, float, bool, bool, bool]:
     """has_biases, layers, dropout, train, bidirectional, batch_first.
 
     `train` only says whether a backward pass may follow, since no dropout happens inside.
     """
-    return True, 1, 0.0, torch.is_grad_enabled(), False, True
+    return cell.bias, 1, 0.0, torch.is_grad_enabled(), False, True
 
 
 KERNELS: Final[dict[type[Cell], Callable[[Any, Tensor, Any, Tensor | None], tuple[Tensor, Any]]]] = {

@@ -110,10 +110,14 @@ class StoredTensors:
         return numbers.view(entry.dtype).view(entry.shape)
 
     def allocate(self, model: nn.Module) -> None:
-        """Give a model that was fitted to data the sizes that its tensors have in this file."""
-        if isinstance(model, FittedModel):
+        """Give a model that was fitted to data the sizes that its tensors have in this file.
+
+        A model that has them already keeps its numbers.
+        """
+        shapes = {name: torch.Size(entry.shape) for name, entry in self.entries.items()}
+        if isinstance(model, FittedModel) and shapes != {name: one.shape for name, one in model.state_dict().items()}:
             try:
-                model.allocate({name: torch.Size(entry.shape) for name, entry in self.entries.items()})
+                model.allocate(shapes)
             except ValueError as error:
                 raise RunError(f"is of no such model: {error}", where=str(self.path), cure=MIXED) from None
 

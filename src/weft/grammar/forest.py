@@ -1,0 +1,151 @@
+"""The shared forest of all trees of a sentence: each part of a tree is stored once, however many trees contain it.
+
+A node is a word, a name over the words i+1 … k, or the first symbols of a rule over them, so that a choice has at most
+two children and the number of choices grows with n³ at most. A choice is one way to derive a node: a rule, or NO_RULE
+for the first symbols of one, and its children. Trees are counted without making any of them.
+
+A node that contains itself, by rules such as A -> A or A -> A B with an empty B, means infinitely many trees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from weft.errors import DataError
+from weft.grammar.chart import Chart
+from weft.grammar.rules import Word
+from weft.limits import CHART_ITEMS
+
+NO_RULE: Final = -1
+
+
+Choice: TypeAlias = tuple[int, tuple[int, ...]]
+"""One way to derive a node: the number of a rule, or NO_RULE, and the children."""
+
+
+class Forest:
+    """Nodes by number, the root is 0. choices[node] is empty for a word; symbol[node] is negative for a part of a rule.
+
+    The order of choices is that of the rules in the grammar, then that of the position where the last child begins.
+    """
+
+    def __init__(self, chart: Chart) -> None:
+        self._chart, self._tables = chart, chart.tables
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._keys: list[tuple[int, int, int]] = []
+        self.choices: list[list[Choice]] = []
+        self._node((self._tables.start, 0, chart.length))
+        total = 0
+        while len(self.choices) < len(self._keys):
+            self.choices.append(self._choices(*self._keys[len(self.choices)]))
+            total += len(self.choices[-1])
+            if total > CHART_ITEMS:
+                what = f"over {CHART_ITEMS:,} branches in the forest of all trees"
+                raise DataError(what, cure="parse shorter sentences, or use a less ambiguous grammar")
+        self.symbol = [symbol for symbol, _, _ in self._keys]
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def span(self, node: int) -> tuple[int, int]:
+        """The positions i and k of a node over the words i+1 … k."""
+        return self._keys[node][1], self._keys[node][2]
+
+    def label(self, node: int) -> str:
+        """The name or the word of a node."""
+        symbol = self._tables.symbols[self.symbol[node]]
+        return symbol.text if isinstance(symbol, Word) else symbol
+
+    def _node(self, key: tuple[int, int, int]) -> int:
+        """The number of a node: (symbol, i, k), or (-1 - state, i, k) for the symbols before the dot of a state."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
+        return number
+
+    def _choices(self, symbol: int, i: int, k: int) -> list[Choice]:
+        tables = self._tables
+        if symbol < 0:
+            return self._splits(NO_RULE, -1 - symbol, i, k)
+        found: list[Choice] = []
+        if symbol < tables.names:
+            for rule in sorted(self._chart.complete[k][symbol][i]):
+                found += self._splits(rule, tables.first[rule] + len(tables.right[rule]), i, k)
+        return found
+
+    def _splits(self, rule: int, state: int, i: int, k: int) -> list[Choice]:
+        """The choices for the symbols before the dot of a state: children are all but the last symbol, and the last."""
+        tables, items = self._tables, self._chart.items
+        dot = state - tables.first[tables.rule_of[state]]
+        if dot == 0:
+            return [(rule, ())]
+        last = tables.after[state - 1]
+        before = i * len(tables.after) + state - 1
+        complete = self._chart.complete[k].get(last, ()) if last < tables.names else (k - 1,)
+        starts = sorted(j for j in complete if j >= i and before in items[j])
+        if dot == 1:
+            return [(rule, (self._node((last, j, k)),)) for j in starts]
+        # One symbol needs no node of its own.
+        first = tables.after[state - 2] if dot == 2 else -state
+        return [(rule, (self._node((first, i, j)), self._node((last, j, k)))) for j in starts]
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """The nodes in groups, children first; nodes that contain each other are in one group (Tarjan, 1972)."""
+        order = [-1] * len(self)  # when a node was entered
+        low = [0] * len(self)
+        on_stack = bytearray(len(self))
+        stack: list[int] = []
+        found: list[list[int]] = []
+        entered = 0
+        calls: list[tuple[int, Iterator[int]]] = []
+
+        def enter(node: int) -> None:
+            nonlocal entered
+            order[node] = low[node] = entered
+            entered += 1
+            stack.append(node)
+            on_stack[node] = 1
+            calls.append((node, iter([child for _, children in self.choices[node] for child in children])))
+
+        enter(0)
+        while calls:
+            node, children = calls[-1]
+            for child in children:
+                if order[child] < 0:
+                    enter(child)
+                    break
+                if on_stack[child]:
+                    low[node] = min(low[node], order[child])
+            else:
+                calls.pop()
+                if calls:
+                    low[calls[-1][0]] = min(low[calls[-1][0]], low[node])
+                if low[node] == order[node]:
+                    cut = stack.index(node) if stack[-1] != node else len(stack) - 1
+                    group = stack[cut:]
+                    del stack[cut:]
+                    for one in group:
+                        on_stack[one] = 0
+                    found.append(group)
+        return found
+
+    def is_cycle(self, group: list[int]) -> bool:
+        """Whether the nodes of a group contain themselves."""
+        return len(group) > 1 or any(group[0] in children for _, children in self.choices[group[0]])
+
+    @cached_property
+    def count(self) -> float:
+        """The number of trees, exact as an int; math.inf if a node contains itself."""
+        counts = [1] * len(self)
+        for group in self.components:
+            if self.is_cycle(group):
+                return math.inf
+            (node,) = group
+            if choices := self.choices[node]:
+                counts[node] = sum(math.prod([counts[child] for child in children]) for _, children in choices)
+        return counts[0]

@@ -1,0 +1,68 @@
+"""A bag of n-grams that is fitted to texts in memory: the baseline of classification reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.models.bag.characters import read_characters
+from weft.models.bag.config import BagConfig, bag_defaults
+from weft.models.bag.fit import BagFit, PlainTexts
+from weft.models.bag.model import Bag
+from weft.models.fitting import FitOptions
+
+MAX_CHARACTERS: Final = 40_000_000
+"""Characters of all texts together; of more, a random part is used."""
+
+MAX_TEXT_CHARACTERS: Final = 20_000
+"""Characters of a text that are read; the rest is ignored."""
+
+
+class BagBaseline(NamedTuple):
+    """A fitted model, and the number of texts that it was fitted to."""
+
+    model: Bag
+    fitted: int
+
+    def predict(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The likeliest label of each text (N)."""
+        found: NDArray[np.int64] = self.model.logits(read_characters(_cut(texts))).argmax(-1).numpy()
+        return found
+
+
+def fit_bag(examples: Iterable[tuple[str, int]], labels: int, *, seed: int = 0) -> BagBaseline:
+    """Fit a bag of n-grams with its default settings to texts, each with its label's number below `labels`."""
+    texts, numbers = _sample(examples, seed)
+    defaults = bag_defaults(len(texts), sum(map(len, texts)))
+    model = Bag(BagConfig(**defaults["model"]), labels)
+    options = FitOptions(**defaults["train"], batch_tokens=1, seed=seed, threads=1)
+    fit = BagFit(model, PlainTexts(_cut(texts), numbers), options)
+    for number in range(1, fit.total + 1):
+        fit.step(number)
+    return BagBaseline(model, len(texts))
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    return [text[:MAX_TEXT_CHARACTERS] for text in texts]
+
+
+def _sample(examples: Iterable[tuple[str, int]], seed: int) -> tuple[list[str], list[int]]:
+    """All texts if they are not too long together, else a random part: whenever there are too many, half of them are
+    dropped."""
+    random, share = np.random.default_rng(seed), 1.0
+    kept: list[tuple[float, str, int]] = []
+    characters = 0
+    for text, label in examples:
+        chance = random.random()
+        if chance >= share:
+            continue
+        kept.append((chance, text, label))
+        characters += len(text)
+        while characters > MAX_CHARACTERS and len(kept) > 1:
+            share /= 2
+            kept = [item for item in kept if item[0] < share]
+            characters = sum(len(text) for _, text, _ in kept)
+    return [text for _, text, _ in kept], [label for *_, label in kept]

@@ -1,0 +1,60 @@
+"""The kind of classifier that is trained where the configuration names none: a bag of n-grams for few texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from weft.errors import ConfigError
+from weft.models import BagConfig, bag_defaults
+from weft.tasks.sections import Facts, Tree, written
+
+MAX_BAG_EXAMPLES: Final = 30_000
+"""Training texts up to which a bag of n-grams is chosen. With fewer it was the better model in all measurements, and
+trains in seconds; with more, networks win on short texts."""
+
+MAX_TEXT_CHARACTERS: Final = 20_000
+"""Characters of a training text that a bag reads."""
+
+BAG_TEXT: Final = {"kind", "lowercase"}
+"""The settings of `[text]` that go with a bag; others are for a vocabulary."""
+
+
+def choose_bag(facts: Facts, tree: Mapping[str, Any]) -> bool:
+    """Whether a bag of n-grams is trained: the configuration names it, or has no setting that only a network reads, and
+    the texts are few."""
+    model = written(tree, "model")
+    if model:
+        return (model.get("kind") if isinstance(model, Mapping) else getattr(model, "kind", None)) == "bag"
+    text, train, data = (written(tree, section) or {} for section in ("text", "train", "data"))
+    if not all(isinstance(section, Mapping) for section in (text, train, data)):
+        return False
+    only_networks = [name for name in (*BagConfig.unused_train, "start") if name in train]
+    plain = not (text.keys() - BAG_TEXT) and text.get("kind", "char") == "char"
+    cpu = train.get("device", "auto") in ("auto", "cpu")
+    return facts.examples <= MAX_BAG_EXAMPLES and plain and cpu and not only_networks and "max_length" not in data
+
+
+def fill_bag(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+    """The defaults of a configuration with a bag of n-grams, which reads characters."""
+    kind = written(tree, "text", "kind") or "char"
+    if kind != "char":
+        where = f'text.kind = "{kind}"'
+        raise ConfigError('does not go with model.kind = "bag", which reads characters', where=where, cure="remove it")
+    found = bag_defaults(facts.examples, facts.characters)
+    return {
+        "data": {"max_length": MAX_TEXT_CHARACTERS},
+        "text": {"kind": "char", "lowercase": True},
+        "model": {"kind": "bag", **found["model"]},
+        "train": found["train"],
+    }
+
+
+def describe_choice(facts: Facts, tree: Mapping[str, Any]) -> str:
+    """A note where the configuration names no kind of model and a bag was chosen."""
+    if written(tree, "model") or not choose_bag(facts, tree):
+        return ""
+    return (
+        f'chose model.kind = "bag" because {facts.examples:,} examples are few: a bag of n-grams usually does better '
+        'than a network then, and takes seconds; model.kind = "rnn" trains a network'
+    )
