@@ -128,11 +128,13 @@ def calibrate(task: Task, model: nn.Module, examples: Examples) -> Tree:
     with torch.inference_mode():
         found = [task.labelled_logits(model, batch) for _, batch, _ in _batches(task, model, examples)]
         logits, labels = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
-        known = labels != UNSEEN
-        temperature = fit_temperature(logits[known], labels[known])
+        known = labels.flatten(1).min(1).values != UNSEEN if labels.dim() > 1 else labels != UNSEEN
+        logits, labels = logits[known], labels[known]
+        temperature = fit_temperature(logits, labels)
     if temperature != 1.0:
         task.set_temperature(model, temperature)
-    return {"temperature": temperature, "examples": int(known.sum())}
+    chosen = task.choose_thresholds(model, logits.double() / temperature, labels)
+    return {"temperature": temperature, "examples": len(labels)} | ({"thresholds": chosen} if chosen else {})
 
 
 def _running_losses(task: Task, model: nn.Module, examples: Examples) -> Iterator[tuple[Loss, Batch]]:

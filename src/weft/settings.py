@@ -140,7 +140,7 @@ def known(name: str, names: Mapping[str, Any]) -> str:
 def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = ()) -> ConfigError:
     """The first of pydantic's errors as a ConfigError: it stands at `path`, where `names` are valid."""
     first, *others = error.errors()
-    if isinstance(first["input"], list):  # where a number or a list may stand, what is wrong inside of the list
+    if isinstance(first["input"], list | Mapping):  # where a value or a list or table may stand, what is wrong inside
         first = next((one for one in others if len(one["loc"]) > len(first["loc"])), first)
     where = ".".join(path)
     kind, value = first["type"], first["input"]

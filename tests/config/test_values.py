@@ -45,7 +45,11 @@ def read(path: str, value):
         ("seed", -1, r"seed = -1: should be greater than or equal to 0"),
         ("seed", 10**5000, r"seed: a number of more than 40 digits"),
         ("train.threads", 100_000, r"train\.threads = 100000: is more than 1,024, the limit"),
-        ("train.metric", "bleu", r'train\.metric = "bleu": is not measured here \(choose from accuracy, f1, loss\)'),
+        (
+            "train.metric",
+            "bleu",
+            r'train\.metric = "bleu": is not measured here \(choose from accuracy, exact, f1, loss, micro_f1\)',
+        ),
         ("data.train", os.fsdecode(b"b\xff.tsv"), r'data\.train = "b\\udcff\.tsv": is not UTF-8.*\(rename the file\)'),
         ("data.valid", ["a.tsv", "\ud800"], r'data\.valid = "\\ud800": is not UTF-8'),
         ("name", "\udcff", r'name = "\\udcff": is not UTF-8.*\(write it in UTF-8\)'),

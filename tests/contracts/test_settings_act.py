@@ -66,11 +66,18 @@ TEXT = {
 
 BLOCKS = {
     "classify.tsv": [
-        "text\tlabel\ttopic",
-        "The cat, The Cat and the cat! The cat and a cat and a Cat and the cat\tanimal\tone",
-        "A red one and a blue one\tcolour\ttwo",
-        "The dog\tanimal\ttwo",
-        "Green, and red\tcolour\tone",
+        "text\tlabel\ttopic\tsequence\tplace\tsize",
+        "The cat, The Cat and the cat! The cat and a cat and a Cat and the cat\tanimal\tone\t1\ta\t0.5",
+        "The dog\tanimal\ttwo\t2\ta\t1.5",
+        "A red one and a blue one\tcolour,both\ttwo\t3\tb\t2.5",
+        "Green, and red\tcolour\tone\t4\tc\t-1",
+    ],
+    "regress.tsv": [
+        "text\tlabel\ttopic\tsequence\tplace\tsize",
+        "The cat, The Cat and the cat! The cat and a cat and a Cat and the cat\t2\t1\t1\ta\t0.5",
+        "The dog\t2\t4\t2\ta\t1.5",
+        "A red one and a blue one\t0.5\t9\t3\tb\t2.5",
+        "Green, and red\t-1\t16\t4\tc\t-1",
     ],
     "lm.txt": [
         "The cat sleeps, the cat does! It does and it does",
@@ -100,18 +107,33 @@ BLOCKS = {
 }
 """A file for each task, and what stands in it."""
 
-LOOP = "train.teacher_forcing", "train.truncate", "train.label_smoothing", "train.freeze", "train.metric"
+LOOP = (
+    "train.class_weights",
+    "train.freeze",
+    "train.label_smoothing",
+    "train.metric",
+    "train.teacher_forcing",
+    "train.truncate",
+)
 """What the loop does is the same for every task, and walked with one of them; these depend on the task too."""
 
 NEVER = {
     "classify": {"train.teacher_forcing", "train.truncate", "data.delimiter"},
     "embed": {
         *(f"train.{name}" for name in ("teacher_forcing", "truncate", "label_smoothing", "freeze", "metric")),
+        "train.class_weights",
         "text.kind",
     },
-    "lm": {"train.device", "decode.copy_unknown"},
-    "tag": {"train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
-    "translate": {"train.truncate", "data.delimiter"},
+    "lm": {"train.device", "decode.copy_unknown", "train.class_weights"},
+    "regress": {
+        "train.teacher_forcing",
+        "train.truncate",
+        "train.label_smoothing",
+        "train.class_weights",
+        "data.delimiter",
+    },
+    "tag": {"train.class_weights", "train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
+    "translate": {"train.truncate", "train.class_weights", "data.delimiter"},
 }
 """What a task, this machine or these files have no use for, and what is refused whatever stands beside it."""
 
@@ -235,7 +257,7 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "task": leaf.task,
         "data": dict.fromkeys(("train", "valid", "test"), str(file)),
-        "text": TEXT["word" if leaf.task in ("classify", "embed", "tag") else "bpe"],
+        "text": TEXT["word" if leaf.task in ("classify", "embed", "regress", "tag") else "bpe"],
         "model": sides if leaf.task == "translate" else {} if "kind" in own or leaf.task == "embed" else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }

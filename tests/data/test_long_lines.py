@@ -24,6 +24,7 @@ VOCABULARY = ("the", "cat", "sees", "a", "dog", "and", "runs")
 SMALL: dict[str, dict[str, Any]] = {
     "lm": {"model.embedding": 8, "model.hidden": 8},
     "classify": {"model.embedding": 8, "model.hidden": 8},
+    "regress": {"model.embedding": 8, "model.hidden": 8},
     "tag": {"model.embedding": 8, "model.hidden": 8, "model.characters": 4},
     "translate": {
         "model.encoder.embedding": 8,
@@ -34,7 +35,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 POLICIES = [
     *((task, policy) for task in ("lm", "tag") for policy in ("truncate", "split", "drop")),
-    *((task, policy) for task in ("classify", "translate") for policy in ("truncate", "drop")),
+    *((task, policy) for task in ("classify", "regress", "translate") for policy in ("truncate", "drop")),
 ]
 
 
@@ -50,6 +51,10 @@ def classify(words: list[str]) -> str:
     return f"{' '.join(words)}\t{'even' if len(words) % 2 == 0 else 'odd'}\n"
 
 
+def regress(words: list[str]) -> str:
+    return f"{' '.join(words)}\t{len(words) % 7}\n"
+
+
 def tag(words: list[str]) -> str:
     return "".join(f"{word} {'LONG' if len(word) > 3 else 'SHORT'}\n" for word in words) + "\n"
 
@@ -58,7 +63,13 @@ def translate(words: list[str]) -> str:
     return f"{' '.join(words)}\t{' '.join(word.upper() for word in words)}\n"
 
 
-WRITE: dict[str, Callable[[list[str]], str]] = {"lm": lm, "classify": classify, "tag": tag, "translate": translate}
+WRITE: dict[str, Callable[[list[str]], str]] = {
+    "lm": lm,
+    "classify": classify,
+    "regress": regress,
+    "tag": tag,
+    "translate": translate,
+}
 
 
 def settings(task: str, folder: Path, policy: str) -> dict[str, Any]:

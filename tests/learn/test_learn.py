@@ -52,6 +52,28 @@ def test_a_translator_with_attention_reverses_a_string(tmp_path, encoder, decode
     assert str(run.predict(["hgfed"])[0]) == "defgh"
 
 
+@pytest.mark.covers("M4b")
+@pytest.mark.parametrize(
+    "decoder",
+    [pytest.param(TRANSFORMER, id="transformer"), pytest.param({"kind": "rnn", **SIZES}, id="rnn")],
+)
+def test_one_network_over_source_and_target_reverses_a_string(tmp_path, decoder):
+    lines = sorted({f"{text[:4]}\t{text[:4][::-1]}" for text in sequences(3000, letters="abcde")})
+    run = weft.train(
+        {
+            "task": "translate",
+            "data": {"train": write(tmp_path / "pairs.tsv", lines)},
+            "text": {"kind": "char", "size": 300},
+            "model": {"kind": "prefix", "decoder": decoder},
+            "train": {"steps": 400, "batch_tokens": 512, "rate": 6e-3, "label_smoothing": 0.0, "evaluate_every": 400},
+        },
+        out=tmp_path / "run",
+        quiet=True,
+    )
+    assert run.report["valid"]["exact"] > 0.9
+    assert str(run.predict("edca", prefix="ac")) == "acde"
+
+
 @pytest.mark.covers("M4")
 def test_a_translator_without_attention_remembers_a_short_string(tmp_path):
     lines = sorted({f"{text[:3]}\t{text[:3]}" for text in sequences(3000)})

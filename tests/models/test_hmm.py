@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
+import weft
 from weft.data import Tagged
+from weft.errors import RunError
 from weft.models import FitOptions, Spelling
 from weft.models.hmm import HiddenMarkovConfig
 from weft.models.hmm.lexicon import KAPPA, THETA
 from weft.models.hmm.shapes import SHAPES, classes_of, shapes_of
 from weft.models.hmm.transitions import count_histories, deleted_weights, interpolate
+from weft.run.folder.files import WEIGHTS
 from weft.tasks import encode
 from weft.tasks.tag import Tag, TaggedData, TaggedText
 
@@ -151,3 +158,32 @@ def test_the_smallest_data(sentences, order):
     task, model, examples = fitted(HiddenMarkovConfig(order=order), sentences)
     found = task.distribution(model, task.collate(examples, range(len(sentences))))
     assert torch.isfinite(found.log_likelihood(task.collate(examples, range(len(sentences))).tags)).all()
+
+
+WRONG = {
+    "transitions": (lambda old: -old, "not above 0"),
+    "prior": (lambda old: torch.zeros_like(old), "not above 0"),
+    "lexicon.words.offsets": (lambda old: old.flip(0), "do not rise"),
+    "lexicon.words.tags": (lambda old: old + 1, "of no tag"),
+    "lexicon.endings.counts": (lambda old: 0 * old, "not above 0"),
+    "lexicon.endings.offsets": (lambda old: old[1:], "not as many"),
+    "lexicon.tree.keys": (lambda old: old.flip(0), "not in order"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_file_with_wrong_numbers_is_refused(tmp_path, name):
+    """Numbers that the model uses as places of others are checked when a run is loaded."""
+    path = tmp_path / "tags.txt"
+    blocks = ("".join(f"{word} {tag}\n" for word, tag in zip(*map(str.split, pair), strict=True)) for pair in SENTENCES)
+    path.write_text("\n".join(blocks), encoding="utf-8")
+    data = {"train": str(path), "valid": str(path)}
+    run = weft.train({"task": "tag", "data": data, "model": {"kind": "hmm"}}, out=tmp_path / "run", quiet=True)
+    change, message = WRONG[name]
+    weights = load_file(run.folder / WEIGHTS)
+    save_file({**weights, name: change(weights[name]).contiguous()}, run.folder / WEIGHTS)
+    manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["sha256"][WEIGHTS] = hashlib.sha256((run.folder / WEIGHTS).read_bytes()).hexdigest()
+    (run.folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(RunError, match=message):
+        weft.load(run.folder)

@@ -167,7 +167,7 @@ def test_every_run_has_vectors_of_words_tokens_and_texts(request, tmp_path, task
         assert not sentences[1].any()
     else:
         with torch.no_grad():
-            logits = run.model.scores(torch.from_numpy(sentences))
+            logits = run.model.scores(run.model.head(torch.from_numpy(sentences)))
         shares = [answer.probabilities[run.task.codec.labels[0]] for answer in run.predict(texts)]
         np.testing.assert_allclose(logits.softmax(-1)[:, 0], shares, rtol=1e-4)
     records = [run.task.record(text) for text in texts]

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = r"```python\n((?:(?!```).)*)```\n\n(?:```text\n(.*?)```)?"
 SHOWN = [
     pytest.param(code, output, id=f"{name}-{number}")
-    for name in ("attention", "transformers", "decoding")
+    for name in ("attention", "transformers", "decoding", "translate")
     for number, (code, output) in enumerate(
         re.findall(BLOCK, (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
     )

@@ -290,3 +290,9 @@ def test_a_piece_shows_a_character_that_it_completes() -> None:
     assert read_bytes(b"\xa9s", b"\xc3") == ("és", b"")
     assert read_bytes(b"s", b"\xc3") == ("s", b"")
     assert read_bytes(b"\xff\xe2\x82", b"\xe2\x82") == ("<FF><E2><82>", b"\xe2\x82")
+
+
+@given(st.text(), st.booleans())
+def test_characters_are_looked_up_as_the_library_does(text: str, lowercase: bool) -> None:
+    tokenizer = Tokenizer.learn(["The quick brown fox, Ärger, Σίσυφος"], TextConfig(kind="char", lowercase=lowercase))
+    assert tokenizer.encode(text) == tokenizer._encode_by_library([text])[0]

@@ -1,4 +1,4 @@
-"""weft inspect parameters"""
+"""weft inspect parameters|alignment"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from weft.inspect import Part
 
-app = typer.Typer(help="Show the parts of a model.", no_args_is_help=True)
+app = typer.Typer(help="Show the parts of a model, or what it attends to.", no_args_is_help=True)
 
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
@@ -23,7 +23,7 @@ DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 
 @app.callback()
 def group() -> None:
-    """Show the parts of a model."""
+    """Show the parts of a model, or what it attends to."""
 
 
 @app.command()
@@ -61,6 +61,35 @@ def parameters(
         print_json({"total": found.total, **found.tree()})
     else:
         show(found)
+
+
+@app.command()
+def alignment(
+    run: Annotated[Path, typer.Argument(help="The run folder of a translator with attention.")],
+    text: Annotated[str, typer.Argument(help="A text to translate.")],
+    language: Annotated[
+        str | None, typer.Option(help="The language to translate to, where the run has several.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print tokens and weights as JSON.")] = False,
+    imports: Imports = None,
+) -> None:
+    """Translate a text, and show which tokens of it each written token was made from.
+
+    Example:
+    weft inspect alignment runs/cmudict through
+    """
+    from weft.cli.output import print_json, say
+    from weft.inspect import align
+    from weft.run import load
+
+    options = {} if language is None else {"language": language}
+    found = align(load(run, cells=read_imports(imports)), text, **options)
+    if json:
+        print_json(found.tree())
+        return
+    say("{}", found.text)
+    for line in found.lines():
+        say("{}", line)
 
 
 def find_model(

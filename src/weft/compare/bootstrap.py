@@ -13,7 +13,6 @@ import numpy as np
 
 from weft.compare.tally import Tally
 from weft.errors import DataError
-from weft.tasks.results import Numbers
 
 SAMPLES = 1000
 COVERAGE_PERCENT = 95
@@ -56,9 +55,9 @@ def draw_scores(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int =
     random = np.random.default_rng(seed)
     draws: list[list[dict[str, float]]] = [[] for _ in units]
     for _ in range(samples):
-        weights: Numbers = np.bincount(random.integers(size, size=size), minlength=size).astype(np.float64)
+        times = np.bincount(random.integers(size, size=size), minlength=size)
         for found, unit in zip(draws, units, strict=True):
-            found.append(unit.drawn(weights))
+            found.append(unit.metrics(times))
     return draws
 
 

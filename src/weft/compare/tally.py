@@ -16,7 +16,7 @@ from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
 from weft.tasks import encode_evaluation
-from weft.tasks.results import Numbers, add_drawn
+from weft.tasks.results import Numbers
 
 
 @dataclass(frozen=True)
@@ -27,23 +27,27 @@ class Tally:
     numbers: Numbers
     records: NDArray[np.int64]
     score: Callable[[Numbers], dict[str, float]]
+    score_rows: Callable[[Numbers], dict[str, float]] | None = None
+    """The scores of some rows (N, K), where they are no function of their sum."""
     details: dict[str, Any] = field(default_factory=dict)
-    score_drawn: Callable[[Numbers, Numbers], dict[str, float]] | None = None
-    """The scores of rows that are drawn so many times each, where they do not follow from sums."""
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The names of the scores that mean something for the data; empty where all do."""
         return tuple(self.details.get("shown", ()))
 
-    def metrics(self) -> dict[str, float]:
-        return self.drawn(np.ones(len(self.numbers)))
+    def metrics(self, times: NDArray[np.int64] | None = None) -> dict[str, float]:
+        """The scores of all rows, or of each row so many times (N,).
 
-    def drawn(self, times: Numbers) -> dict[str, float]:
-        """The scores of the rows, each drawn so many times (N,)."""
-        if self.score_drawn is None:
-            return self.score(add_drawn(self.numbers, times))
-        return self.score_drawn(self.numbers, times)
+        The loss of a text that a model of counts gives no probability is infinite; a row that is drawn no time adds
+        nothing.
+        """
+        if self.score_rows is not None:
+            return self.score_rows(self.numbers if times is None else np.repeat(self.numbers, times, axis=0))
+        if times is None:
+            return self.score(self.numbers.sum(0))
+        drawn = times > 0
+        return self.score(times[drawn].astype(np.float64) @ self.numbers[drawn])
 
     def by_record(self) -> Tally:
         """A row for each record: the pieces of a text that was cut become one example again."""
@@ -61,4 +65,5 @@ def tally_records(run: Run, records: Iterable[Record]) -> Tally:
     task = run.task
     examples = encode_evaluation(task, records)
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
-    return Tally(sums, task.record_of_row(examples), scores.score, scores.details(), scores.score_drawn)
+    rows = None if scores.sums_suffice else scores.score_rows
+    return Tally(sums, task.record_of_row(examples), scores.score, rows, scores.details())

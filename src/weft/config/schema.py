@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, classify, tag, translate or embed."""
+    """lm, classify, regress, tag, translate or embed."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -49,6 +49,17 @@ class Config(Settings):
         if self.train.truncate is not None and getattr(self.data, "overlong", None) == "split":
             why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
             yield Unread("data.max_length", why, "remove one of the two")
+        features = getattr(self.data, "features", None)
+        if features is not None:
+            why = f"does nothing with data.features = {show(features)}: the input is no text"
+            for name in [*(f"text.{name}" for name in type(self.text).model_fields), "model.word_dropout"]:
+                yield Unread(name, why, "remove one of the two")
+        if not TASKS[self.task].weighs_labels:
+            yield Unread("train.class_weights", f"weighs nothing: task = {self.task!r} has no labels", "remove it")
+        if not TASKS[self.task].smooths_labels:
+            yield Unread(
+                "train.label_smoothing", f"smooths nothing: task = {self.task!r} predicts a number", "remove it"
+            )
         if isinstance(self.model, FittedSettings):
             why = f'does nothing with model.kind = "{getattr(self.model, "kind", self.task)}"'
             for name in self.model.unused_train:

@@ -7,17 +7,31 @@ from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.inputs import Input, InputFile, open_inputs
-from weft.data.labelled import read_labelled
+from weft.data.labelled import read_answered, read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.objects import Objects, each_row, find_objects
 from weft.data.packed import Capacity, PackedBatches, Side
 from weft.data.pairs import group_references, read_pairs
 from weft.data.pieces import Pieces
-from weft.data.ragged import Ragged, RaggedBuilder, pad
-from weft.data.records import Analogy, Labelled, Pair, Record, Similarity, Tagged, Text, as_values, from_values
+from weft.data.ragged import Ragged, RaggedBuilder, pad, pad_numbers
+from weft.data.records import (
+    Analogy,
+    Labelled,
+    ManyLabelled,
+    Measured,
+    Pair,
+    Record,
+    Similarity,
+    Tagged,
+    Text,
+    as_values,
+    from_values,
+    labels_of,
+)
 from weft.data.shape import FEW_WORDS, Shape, ShapeCount
 from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
+from weft.data.steps import Statistics, Steps
 from weft.data.store import VALUES, Store, key_of, read_numbers, read_values
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
@@ -43,6 +57,8 @@ __all__ = [
     "Labelled",
     "Layout",
     "Limit",
+    "ManyLabelled",
+    "Measured",
     "Objects",
     "Overlong",
     "PackedBatches",
@@ -57,6 +73,8 @@ __all__ = [
     "ShapeCount",
     "Side",
     "Similarity",
+    "Statistics",
+    "Steps",
     "Store",
     "Survey",
     "Table",
@@ -76,9 +94,12 @@ __all__ = [
     "hold_out",
     "identify",
     "key_of",
+    "labels_of",
     "open_inputs",
     "overlap",
     "pad",
+    "pad_numbers",
+    "read_answered",
     "read_header",
     "read_input",
     "read_inputs",

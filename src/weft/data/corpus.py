@@ -39,6 +39,8 @@ class Survey(NamedTuple):
     """A hash of the content of the file, if it is large enough for its tokens to be cached."""
     strata: Fingerprints | None = None
     """A number for each record's label, if records have one."""
+    width: int = 0
+    """The numbers of each step, where the input is feature vectors and `characters` counts numbers; else 0."""
 
 
 class Corpus:
@@ -61,18 +63,20 @@ class Corpus:
     def survey(cls, read: Callable[[], Iterable[Record]], *, keep: int = KEPT_CHARACTERS) -> tuple[Corpus, Survey]:
         """Make the first pass: `read` opens the file, and is called again for later passes if it is large."""
         kept: list[Record] = []
-        examples = characters = 0
+        examples = characters = width = 0
         labels: dict[str, int] = {}
         strata = array("Q")
         shapes: list[ShapeCount] = []
         unknown = UnknownWords()
 
         def keys() -> Iterator[str]:
-            nonlocal examples, characters
+            nonlocal examples, characters, width
             for record in read():
                 examples += 1
-                characters += len(record.key)
+                characters += record.size
                 if examples == 1:
+                    steps = getattr(record, "steps", None)
+                    width = 0 if steps is None else steps.width
                     shapes.extend(ShapeCount() for _ in record.sides)
                 for shape, text in zip(shapes, record.sides, strict=True):
                     shape.add(text)
@@ -91,7 +95,7 @@ class Corpus:
         found = fingerprints(keys())
         numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
         looks = tuple(shape.shape() for shape in shapes)
-        survey = Survey(examples, characters, found, looks, unknown.most_frequent(), strata=numbers)
+        survey = Survey(examples, characters, found, looks, unknown.most_frequent(), strata=numbers, width=width)
         return cls(read, kept=kept if characters <= keep else None), survey
 
     def where(self, mask: NDArray[np.bool_]) -> Corpus:

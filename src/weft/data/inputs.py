@@ -10,13 +10,16 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from weft.data.badlines import BadLines
 from weft.data.columns import Column
-from weft.data.records import Labelled, Pair, Tagged, Text
+from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
+from weft.data.step_rows import StepTable
+from weft.data.steps import Steps, pick_steps
 from weft.data.tables import Format, Layout, Row, Table, read_table
 from weft.data.texts import read_inputs
 from weft.data.values import Columns
@@ -33,19 +36,12 @@ COLUMN_SUFFIXES: Final = (".tsv", ".conll", ".iob", ".iob2", ".bio")
 """The suffixes of files with a word and its tags on each line."""
 SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
-SETTINGS: Final[dict[type, tuple[str, ...]]] = {
-    Labelled: ("text", "label"),
-    Pair: ("source", "target"),
-    Text: ("text",),
-}
-"""The settings that name the columns of a record, the input first."""
-
 
 class Input(NamedTuple):
     """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
 
     place: str
-    source: str | list[str] | None
+    source: str | list[str] | tuple[str, str] | Steps | None
     row: Any
     language: str | None = None
 
@@ -73,6 +69,8 @@ class InputFile(Protocol):
 
 def formats_of(columns: Columns) -> tuple[str, ...]:
     """The formats in which a task accepts inputs."""
+    if columns.steps:
+        return tuple(TABLES)
     return (PLAIN, *SENTENCES) if columns.record is Tagged else (PLAIN, *TABLES)
 
 
@@ -81,6 +79,8 @@ def find_format(name: str, columns: Columns) -> str:
 
     For taggers and language models a suffix means the same as in training.
     """
+    if columns.steps:
+        return SUFFIXES.get(suffix(name), "jsonl")
     if name == STDIN or columns.record is Text:
         return PLAIN
     if columns.record is Tagged:
@@ -115,15 +115,27 @@ def open_inputs(
         return SentenceInputs(open_sentences(name, conllu=chosen == "conllu", field=tag))
     if chosen == PLAIN:
         return LineInputs(name)
-    wanted = dict(zip(SETTINGS[columns.record], (columns.input, columns.answer), strict=False))
-    wanted |= {} if columns.language is None else {"language": columns.language}
-    first = SETTINGS[columns.record][0]
-    wanted[first] = columns.input if column is None else column
-    settings: dict[str, Column] = {key: value for key, value in wanted.items() if value is not None}
-    override = "--column={column}"
-    kind = layout._replace(format=TABLES[chosen])
-    table = read_table(name, settings, needed=(first,), layout=kind, override=override, bad=BadLines())
-    return ObjectInputs(table, first, names) if table.delimiter is None else CellInputs(table, first, names)
+    columns = _replace_input(columns, column)
+    kind, override = layout._replace(format=TABLES[chosen]), "--column={column}"
+    if columns.steps and TABLES[chosen] in ("tsv", "csv"):
+        steps = StepTable(name, columns, layout=kind, labelled=False, override=override, bad=BadLines())
+        return StepInputs(steps, names)
+    settings = columns.settings()
+    needed = [setting for setting in settings if setting not in ("label", "target", "language")]
+    table = read_table(name, settings, needed=needed, layout=kind, override=override, bad=BadLines())
+    return ObjectInputs(table, columns, names) if table.delimiter is None else CellInputs(table, columns, names)
+
+
+def _replace_input(columns: Columns, column: Column | None) -> Columns:
+    """The columns with another input; of a pair both texts are named."""
+    if column is None:
+        return columns
+    if columns.second is None:
+        return columns._replace(input=column)
+    if not isinstance(column, list) or len(column) != 2:
+        cure = "name two: --column FIRST --column SECOND"
+        raise ConfigError("the run reads pairs of texts", where=f"--column {column}", cure=cure)
+    return columns._replace(input=column[0], second=column[1])
 
 
 @dataclass
@@ -152,12 +164,12 @@ class CellInputs:
     """A TSV or CSV: the cells of the answer are new columns at the end of each row."""
 
     table: Table
-    setting: str
+    columns: Columns
     names: Sequence[str]
     plain: ClassVar = False
 
     def __iter__(self) -> Iterator[Input]:
-        return _each_row(self.table, self.setting)
+        return _each_row(self.table, self.columns)
 
     def begin(self) -> str:
         if self.table.columns is None:
@@ -171,12 +183,48 @@ class CellInputs:
         return ""
 
     def _join(self, cells: Sequence[str]) -> str:
-        delimiter = self.table.delimiter or "\t"
-        if len(delimiter) > 1 or (delimiter == "\t" and self.table.format == "tsv"):  # never quoted
-            return delimiter.join(cells) + "\n"
-        line = io.StringIO()
-        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(cells)
-        return line.getvalue()
+        return join_cells(self.table, cells)
+
+
+@dataclass
+class StepInputs:
+    """A TSV or CSV with a row per step: each row of a sequence gets the cells of its answer, or of its own step."""
+
+    file: StepTable
+    names: Sequence[str]
+    plain: ClassVar = False
+
+    def __iter__(self) -> Iterator[Input]:
+        for sequence in self.file:
+            yield Input(sequence.place, self.file.steps(sequence), sequence)
+
+    def begin(self) -> str:
+        names = self.file.table.columns
+        return "" if names is None else join_cells(self.file.table, [*names, *free_names(self.names, names).values()])
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        found = []
+        for number, row in enumerate(item.row.rows):
+            own = {name: cell[number] if isinstance(cell, PerStep) else cell for name, cell in cells.items()}
+            found.append(join_cells(self.file.table, [*row.cells, *(_spell(own.get(name, "")) for name in self.names)]))
+        return "".join(found)
+
+    def end(self) -> str:
+        return ""
+
+
+class PerStep(tuple[Any, ...]):
+    """Cells of an answer, one for each step."""
+
+
+def join_cells(table: Table, cells: Sequence[str]) -> str:
+    """A line of a TSV or CSV like those of the table."""
+    delimiter = table.delimiter or "\t"
+    if len(delimiter) > 1 or (delimiter == "\t" and table.format == "tsv"):  # never quoted
+        return delimiter.join(cells) + "\n"
+    line = io.StringIO()
+    csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(cells)
+    return line.getvalue()
 
 
 @dataclass
@@ -184,7 +232,7 @@ class ObjectInputs:
     """JSON objects, one per line or in one array: the cells of the answer are new keys."""
 
     table: Table
-    setting: str
+    columns: Columns
     names: Sequence[str]
     plain: ClassVar = False
     taken: set[str] = field(default_factory=set, init=False)
@@ -195,7 +243,7 @@ class ObjectInputs:
         self.array = self.table.format == "json" and _is_array(self.table.name)
 
     def __iter__(self) -> Iterator[Input]:
-        return _each_row(self.table, self.setting)
+        return _each_row(self.table, self.columns)
 
     def begin(self) -> str:
         return "[\n" if self.array else ""
@@ -247,11 +295,23 @@ def free_names(names: Sequence[str], taken: Any) -> dict[str, str]:
     return found
 
 
-def _each_row(table: Table, setting: str) -> Iterator[Input]:
+def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
     row: Row
+    first = next(iter(columns.settings()))
     for row in table:
-        language = table.text("language", row) or None if table.has("language") else None
-        yield Input(row.place, table.text(setting, row) or None, row, language)
+        if columns.steps:
+            steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
+            yield Input(row.place, steps, row)
+        elif columns.second is not None:
+            both = table.text(first, row), table.text("pair", row)
+            yield Input(row.place, both if all(both) else None, row)
+        else:
+            language = table.text("language", row) or None if table.has("language") else None
+            yield Input(row.place, table.text(first, row) or None, row, language)
+
+
+def _look_up(table: Table, row: Row, key: str | int) -> Any:
+    return table.look_up(row, str(key))
 
 
 def _is_array(name: str) -> bool:
@@ -263,4 +323,6 @@ def _spell(value: Any) -> str:
     """A cell on one line: numbers with four digits, texts without tabs and line ends."""
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, list):
+        return to_json(value)
     return " ".join(str(value).replace("\t", " ").splitlines())

@@ -1,4 +1,4 @@
-"""Texts with a class: a table, or a folder with one file or one folder per class."""
+"""Inputs with one answer: a table, or for classes a folder with one file or one folder per class."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from weft.data.answers import Whole, make_record
 from weft.data.badlines import BadLines, at_least_one
 from weft.data.columns import Column
-from weft.data.records import Labelled
+from weft.data.records import Labelled, Measured
 from weft.data.sources import Paths, each_path, has_surrogate, lines
-from weft.data.tables import LAYOUT, Layout, read_table
+from weft.data.step_rows import read_step_rows
+from weft.data.steps import pick_steps
+from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
+from weft.data.values import Columns, show_column
 from weft.errors import DataError
 
 PARTS = ("train", "training", "valid", "validation", "val", "dev", "test")
@@ -24,25 +29,72 @@ def read_labelled(
     path: Paths, *, text: Column = "text", label: Column = "label", layout: Layout = LAYOUT, bad: BadLines
 ) -> Iterator[Labelled]:
     """Yield the examples of tables and of folders of classes; `text` and `label` name the columns of a table."""
+    return read_answered(path, Columns(Labelled, text, label), layout=layout, bad=bad)
+
+
+def read_answered(path: Paths, columns: Columns, *, layout: Layout = LAYOUT, bad: BadLines) -> Iterator[Any]:
+    """Yield the examples of tables and of folders of classes, each a record of the type that `columns` names."""
     for name in each_path(path):
         if Path(name).is_dir():
-            yield from _read_folder(name, bad)
+            yield from _read_folder(name, columns, bad)
         else:
-            yield from at_least_one(_read_table(name, {"text": text, "label": label}, layout, bad), name, bad)
+            yield from at_least_one(_read_table(name, columns, layout, bad), name, bad)
 
 
-def _read_table(name: str, columns: dict[str, Column], layout: Layout, bad: BadLines) -> Iterator[Labelled]:
-    table = read_table(name, columns, layout=layout, bad=bad)
-    for text, label, place in table.texts("text", "label", bad):
-        if text and label:
-            yield Labelled(text, label, place)
-        else:
-            what = f"the {'label' if text else 'text'} is empty"
-            bad.report(DataError(what, where=place, cure="fill it in or remove the line"))
+def _read_table(name: str, columns: Columns, layout: Layout, bad: BadLines) -> Iterator[Any]:
+    if columns.steps and layout.kind_of(name) in ("tsv", "csv"):
+        yield from read_step_rows(name, columns, layout, bad)
+        return
+    table = read_table(name, columns.settings(), layout=layout, bad=bad)
+    if columns.plain:
+        for text, label, place in table.texts("text", "label", bad):
+            if text and label:
+                yield Labelled(text, label, place)
+            else:
+                bad.report(_empty("label" if text else "text", place))
+        return
+    for row in table:
+        try:
+            record = _read_row(table, row, columns)
+        except DataError as error:
+            bad.report(error)
+            continue
+        yield record
 
 
-def _read_folder(folder: str, bad: BadLines) -> Iterator[Labelled]:
+def _read_row(table: Table, row: Row, columns: Columns) -> Any:
+    """The record of a row, whose input may be two texts or steps, and whose answer is of any kind."""
+    if columns.steps:
+        whole = Whole("", None, pick_steps(lambda key: table.look_up(row, str(key)), columns.input, row.place))
+    else:
+        second = None if columns.second is None else table.text("pair", row)
+        whole = Whole(table.text("text", row), second)
+        if not whole.text or second == "":
+            raise _empty("pair" if whole.text else "text", row.place)
+    answer = table.text("label", row) if columns.record is Labelled else table.value("label", row)
+    if answer == "" and columns.record is Labelled:
+        raise _empty("label", row.place)
+    assert columns.answer is not None
+    name = show_column(columns.answer)
+    return make_record(columns.record, whole, answer, name=name, separator=columns.separator, place=row.place)
+
+
+def _empty(what: str, place: str) -> DataError:
+    return DataError(f"the {what} is empty", where=place, cure="fill it in or remove the line")
+
+
+def _read_folder(folder: str, columns: Columns, bad: BadLines) -> Iterator[Any]:
     """Read the classes of a folder by name: `LABEL.txt` with a text per line, or `LABEL/*.txt` with a text per file."""
+    if columns.record is Measured or columns.second is not None or columns.steps:
+        cure = "give a table: TSV, CSV or JSON lines"
+        raise DataError("is a folder of classes, with one text and one label for each example", where=folder, cure=cure)
+    for record in _read_classes(folder, bad):
+        yield make_record(
+            columns.record, Whole(record.text), record.label, name=folder, separator="\0", place=record.place
+        )
+
+
+def _read_classes(folder: str, bad: BadLines) -> Iterator[Labelled]:
     files = {file: _label(file) for file in _texts_in(folder)}
     if odd := next((one.name for one in Path(folder).iterdir() if has_surrogate(one.name)), None):
         raise DataError(f"the name {os.fsencode(odd)!r} is not UTF-8", where=folder, cure="rename it")

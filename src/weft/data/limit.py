@@ -44,6 +44,19 @@ class Limit:
         starts = range(0, len(ids) - self.overlap, self.max_length)
         return [ids[start : start + most] for start in starts]
 
+    def cut_pair(self, first: list[Item], second: list[Item], place: str = "") -> list[tuple[list[Item], list[Item]]]:
+        """Return a pair whose texts together have `max_length` items at most, one fewer for what separates them.
+
+        Of a pair that is cut off, a text loses items only if it has more than half of them.
+        """
+        most = self.max_length - 1
+        if len(first) + len(second) <= most:
+            return [(first, second)]
+        if not self.cut([*first, *second, *first[:1]], place):  # an item more, for what separates them
+            return []
+        kept = min(len(second), max(most // 2, most - len(first)))
+        return [(first[: most - kept], second[:kept])]
+
     def notes(self) -> tuple[str, ...]:
         """Notes for the user about the rows that were longer."""
         if not self.overlong_seen:

@@ -3,6 +3,9 @@
     row i = values[start(i) : start(i) + lengths[i]]           values int32 (tokens), lengths int64 (N)
     start(i) = sum of the lengths before i
 
+A column of numbers, such as feature vectors, stores the bits of float32 numbers in the place of ids; `numbers_of` gives
+the numbers back.
+
 A large text has more tokens than fit in memory beside a model. Above a limit the values stay in a file and each row is
 read when it is needed. The file is not mapped, because mapped pages count as memory of the process. Then only every
 64th start is stored: the starts of tens of millions of rows would need much memory too.
@@ -16,7 +19,7 @@ import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +30,7 @@ from weft.errors import Fault
 if TYPE_CHECKING:
     from torch import Tensor
 
-Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
+Ids: TypeAlias = Sequence[int] | NDArray[np.int32] | NDArray[np.float32]
 
 MEMORY_TOKENS = 32_000_000
 """Tokens that are kept in memory; more go to a file."""
@@ -171,7 +174,7 @@ class RaggedBuilder:
     def append(self, ids: Ids) -> None:
         """Add one row."""
         if isinstance(ids, np.ndarray):
-            self._values.frombytes(np.ascontiguousarray(ids, dtype=np.int32).tobytes())
+            self._values.frombytes(np.ascontiguousarray(ids, dtype=_stored(ids)).tobytes())
         elif isinstance(ids, array):
             self._values.extend(ids)
         else:
@@ -218,6 +221,27 @@ class RaggedBuilder:
             setting = "WEFT_CACHE" if self._path else "TMPDIR"
             raise Fault(what, where=where, cure=f"free some space, or set {setting} to another disk") from None
         self._values = array("i")
+
+
+def _stored(ids: NDArray[Any]) -> type[np.generic]:
+    """The type of stored values with the same bytes: float32 numbers are stored as they are."""
+    return np.float32 if ids.dtype == np.float32 else np.int32
+
+
+def numbers_of(values: NDArray[np.int32]) -> NDArray[np.float32]:
+    """The float32 numbers that were stored in the place of ids."""
+    return values.view(np.float32)
+
+
+def pad_numbers(column: Ragged, rows: Sequence[int] | Rows, width: int) -> tuple[Tensor, Tensor]:
+    """Return rows of feature vectors as (B, T, D), zero past a row's end, and their lengths (B,) in steps."""
+    import torch
+
+    lengths = column.lengths[np.asarray(rows, dtype=np.int64)] // width
+    longest = int(lengths.max(initial=0))
+    padded = np.zeros((len(lengths), longest, width), dtype=np.float32)
+    padded[np.arange(longest) < lengths[:, None]] = numbers_of(column.join(rows)).reshape(-1, width)
+    return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
 def pad(column: Ragged, rows: Sequence[int] | Rows, value: int = 0) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,8 @@
 
 `place` is `file:line`, with the path as it was given, or "" for an example that comes from no file. Examples with the
 same `key` count as the same when data is split; `stratum` is the class that both parts should have in equal shares, if
-there is one; `sides` are the texts whose shape decides on defaults, in a fixed order.
+there is one; `sides` are the texts whose shape decides on defaults, in a fixed order; `size` counts the characters of
+the input, or the numbers of feature vectors.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
+
+from weft.data.steps import Steps
+
+PAIR = " ||| "
+"""The text between the two texts of a pair in its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +37,77 @@ class Text:
     def sides(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def size(self) -> int:
+        return len(self.text)
+
+
+class WholeInput:
+    """The input of a record with one answer: a text, two texts, or feature vectors (then the text is empty)."""
+
+    __slots__ = ()
+
+    text: str
+    place: str
+    second: str | None
+    steps: Steps | None
+
+    @property
+    def key(self) -> str:
+        if self.steps is not None:
+            return self.steps.key
+        return self.text if self.second is None else f"{self.text}{PAIR}{self.second}"
+
+    @property
+    def stratum(self) -> str | None:
+        return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def size(self) -> int:
+        return self.steps.size if self.steps is not None else len(self.text) + len(self.second or "")
+
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(WholeInput):
     """A text and its class; no label while it is still to be predicted."""
 
     text: str
     label: str | None = None
     place: str = ""
-
-    @property
-    def key(self) -> str:
-        return self.text
+    second: str | None = None
+    """The second text of a pair."""
+    steps: Steps | None = None
+    """Feature vectors in the place of a text."""
 
     @property
     def stratum(self) -> str | None:
         return self.label
 
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return ()
+
+@dataclass(frozen=True, slots=True)
+class ManyLabelled(WholeInput):
+    """A text and any number of labels; None while they are still to be predicted."""
+
+    text: str
+    labels: tuple[str, ...] | None = None
+    place: str = ""
+    second: str | None = None
+    steps: Steps | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(WholeInput):
+    """A text and a number; None while it is still to be predicted."""
+
+    text: str
+    number: float | None = None
+    place: str = ""
+    second: str | None = None
+    steps: Steps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +117,12 @@ class Tagged:
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     place: str = ""
+    steps: Steps | None = None
+    """Feature vectors in the place of words, which are then none."""
 
     @property
     def key(self) -> str:
-        return " ".join(self.words)
+        return " ".join(self.words) if self.steps is None else self.steps.key
 
     @property
     def stratum(self) -> str | None:
@@ -72,6 +131,10 @@ class Tagged:
     @property
     def sides(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def size(self) -> int:
+        return len(self.key) if self.steps is None else self.steps.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +165,10 @@ class Pair:
     def sides(self) -> tuple[str, ...]:
         return (self.source, self.target or "")
 
+    @property
+    def size(self) -> int:
+        return len(self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
@@ -124,6 +191,10 @@ class Similarity:
     def sides(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def size(self) -> int:
+        return len(self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Analogy:
@@ -145,26 +216,39 @@ class Analogy:
     def sides(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def size(self) -> int:
+        return len(self.key)
 
-Record: TypeAlias = Text | Labelled | Tagged | Pair | Similarity | Analogy
+
+Record: TypeAlias = Text | Labelled | ManyLabelled | Measured | Tagged | Pair | Similarity | Analogy
 """One example of any task."""
 
 KINDS: dict[str, Callable[..., Record]] = {
-    "Text": Text,
-    "Labelled": Labelled,
-    "Tagged": Tagged,
-    "Pair": Pair,
-    "Similarity": Similarity,
-    "Analogy": Analogy,
+    kind.__name__: kind for kind in (Text, Labelled, ManyLabelled, Measured, Tagged, Pair, Similarity, Analogy)
 }
+
+
+def labels_of(record: Record) -> tuple[str, ...]:
+    """The labels of a whole record; none where it has another kind of answer."""
+    if isinstance(record, ManyLabelled):
+        return record.labels or ()
+    return () if record.stratum is None else (record.stratum,)
 
 
 def as_values(record: Record) -> list[Any]:
     """Return a record as plain JSON values."""
-    return [type(record).__name__, *(getattr(record, field.name) for field in fields(record))]
+    values = (getattr(record, field.name) for field in fields(record))
+    return [type(record).__name__, *(value.tree() if isinstance(value, Steps) else value for value in values)]
 
 
 def from_values(values: list[Any]) -> Record:
     """Return the record that `as_values` was called with."""
     kind, *parts = values
-    return KINDS[kind](*(tuple(part) if isinstance(part, list) else part for part in parts))
+    return KINDS[kind](*map(_from_value, parts))
+
+
+def _from_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Steps.of_tree(value)
+    return tuple(value) if isinstance(value, list) else value

@@ -28,7 +28,7 @@ from weft.documents import parse_json, to_json
 from weft.errors import WeftError
 from weft.limits import KEPT_FILE, SMALL_FILE
 
-FORMAT = 4
+FORMAT = 5
 """The version of the content of entries; it is part of the keys, so entries of older versions are not found."""
 
 MAX_STORE_BYTES = 20 * 10**9

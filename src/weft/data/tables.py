@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from weft.data.badlines import BadLines
 from weft.data.columns import OVERRIDE, Column, Finder, Key, Wanted
@@ -35,6 +35,10 @@ class Layout(NamedTuple):
     format: Format | None = None
     delimiter: str | None = None
     header: bool | None = None
+
+    def kind_of(self, name: str) -> Format:
+        """The format of a file: the one that is set, or that of its suffix."""
+        return self.format or SUFFIXES.get(suffix(name), "tsv")
 
 
 LAYOUT: Final = Layout()
@@ -79,6 +83,13 @@ class Table:
             found = [self._value(cells, str(key), row.place, joined=len(keys) > 1) for key in keys]
         return found[0] if len(found) == 1 else " ".join(part for part in found if part)
 
+    def value(self, setting: str, row: Row) -> Any:
+        """Return the value of a row in the column of a setting: of a JSON object as it is, else its text."""
+        (key, *others), cells = self.keys[setting], row.cells
+        if isinstance(cells, list) or others:
+            return self.text(setting, row)
+        return self.look_up(row, str(key))
+
     def values(self, setting: str, row: Row) -> list[str]:
         """Return the texts of a row in all columns of a setting, stripped, without empty ones; a value of a JSON object
         may be a list of texts."""
@@ -112,15 +123,21 @@ class Table:
             yield found
 
     def _value(self, cells: Object, path: str, place: str, *, joined: bool) -> str:
+        value = self.look_up(Row(place, cells), path)
+        return "" if joined and value is None else spell(value, path, place)
+
+    def look_up(self, row: Row, path: str) -> Any:
+        """Return the value at a path of a JSON object."""
+        cells, place = row.cells, row.place
+        assert isinstance(cells, dict)
         try:
-            value = look_up(cells, path)
+            return look_up(cells, path)
         except KeyError:
             known = {name: str(value) for name, value in leaves(cells)}
             cure = "the object has no texts"
             if known:
                 cure = self.wanted.advise(list(known), [list(known.values())], numbered=False)
             raise DataError(f'no "{path}" in the object', where=place, cure=cure) from None
-        return "" if joined and value is None else spell(value, path, place)
 
 
 def read_table(
@@ -139,7 +156,7 @@ def read_table(
     the option that messages suggest for choosing a column.
     """
     wanted = Wanted(columns, set(columns if needed is None else needed), override)
-    kind = layout.format or SUFFIXES.get(suffix(name), "tsv")
+    kind = layout.kind_of(name)
     if kind in ("json", "jsonl"):
         return _open_objects(name, kind, wanted, bad)
     numbered, delimiter = lines(name, bad), layout.delimiter

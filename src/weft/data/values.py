@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from weft.data.answers import Whole, make_record
 from weft.data.columns import Column
-from weft.data.records import Labelled, Pair, Record, Tagged, Text
+from weft.data.records import Labelled, ManyLabelled, Measured, Pair, Record, Tagged, Text
 from weft.data.sources import has_surrogate
+from weft.data.steps import Steps, pick_steps, read_steps
 from weft.errors import DataError, counted
 
 LabelNames: TypeAlias = Mapping[str, Sequence[str]]
@@ -18,10 +20,21 @@ LabelNames: TypeAlias = Mapping[str, Sequence[str]]
 ALIASES: Final = {"words": "tokens", "tags": "upos"}
 """Other names of the columns of tagged words in data sets."""
 
-UNNAMED: Final = ("text", "label", "source", "target")
+UNNAMED: Final = ("text", "label", "source", "target", "pair", "features")
 """The default names of columns, which a tuple can have too."""
 
 TAGGED: Final = 'give [("The", "DET"), …], or {"words": […], "tags": […]}'
+
+
+PREDICTED: Final[dict[type, str]] = {
+    Labelled: "label",
+    ManyLabelled: "labels",
+    Measured: "number",
+    Pair: "translation",
+    Text: "continuation",
+    Tagged: "tags",
+}
+"""The column for predictions in a table, by the type of the records."""
 
 
 class Columns(NamedTuple):
@@ -38,26 +51,45 @@ class Columns(NamedTuple):
     """The column with the language of a pair's target, if there is one."""
     many: bool = False
     """A pair may have several targets: in several columns, or in a list."""
+    second: Column | None = None
+    """The second text of a pair."""
+    steps: bool = False
+    """The input is a sequence of feature vectors: nested lists, or in a TSV or CSV the columns of a row per step."""
+    sequence: Column | None = None
+    """The column that names the sequence of a row."""
+    separator: str = ","
+    """The text between several labels."""
 
     @property
     def predicted(self) -> str:
         """The column for predictions in a table."""
-        return (
-            self.prediction
-            or {Labelled: "label", Pair: "translation", Text: "continuation", Tagged: "tags"}[self.record]
-        )
+        return self.prediction or PREDICTED[self.record]
+
+    @property
+    def plain(self) -> bool:
+        """Whether a record is one text and one label."""
+        return self.record is Labelled and self.second is None and not self.steps
+
+    def settings(self) -> dict[str, Column]:
+        """The settings that name columns of a table of texts or nested lists, in the order expected of a file."""
+        if self.record is Pair:
+            named = {"source": self.input, "target": self.answer, "language": self.language}
+        else:
+            named = {"features" if self.steps else "text": self.input, "pair": self.second, "label": self.answer}
+        return {name: column for name, column in named.items() if column is not None}
 
     @property
     def width(self) -> int:
         """The number of values of an example without names."""
-        return 1 + (self.answer is not None) + (self.answer is not None and self.language is not None)
+        language = self.answer is not None and self.language is not None
+        return 1 + (self.second is not None) + (self.answer is not None) + language
 
     def example(self) -> str:
         """The forms of a record, for messages."""
-        if self.answer is None:
+        if self.answer is None and self.second is None:
             return "a text"
-        named = (self.input, self.answer, *(() if self.language is None else (self.language,)))
-        names = [show_column(column) for column in named]
+        named = (self.input, self.second, self.answer, self.language)
+        names = [show_column(column) for column in named if column is not None]
         return f"a tuple ({', '.join(names)}) or a dict {{{', '.join(f'{json.dumps(name)}: …' for name in names)}}}"
 
 
@@ -70,16 +102,43 @@ def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
     if columns.answer is None:
         value = _pick(row, columns.input, 0, columns, place) if _is_record(row) else row
         return Text(_text(value, columns.input, place, strip=not columns.joined), place)
-    text = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
-    answer = _pick(row, columns.answer, 1, columns, place)
+    answer = _pick(row, columns.answer, 1 + (columns.second is not None), columns, place)
     if columns.record is Pair:
+        text = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
         return Pair(text, _text(answer, columns.answer, place), place, read_language(row, columns, place))
-    label = _label(_named(answer, columns.answer, labels), columns.answer, place)
-    for value, column in ((text, columns.input), (label, columns.answer)):
-        if not value:
-            what = f"the {show_column(column)} is empty"
-            raise DataError(what, where=place, cure="fill it in, or leave the record out")
-    return Labelled(text, label, place)
+    if columns.record is Labelled:
+        answer = _label(_named(answer, columns.answer, labels), columns.answer, place)
+    elif columns.record is ManyLabelled and isinstance(answer, Iterable) and not isinstance(answer, str):
+        answer = [_named(one, columns.answer, labels) for one in answer]
+    whole = _whole(row, columns, place)
+    for value, column in ((whole.text or whole.steps, columns.input), (whole.second, columns.second)):
+        if not value and column is not None:
+            raise _empty(column, place)
+    if answer == "" and columns.record is Labelled:
+        raise _empty(columns.answer, place)
+    name = show_column(columns.answer)
+    record: Record = make_record(columns.record, whole, answer, name=name, separator=columns.separator, place=place)
+    return record
+
+
+def _empty(column: Column, place: str) -> DataError:
+    what = f"the {show_column(column)} is empty"
+    return DataError(what, where=place, cure="fill it in, or leave the record out")
+
+
+def _whole(row: Any, columns: Columns, place: str, *, strip: bool = True) -> Whole:
+    """The input of a row that has an answer, or that has none and `columns` say so."""
+    if columns.steps:
+        return Whole("", None, _pick_steps(row, columns, place))
+    text = _text(_pick(row, columns.input, 0, columns, place), columns.input, place, strip=strip)
+    second = None
+    if columns.second is not None:
+        second = _text(_pick(row, columns.second, 1, columns, place), columns.second, place, strip=strip)
+    return Whole(text, second)
+
+
+def _pick_steps(row: Any, columns: Columns, place: str) -> Steps:
+    return pick_steps(lambda column: _pick(row, column, 0, columns, place), columns.input, place)
 
 
 def read_pairs_of(row: Any, columns: Columns, place: str) -> list[Pair]:
@@ -108,18 +167,39 @@ def read_language(row: Any, columns: Columns, place: str) -> str | None:
     return _text(_pick(row, columns.language, 2, columns, place), columns.language, place) or None
 
 
-def read_input(row: Any, columns: Columns, place: str) -> str | list[str]:
-    """Convert an example to an input: a text, or for a tagger also the words of a sentence. An answer is ignored."""
+def read_input(row: Any, columns: Columns, place: str) -> str | list[str] | tuple[str, str] | Steps:
+    """Convert an example to an input: a text, for a tagger also the words of a sentence, two texts of a pair, or
+    steps. An answer is ignored."""
     value = row
+    if columns.steps:
+        if not _names_of(row):
+            return read_steps(row[0] if _is_answered(row) else row, "input", place)
+        return _pick_steps(row, columns, place)
     if columns.record is Tagged:
         value = _pick(row, columns.input, 0, columns, place) if _names_of(row) else row
         if not isinstance(value, str):
             words = _items(value, "words", place)
             return _words([word[0] if _is_pair(word) else word for word in words], place)
     elif _is_record(row):
-        given = columns.answer is not None and (_names_of(row) or len(row) == columns.width)
-        value = _pick(row, columns.input, 0, columns if given else columns._replace(answer=None), place)
+        answered = columns.answer is not None and (_names_of(row) or len(row) == columns.width)
+        columns = columns if answered else columns._replace(answer=None)
+        if columns.second is not None:
+            text, second, _ = _whole(row, columns, place, strip=False)
+            return text, second or ""
+        value = _pick(row, columns.input, 0, columns, place)
     return _text(value, columns.input, place, strip=False)
+
+
+def _is_answered(row: Any) -> bool:
+    """Whether a row is steps with an answer, and not two steps."""
+    if not isinstance(row, tuple) or len(row) != 2:
+        return False
+    nested = getattr(row[0], "ndim", 0) > 1 or (isinstance(row[0], list | tuple) and row[0] and _is_list(row[0][0]))
+    return bool(nested) or not _is_list(row[1])
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
 
 
 def show_value(value: Any) -> str:

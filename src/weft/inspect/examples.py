@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from weft.config import Config
-from weft.data import Corpus, Record, Survey, Tagged
+from weft.data import Corpus, Record, Survey, Tagged, labels_of
 from weft.errors import ConfigError, DataError
 from weft.nn import CellClass
 from weft.run.prepare import set_aside, survey_training
@@ -16,7 +16,7 @@ from weft.tasks import Codec, Task, Tree
 from weft.tasks.labels import collect_labels
 from weft.text import Tokenizer
 
-TOKENISED = ("text", "source", "target", "words")
+TOKENISED = ("text", "second", "source", "target", "words")
 """Fields of records that a tokenizer reads."""
 
 
@@ -94,9 +94,11 @@ def _learn(kind: type[Task], config: Config, corpus: Corpus, notes: list[str]) -
         role: Tokenizer.learn_words((record.words for record in corpus), text)
         if role == "words"
         else Tokenizer.learn((record.key for record in corpus), text)
-        for role, text in kind.roles(config.text).items()
+        for role, text in kind.tokenizer_roles(config.text, config.data).items()
     }
-    labels = collect_labels((record.tags or ()) if isinstance(record, Tagged) else (record.label,) for record in corpus)
+    labels = collect_labels(
+        (record.tags or ()) if isinstance(record, Tagged) else labels_of(record) for record in corpus
+    )
     return kind(Codec(tokenizers, labels), config.data)
 
 
@@ -113,7 +115,7 @@ def _show(row: int, record: Record, task: Task | None, *, aside: bool) -> ShownE
         found = [
             ExampleField(name, str(value), _pieces(task, name, value))
             for name, value in values
-            if value not in (None, ())
+            if value not in (None, "", ())
         ]
     role = "set aside for validation" if aside else "training"
     return ShownExample(

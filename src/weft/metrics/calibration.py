@@ -36,7 +36,8 @@ class Reliability:
         self._sum = np.zeros(BINS)
 
     def add(self, logits: Tensor, labels: Tensor) -> None:
-        """logits (N, C) and labels (N); a label of -1 is never right."""
+        """logits (N, C) and labels (N), or (N, C) of several at once; a label of -1 is never right."""
+        logits, labels = single_choices(logits, labels)
         shares, predicted = (logits.detach().double() * self.scale).softmax(-1).nan_to_num().max(-1)
         bins = (shares * BINS).long().clamp(max=BINS - 1).cpu().numpy()
         np.add.at(self._count, bins, 1)
@@ -55,10 +56,21 @@ class Reliability:
         return ratio(float(np.abs(self._right - self._sum).sum()), int(self._count.sum()))
 
 
+def single_choices(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """logits (N, C) with labels (N) as they are; with several labels at once (N, C), a choice between no and yes for
+    each of them: σ(z) is the softmax of (0, z)."""
+    if labels.dim() == 1:
+        return logits, labels
+    flat = logits.reshape(-1)
+    return torch.stack([torch.zeros_like(flat), flat], dim=-1), labels.reshape(-1).long()
+
+
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
-    """The temperature of logits (N, C) whose labels (N) are known; 1 where the examples are too few."""
+    """The temperature of logits (N, C) whose labels (N), or several at once (N, C), are known; 1 where the examples are
+    too few."""
     if len(labels) < MIN_EXAMPLES:
         return 1.0
+    logits, labels = single_choices(logits, labels)
     logits = logits.detach().double().cpu()
     labels = labels.cpu()
 

@@ -3,6 +3,7 @@
 from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
 from weft.models.classifier import (
     CLASSIFIERS,
+    REGRESSORS,
     Classifier,
     ClassifierSettings,
     RecurrentClassifierConfig,
@@ -19,6 +20,7 @@ from weft.models.fitting import (
     FittedModel,
     FittedSettings,
 )
+from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
 from weft.models.pair import PairModel, SourceRead
@@ -60,6 +62,7 @@ __all__ = [
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
     "PREFIX_DECODERS",
+    "REGRESSORS",
     "SPELLERS",
     "TAGGERS",
     "TRANSLATORS",
@@ -118,5 +121,7 @@ __all__ = [
     "WordVectors",
     "bag_defaults",
     "build_language_model",
+    "decide",
+    "decide_each",
     "fit_bag",
 ]

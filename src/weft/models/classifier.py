@@ -9,7 +9,8 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from weft.models.bag import BagConfig
-from weft.models.embedding import TokenDropout, build_embedding
+from weft.models.embedding import TokenDropout
+from weft.models.heads import EVEN, DecisionSettings, HeadSettings, HiddenLayers, build_input
 from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoderConfig
@@ -18,7 +19,7 @@ from weft.nn.positions import BOUNDED
 from weft.settings import Settings, known
 
 
-class PooledSettings(Settings):
+class PooledSettings(HeadSettings):
     """The settings of a classifier beside those of its encoder."""
 
     pooling: str = "attention"
@@ -32,12 +33,23 @@ class PooledSettings(Settings):
         return known(pooling, POOLINGS)
 
 
-class RecurrentClassifierConfig(PooledSettings, RecurrentEncoderConfig):
+class RecurrentClassifierConfig(DecisionSettings, PooledSettings, RecurrentEncoderConfig):
     """A recurrent encoder whose states are pooled into one vector."""
 
 
-class TransformerClassifierConfig(PooledSettings, TransformerEncoderConfig):
+class TransformerClassifierConfig(DecisionSettings, PooledSettings, TransformerEncoderConfig):
     """A transformer encoder whose states are pooled into one vector."""
+
+    has_export: ClassVar[bool] = False
+    counted: ClassVar[tuple[str, ...]] = BOUNDED
+
+
+class RecurrentRegressorConfig(PooledSettings, RecurrentEncoderConfig):
+    """A recurrent encoder whose states are pooled into one vector, from which a number is computed."""
+
+
+class TransformerRegressorConfig(PooledSettings, TransformerEncoderConfig):
+    """A transformer encoder whose states are pooled into one vector, from which a number is computed."""
 
     has_export: ClassVar[bool] = False
     counted: ClassVar[tuple[str, ...]] = BOUNDED
@@ -50,6 +62,12 @@ CLASSIFIERS: Final[dict[str, type[Settings]]] = {
 }
 """The settings of `[model]` for a classifier, by their `kind`."""
 
+REGRESSORS: Final[dict[str, type[Settings]]] = {
+    "rnn": RecurrentRegressorConfig,
+    "transformer": TransformerRegressorConfig,
+}
+"""The settings of `[model]` for a model that gives a number, by their `kind`."""
+
 
 class ClassifierSettings(EncoderSettings, Protocol):
     """The settings that all classifiers have."""
@@ -60,21 +78,36 @@ class ClassifierSettings(EncoderSettings, Protocol):
     @property
     def word_dropout(self) -> float: ...
 
+    @property
+    def hidden_sizes(self) -> list[int]: ...
+
 
 class Classifier(nn.Module):
-    """tokens -> states -> one vector -> a score for each label."""
+    """tokens -> states -> one vector -> a score for each label.
 
-    def __init__(self, config: ClassifierSettings, vocabulary: int, labels: int) -> None:
+    With `features`, the input is not tokens but vectors of so many numbers at each step.
+    """
+
+    thresholds: Tensor | None
+    """The decision threshold of each label (C); None where the likeliest label is the answer."""
+
+    def __init__(
+        self, config: ClassifierSettings, vocabulary: int, labels: int, *, features: int | None = None
+    ) -> None:
         super().__init__()
+        self.features = features
         self.word_dropout = TokenDropout(config.word_dropout)
-        self.encoder = config.build_encoder(build_embedding(config.vectors, vocabulary))
+        self.encoder = config.build_encoder(build_input(config.vectors, vocabulary, features))
         self.pooling = Pooling(config.pooling, self.encoder.output_size)
-        self.scores = nn.Linear(self.encoder.output_size, labels)
+        self.head = HiddenLayers(self.encoder.output_size, config.hidden_sizes, dropout=config.dropout)
+        self.scores = nn.Linear(self.head.output_size, labels)
+        chosen = getattr(config, "thresholds", "none") != "none"
+        self.register_buffer("thresholds", torch.full((labels,), EVEN) if chosen else None)
 
     @property
     def packs(self) -> bool:
         """Whether it takes packed batches."""
-        return self.encoder.packs
+        return self.encoder.packs and self.features is None
 
     @torch.no_grad()
     def divide_logits(self, temperature: float) -> None:
@@ -84,7 +117,8 @@ class Classifier(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
         """tokens (B, T), lengths (B) -> logits (B, labels); or packed, tokens (N) and their `Packing`."""
-        return self.scores(self.pool(self.word_dropout(tokens), lengths))  # type: ignore[no-any-return]
+        vectors = self.pool(tokens if self.features else self.word_dropout(tokens), lengths)
+        return self.scores(self.head(vectors))  # type: ignore[no-any-return]
 
     def pool(self, tokens: Tensor, lengths: Tensor | Packing) -> Tensor:
         """tokens (B, T), lengths (B) -> the vector of each row, (B, D), that `scores` reads."""

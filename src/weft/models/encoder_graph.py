@@ -78,7 +78,7 @@ _lock = threading.Lock()
 
 def can_record(encoder: nn.Module, tokens: Tensor) -> bool:
     """Whether these padded rows lie on a GPU and the encoder runs without gradients, outside of other recordings."""
-    if not tokens.is_cuda:
+    if not tokens.is_cuda or tokens.dim() != 2:  # feature vectors have three dimensions
         return False
     idle = not torch.is_grad_enabled() and not encoder.training and not torch.is_autocast_enabled("cuda")
     free = not torch.compiler.is_compiling() and not torch.cuda.is_current_stream_capturing()

@@ -21,6 +21,7 @@ GRADIENT_SETTINGS: Final = (
     "accumulate",
     "average",
     "beta2",
+    "class_weights",
     "clip",
     "clip_value",
     "compile",

@@ -173,8 +173,9 @@ class EncoderSettings(Protocol):
     @property
     def dropout(self) -> float: ...
 
-    def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> Encoder:
-        """`extra` counts features that join each embedded token, such as its characters."""
+    def build_encoder(self, embedding: Any, *, extra: int = 0) -> Encoder:
+        """The embedding is an `Embedding`, or another first layer with `embedding_dim`; `extra` counts features that
+        join each embedded token, such as its characters."""
 
     def unread_outputs(self) -> Iterator[Unread]: ...
 

@@ -10,7 +10,7 @@ from weft.config import Config, to_toml
 from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown, wilson
 from weft.run.user_cells import user_cell_names
-from weft.training.progress import metric_name, show_metric, show_score
+from weft.training.progress import PERCENT, metric_name, show_metric, show_score
 
 COMPARABLE = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
 
@@ -18,8 +18,20 @@ BASELINES = {
     "majority": "always the most frequent label",
     "bag": "a bag of n-grams",
     "per_word": "each word's most frequent tag",
+    "frequent": "always the most frequent labels, as many as usual",
+    "mean": "always the mean of the training data",
+    "median": "always the median of the training data",
 }
 """The names of simple models in messages."""
+
+
+COMPARED = ("span_f1", "accuracy", "micro_f1", "mae")
+"""The score by which a model is compared with simple ones: the first of these that it has."""
+
+LOWER_IS_BETTER = ("mae",)
+
+SHOWN_THRESHOLDS = 10
+"""Labels whose thresholds are named in a sentence."""
 
 
 def model_card(config: Config, report: dict[str, Any]) -> str:
@@ -103,6 +115,8 @@ def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _compare_baselines(report, part)
     if "calibration" in report:
         yield _describe_calibration(report["calibration"], part)
+        if "thresholds" in report["calibration"]:
+            yield _describe_thresholds(report["calibration"])
 
 
 def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:
@@ -110,18 +124,22 @@ def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:
 
     Where tags mark spans, scores of spans are compared.
     """
-    metric = "span_f1" if "span_f1" in report[part] else "accuracy"
+    metric = next((name for name in COMPARED if name in report[part]), "accuracy")
     simple = {name: scores[metric] for name, scores in report["baselines"][part].items() if metric in scores}
     if metric not in report[part] or not simple:  # a task may have other scores
         return
     ours, details = report[part][metric], report["details"][part]
-    name, best = max(simple.items(), key=lambda item: item[1])
-    near = _near(ours, best, details["count"]) if metric in details["intervals"] else False
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    name, best = max(simple.items(), key=lambda item: sign * item[1])
+    near = _near(ours, best, details["count"]) if metric in details.get("intervals", ()) else False
     named = BASELINES.get(name, name)
     what = named[0].upper() + named[1:]
-    both = f"{metric_name(metric)} {100 * best:.1f}% against {100 * ours:.1f}% on {part}"
+    if metric in PERCENT:
+        both = f"{metric_name(metric)} {100 * best:.1f}% against {100 * ours:.1f}% on {part}"
+    else:
+        both = f"{metric_name(metric)} {show_metric(metric, best)} against {show_metric(metric, ours)} on {part}"
     noise = f" (within the noise of {details['count']:,} {details['count_of']})" if near else ""
-    if best > ours:
+    if sign * best > sign * ours:
         yield f"{what} is better here: {both}{noise}"
     elif noise:
         yield f"{what} does as well here: {both}{noise}"
@@ -132,6 +150,14 @@ def _near(ours: float, theirs: float, count: int) -> bool:
     pairs = ((ours, theirs), (theirs, ours))
     intervals = [(wilson(round(share * count), count), other) for share, other in pairs]
     return any(interval.low <= other <= interval.high for interval, other in intervals)
+
+
+def _describe_thresholds(found: Mapping[str, Any]) -> str:
+    """The decision thresholds of the first labels."""
+    thresholds = found["thresholds"]
+    named = ", ".join(f"{label} {value:.2f}" for label, value in list(thresholds.items())[:SHOWN_THRESHOLDS])
+    more = f" and {len(thresholds) - SHOWN_THRESHOLDS:,} more" * (len(thresholds) > SHOWN_THRESHOLDS)
+    return f"decision thresholds from {found['examples']:,} validation examples by F1: {named}{more}"
 
 
 def _describe_calibration(found: Mapping[str, Any], part: str) -> str:

@@ -23,6 +23,7 @@ from weft.data import (
     Examples,
     Paths,
     Shape,
+    Statistics,
     Store,
     Survey,
     as_values,
@@ -101,7 +102,7 @@ class DataCache:
             survey.keys.tofile(folder / KEYS)
             if survey.strata is not None:
                 survey.strata.tofile(folder / STRATA)
-            names = ("examples", "characters", "shapes", "unknown")
+            names = ("examples", "characters", "shapes", "unknown", "width")
             write(folder / SURVEY, {name: getattr(survey, name) for name in names} | {"notes": notes})
         return Surveyed(survey._replace(content=content), notes)
 
@@ -153,7 +154,8 @@ def read_survey(folder: Path, content: str) -> Surveyed:
     if type(characters) is not int or any(len(each) != examples for each in (keys, strata) if each is not None):
         raise ValueError("a survey of other examples")
     shapes = tuple(Shape(*map(int, shape)) for shape in found["shapes"])
-    survey = Survey(examples, characters, keys, shapes, unknown and (str(unknown[0]), int(unknown[1])), content, strata)
+    word = unknown and (str(unknown[0]), int(unknown[1]))
+    survey = Survey(examples, characters, keys, shapes, word, content, strata, int(found["width"]))
     return Surveyed(survey, found["notes"])
 
 
@@ -170,16 +172,18 @@ def write_training(task: Task, corpus: Corpus, held: Corpus | None, notes: list[
     for role, tokenizer in task.codec.tokenizers.items():
         tokenizer.save(folder / tokenizer_file(role))
     records = None if held is None else [as_values(record) for record in held]
-    write(folder / TRAINING, {"labels": task.codec.labels, "held": records, "notes": notes})
+    statistics = {name: found.tree() for name, found in task.codec.statistics.items()}
+    write(folder / TRAINING, {"labels": task.codec.labels, "statistics": statistics, "held": records, "notes": notes})
 
 
 def read_training(kind: type[Task], config: Config, folder: Path) -> TrainingData:
     """Read the files of `write_training`."""
     about = read_values(folder / TRAINING)
     _check_texts(about["notes"], about["labels"])
-    roles = kind.roles(config.text)
+    roles = kind.tokenizer_roles(config.text, config.data)
     tokens = {role: Tokenizer.load(folder / tokenizer_file(role), text) for role, text in roles.items()}
-    task = kind(Codec(tokens, tuple(about["labels"])), config.data)
+    statistics = {name: Statistics.of_tree(tree) for name, tree in about["statistics"].items()}
+    task = kind(Codec(tokens, tuple(about["labels"]), statistics), config.data)
     examples = read_examples(task, folder)
     records = None if about["held"] is None else [from_values(values) for values in about["held"]]
     held = None if records is None else Corpus(lambda: records, kept=records)

@@ -91,6 +91,8 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
         total = settings.steps or (settings.epochs or 1) * per_epoch
         by_default = min(max(per_epoch, -(-total // MAX_VALIDATIONS)), MAX_UPDATES_BETWEEN_VALIDATIONS)
+        if settings.class_weights is not None:
+            task.weigh(settings.class_weights, prepared.train)
         learner = Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks)
     return Setup(
         device=learner.device,

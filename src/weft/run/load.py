@@ -12,11 +12,12 @@ from torch import nn
 from weft.catalog import TASKS
 from weft.config import Config, validate
 from weft.config.tree import HEAD
+from weft.data import Statistics
 from weft.errors import ConfigError, RunError, WeftError
 from weft.limits import TOKENIZER_FILE
 from weft.models import FittedModel
 from weft.nn import CellClass, UnknownCell
-from weft.run.folder.files import CONFIG, LABELS, WEIGHTS, check_path, shorten, tokenizer_file
+from weft.run.folder.files import CONFIG, LABELS, STATISTICS, WEIGHTS, check_path, shorten, tokenizer_file
 from weft.run.folder.manifest import RunFiles, check_version, read_run
 from weft.run.folder.weights import open_tensors
 from weft.run.model_size import check_loads, meta_device
@@ -42,7 +43,7 @@ def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None
     config = _read_config(files, cells)
     kind = TASKS[config.task]
     codec = _read_codec(files, config)
-    files.only([CONFIG, WEIGHTS, LABELS, *map(tokenizer_file, codec.tokenizers)])
+    files.only([CONFIG, WEIGHTS, LABELS, STATISTICS, *map(tokenizer_file, codec.tokenizers)])
 
     def build() -> nn.Module:
         return kind.build(config.model, codec)
@@ -105,11 +106,22 @@ def _read_codec(files: RunFiles, config: Config) -> Codec:
     # Every entry of a vocabulary has at least one weight of its own, of two bytes or more.
     entries = max(_size(files.folder / WEIGHTS) // 2, MIN_ENTRIES)
     tokenizers: dict[str, Tokenizer] = {}
-    for role, text in TASKS[config.task].roles(config.text).items():
+    for role, text in TASKS[config.task].tokenizer_roles(config.text, config.data).items():
         name = tokenizer_file(role)
         content = files.read(name, most=TOKENIZER_FILE)
         tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name), most=entries)
-    return Codec(tokenizers, tuple(labels))
+    return Codec(tokenizers, tuple(labels), _read_statistics(files))
+
+
+def _read_statistics(files: RunFiles) -> dict[str, Statistics]:
+    """Read the means and scales of numbers in the training data; none for a run of texts and labels."""
+    tree, where = files.read_json(STATISTICS) if files.has(STATISTICS) else {}, str(files.folder / STATISTICS)
+    if not isinstance(tree, dict):
+        raise RunError("is not a table of statistics", where=where, cure="copy it again")
+    try:
+        return {name: Statistics.of_tree(found) for name, found in tree.items()}
+    except ValueError as error:
+        raise RunError(str(error), where=where, cure="copy it again") from None
 
 
 def _size(path: Path) -> int:

@@ -165,13 +165,17 @@ def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list
 
 def suggest_unknown(config: Config, survey: Survey) -> list[str]:
     """Return a note where the text has a word that seems to mean unknown, and no setting says that it does."""
-    if survey.unknown is None or any(text.unknown for text in TASKS[config.task].roles(config.text).values()):
+    if survey.unknown is None or any(text.unknown for text in _text_settings(config)):
         return []
     word, times = survey.unknown
     return [
         f"{word} stands {times:,} times in the training text and is read as text; "
         f"if it means an unknown word, set text.unknown={json.dumps(word, ensure_ascii=False)}"
     ]
+
+
+def _text_settings(config: Config) -> Iterator[Any]:
+    return iter(TASKS[config.task].tokenizer_roles(config.text, config.data).values())
 
 
 def survey_training(
@@ -199,7 +203,9 @@ def survey_training(
 
 def facts(survey: Survey, config: Config) -> Facts:
     """Return the facts about the data and the device that defaults depend on."""
-    return Facts(survey.examples, survey.characters, device_type(config.train.device), *survey.shapes)
+    source, target = (*survey.shapes, None, None)[:2]
+    device = device_type(config.train.device)
+    return Facts(survey.examples, survey.characters, device, source, target, survey.width)
 
 
 def survey_config(
@@ -247,8 +253,9 @@ def prepare(
             )
     task, train, held, notes = reader.training(config, corpus, survey)
     records = None
-    if task.label_column is not None:
+    if task.label_column is not None or task.has_baselines:
         records = set_aside(config, corpus, survey)[0]
+    if task.label_column is not None:
         reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
     reader.notes += notes
     if held is not None:

@@ -263,7 +263,8 @@ def _parts(prepared: Prepared) -> tuple[Examples | None, ...]:
 def _hash_known(prepared: Prepared) -> hashlib._Hash:
     codec = prepared.task.codec
     known = [tokenizer.tokens(range(len(tokenizer))) for tokenizer in codec.tokenizers.values()]
-    return hashlib.sha256(json.dumps([known, codec.labels]).encode())
+    statistics = [found.tree() for found in codec.statistics.values()]
+    return hashlib.sha256(json.dumps([known, codec.labels, *statistics]).encode())
 
 
 def _hash_part(examples: Examples | None) -> str:

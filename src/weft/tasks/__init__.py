@@ -1,10 +1,11 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
-from weft.tasks.classify import Classification, Classify
+from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
+from weft.tasks.regress import Regress, Regression
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
 from weft.tasks.tag import Tag
@@ -16,6 +17,7 @@ TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "embed": Embed,
     "lm": LanguageModelling,
+    "regress": Regress,
     "tag": Tag,
     "translate": Translate,
 }
@@ -33,8 +35,11 @@ __all__ = [
     "Generation",
     "LanguageModelling",
     "Loss",
+    "ManyClassification",
     "Neighbours",
     "Prediction",
+    "Regress",
+    "Regression",
     "Scores",
     "Sections",
     "Tag",

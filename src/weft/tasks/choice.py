@@ -30,6 +30,8 @@ def choose_bag(facts: Facts, tree: Mapping[str, Any]) -> bool:
     if not all(isinstance(section, Mapping) for section in (text, train, data)):
         return False
     only_networks = [name for name in (*BagConfig.unused_train, "start") if name in train]
+    if data.get("labels") == "many" or any(data.get(name) is not None for name in ("pair", "features")):
+        return False
     plain = not (text.keys() - BAG_TEXT) and text.get("kind", "char") == "char"
     cpu = train.get("device", "auto") in ("auto", "cpu")
     return facts.examples <= MAX_BAG_EXAMPLES and plain and cpu and not only_networks and "max_length" not in data
@@ -41,6 +43,13 @@ def fill_bag(facts: Facts, tree: Mapping[str, Any]) -> Tree:
     if kind != "char":
         where = f'text.kind = "{kind}"'
         raise ConfigError('does not go with model.kind = "bag", which reads characters', where=where, cure="remove it")
+    features = written(tree, "data", "features")
+    if written(tree, "data", "labels") == "many" or features is not None:
+        where = 'data.labels = "many"' if features is None else f"data.features = {features!r}"
+        cure = 'set model.kind = "rnn" or "transformer"'
+        raise ConfigError(
+            'does not go with model.kind = "bag", which gives one label to a text', where=where, cure=cure
+        )
     found = bag_defaults(facts.examples, facts.characters)
     return {
         "data": {"max_length": MAX_TEXT_CHARACTERS},

@@ -1,84 +1,58 @@
-"""Classify: one label for a whole text. Accuracy, F1, a table per class."""
+"""Classify: one label for a whole text, or several at once. Accuracy, F1, exact matches, a table per class."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-import numpy as np
-import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Examples, Labelled, Limit, read_labelled
+from weft.data import Capacity, Columns, Examples, Labelled, ManyLabelled, labels_of
 from weft.decoding import DecodeConfig
-from weft.metrics import Confusion, Reliability
 from weft.models import CLASSIFIERS, Bag, BagConfig, Classifier, ClassifierSettings
 from weft.nn import Packing
-from weft.settings import Length, OneOf
+from weft.settings import OneOf, Unread
 from weft.tasks.baselines import text_baselines
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
-from weft.tasks.labels import ClassScores, collect_labels, label_columns, require_classes
+from weft.tasks.deciding import Classification, Deciding, OneLabel, majority_baselines, thresholds_of
+from weft.tasks.labels import collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
+from weft.tasks.many_labels import ManyClassification, ManyLabels, many_baselines
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.shift import lay
-from weft.tasks.states import pad_ids
-from weft.tasks.tables import ColumnSetting, TableData
-from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows, Task, cross_entropy
-from weft.text import EOS, TextConfig, Tokenizer, word_defaults
+from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, learn_inputs, sequence_defaults
+from weft.tasks.tables import LabelledData
+from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
+from weft.text import TextConfig, word_defaults
+
+__all__ = ["Classification", "Classify", "ClassifyData", "LabelledBatch", "LabelledData", "ManyClassification"]
 
 
-class LabelledData(TableData):
-    """Texts with a label: TSV, CSV, JSON, or a folder with a file or a folder per label."""
+class ClassifyData(SequenceData):
+    """Inputs with a label, or with several."""
 
-    text: ColumnSetting = "text"
-    """The text's column: a name, a JSON path, a number from 0, or several to be joined."""
-    label: ColumnSetting = "label"
-    """The label's column."""
-    max_length: Length = 400
-    """The greatest number of tokens of a training text."""
-    overlong: Literal["error", "truncate", "drop"] = "truncate"
-    """The treatment of a longer training text."""
+    labels: Literal["one", "many"] = "one"
+    """One label for each input, or any number of them, also none."""
+    separator: str = Field(",", min_length=1)
+    """The text between several labels in one column; a JSON list needs none."""
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        if self.labels == "one":
+            yield Unread("separator", 'separates nothing: labels = "one"', 'remove it, or set labels = "many"')
 
 
 @dataclass(frozen=True)
 class LabelledBatch(Batch):
-    """tokens (B, T) with an end token and lengths (B), or packed; labels (B)."""
+    """tokens (B, T) with an end token and lengths (B), or packed, or features (B, T, D); labels (B), of several labels
+    (B, C) with 1 for each that is there; `others` (B) counts those that are not in the training data."""
 
     tokens: Tensor
     lengths: Tensor | Packing
     labels: Tensor
-
-
-@dataclass(frozen=True)
-class Classification(Prediction):
-    """The likeliest label and the probability of each."""
-
-    text: str
-    label: str
-    probability: float
-    probabilities: dict[str, float]
-
-    def __str__(self) -> str:
-        return self.label
-
-    def record(self) -> Tree:
-        return {
-            "text": self.text,
-            "label": self.label,
-            "probability": self.probability,
-            "probabilities": self.probabilities,
-        }
-
-    def line(self, *, probabilities: bool = False) -> str:
-        if not probabilities:
-            return self.label
-        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
-
-    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
-        each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
-        return {name: self.label, "probability": self.probability, **each}
+    others: Tensor | None = None
 
 
 MODEL = OneOf(CLASSIFIERS)
@@ -87,22 +61,24 @@ FEW_TEXTS, LONG_CHARACTERS = 10_000, 200
 """Fewer texts than this with more characters than this on average are learned by heart in a few epochs."""
 
 
-class Classify(Task):
+class Classify(SequenceTask):
     """Labelled texts to a classifier."""
 
     name = "classify"
     summary = "labelled texts to a classifier"
     metric = "accuracy"
-    metrics: tuple[str, ...] = ("accuracy", "f1", "loss")
-    sections = Sections(LabelledData, TextConfig, Annotated[ClassifierSettings, MODEL])
-    data: LabelledData
+    metrics: tuple[str, ...] = ("accuracy", "micro_f1", "f1", "exact", "loss")
+    sections = Sections(ClassifyData, TextConfig, Annotated[ClassifierSettings, MODEL])
+    data: ClassifyData
     pipeline_tag = "text-classification"
-    label_column = "labels"
+    label_column = answers = "labels"
     calibrates = True
+    weighs_labels = True
 
-    def __init__(self, codec: Codec, data: LabelledData) -> None:
+    def __init__(self, codec: Codec, data: ClassifyData) -> None:
         super().__init__(codec, data)
-        self.tokenizer: Tokenizer = codec.tokenizers[""]
+        self.deciding: Deciding = ManyLabels(codec.labels) if data.labels == "many" else OneLabel(codec.labels)
+        self.metric, self.metrics = self.deciding.metric, self.deciding.metrics
         self.temperature = 1.0
         """The number that logits are divided by since training ended, for the calibration error before it."""
 
@@ -111,6 +87,8 @@ class Classify(Task):
         if choose_bag(facts, tree):
             return fill_bag(facts, tree)
         kind = MODEL.kind_of(written(tree, "model"))
+        if facts.width:
+            return sequence_defaults(facts, tree, kind)
         mean = facts.characters / max(1, facts.examples)
         # Names and other single words are spelled; anything longer is read word by word.
         text = {"kind": "char"} if mean < 16 else {**word_defaults(facts.characters), "lowercase": True}
@@ -132,76 +110,80 @@ class Classify(Task):
             },
         }
 
+    @classmethod
+    def own_metric(cls, measured: Collection[str]) -> str:
+        return cls.metric if cls.metric in measured else ManyLabels.metric
+
     @staticmethod
     def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
         return describe_choice(facts, tree)
 
     @staticmethod
-    def read(path: str | list[str], data: LabelledData, bad: BadLines) -> Iterator[Labelled]:
-        return read_labelled(path, text=data.text, label=data.label, layout=data.layout, bad=bad)
+    def columns(data: ClassifyData) -> Columns:
+        return data.columns(ManyLabelled if data.labels == "many" else Labelled, separator=data.separator)
 
     @staticmethod
-    def columns(data: LabelledData) -> Columns:
-        return Columns(Labelled, data.text, data.label)
-
-    @staticmethod
-    def learn(records: Iterable[Labelled], text: TextConfig) -> Codec:
-        labels = collect_labels((record.label,) for record in records if record.label is not None)
-        require_classes(labels)
-        return Codec({"": Tokenizer.learn((record.text for record in records), text)}, labels)
+    def learn(records: Iterable[Any], text: TextConfig) -> Codec:
+        labels, kind = collect_labels(map(labels_of, records)), type(next(iter(records), None))
+        require_classes(labels, least=1 if kind is ManyLabelled else 2)
+        return replace(learn_inputs(records, text), labels=labels)
 
     @staticmethod
     def build(model: ClassifierSettings | BagConfig, codec: Codec) -> Classifier | Bag:
         if isinstance(model, BagConfig):
             return Bag(model, len(codec.labels), codec.tokenizers[""])
+        features = codec.statistics.get(FEATURES)
+        if features is not None:
+            return Classifier(model, 0, len(codec.labels), features=len(features.mean))
         return Classifier(model, len(codec.tokenizers[""]), len(codec.labels))
 
-    def encode(self, records: Sequence[Labelled], limit: Limit | None) -> dict[str, list[list[int]]]:
-        columns: dict[str, list[list[int]]] = {"tokens": [], "labels": []}
-        for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
-            for piece in limit.cut(ids, record.place) if limit else [ids]:
-                columns["tokens"].append([*piece, EOS])
-                columns["labels"].append([self.label(record)])
-        return columns
-
-    def label(self, record: Labelled) -> int:
-        """The number of a record's label; `UNSEEN` without a label, or for one that is not in the training data."""
-        return UNSEEN if record.label is None else self.codec.label_id(record.label)
+    def answer(self, record: Any) -> list[int]:
+        """The numbers of a record's labels; `UNSEEN` for one that is not in the training data, or where a single label
+        is missing."""
+        numbers = [self.codec.label_id(label) for label in labels_of(record)]
+        return numbers or ([] if self.data.labels == "many" else [UNSEEN])
 
     def collate(
         self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
     ) -> LabelledBatch:
-        labels = examples.columns["labels"].join(rows).astype(np.int64)
-        tokens, lengths = lay(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
-        count, reads = int((labels != UNSEEN).sum()), int(examples.columns["tokens"].lengths[np.asarray(rows)].sum())
-        if isinstance(lengths, Packing):
-            labels = np.pad(labels, (0, lengths.count - len(labels)), constant_values=UNSEEN)
-        return LabelledBatch(count, tokens, lengths, torch.from_numpy(labels), reads=reads)
+        tokens, lengths, reads = self.inputs(examples, rows, packed=packed, capacity=capacity)
+        size = lengths.count if isinstance(lengths, Packing) else len(rows)
+        labels, others, counted = self.deciding.targets(examples.columns["labels"], rows, size)
+        return LabelledBatch(counted, tokens, lengths, labels, others, reads=reads)
 
     def loss(self, model: nn.Module, batch: LabelledBatch, *, label_smoothing: float = 0.0) -> Loss:
         logits = model(batch.tokens, batch.lengths)
-        return cross_entropy(logits, batch.labels, count=batch.count, label_smoothing=label_smoothing)
+        return self.deciding.loss(logits, batch.labels, count=batch.count, label_smoothing=label_smoothing)
 
-    def scores(self) -> ClassScores:
-        reliability = {"calibration_error": Reliability()}
-        if self.temperature != 1.0:
-            reliability["calibration_error_before"] = Reliability(self.temperature)
-        return ClassScores(Confusion(self.codec.labels), reliability=reliability)
+    def weigh(self, weights: Literal["balanced"] | Mapping[str, float], examples: Examples) -> None:
+        self.deciding.weigh(weights, count_labels(self.codec, examples, "labels"), len(examples))
+
+    def scores(self) -> Any:
+        return self.deciding.scores(self.temperature)
 
     def measure(
         self,
         model: nn.Module,
         batch: LabelledBatch,
-        scores: ClassScores,
+        scores: Any,
         *,
-        records: Sequence[Labelled],
+        records: Sequence[Any],
     ) -> None:
         logits = model(batch.tokens, batch.lengths)
-        scores.add(logits, batch.labels)
-        scores.unseen.update(record.label for record in records if record.label and self.label(record) == UNSEEN)
+        self.deciding.measure(scores, logits, batch.labels, batch.others, thresholds=thresholds_of(model))
+        scores.unseen.update(
+            label for record in records for label in labels_of(record) if self.codec.label_id(label) == UNSEEN
+        )
 
     def labelled_logits(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         return model(batch.tokens, batch.lengths), batch.labels
+
+    def choose_thresholds(self, model: nn.Module, logits: Tensor, labels: Tensor) -> Tree:
+        thresholds = thresholds_of(model)
+        if thresholds is None:
+            return {}
+        thresholds.copy_(self.deciding.thresholds(logits, labels))
+        return dict(zip(self.codec.labels, thresholds.tolist(), strict=True))
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         assert isinstance(model, Classifier | Bag)
@@ -209,8 +191,15 @@ class Classify(Task):
         self.temperature *= temperature
 
     def baselines(
-        self, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]], *, model: nn.Module, seed: int
+        self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
+        if self.data.labels == "many":
+            return many_baselines(self.codec, train, parts)
+        if self.features is not None:
+            return majority_baselines(self.codec, train, parts)
+        if self.data.pair is not None:
+            train = map(joined, train)
+            parts = {part: [*map(joined, records)] for part, records in parts.items()}
         return text_baselines(self.codec, train, parts, bag=not isinstance(model, Bag), seed=seed)
 
     def predict(
@@ -218,31 +207,16 @@ class Classify(Task):
         model: nn.Module,
         batch: LabelledBatch,
         *,
-        records: Sequence[Labelled],
+        records: Sequence[Any],
         decode: DecodeConfig,
-    ) -> list[Classification]:
-        answers = []
-        for record, row in zip(records, model(batch.tokens, batch.lengths).float().softmax(-1).tolist(), strict=True):
-            by_label = dict(sorted(zip(self.codec.labels, row, strict=True), key=lambda item: -item[1]))
-            label, probability = next(iter(by_label.items()))
-            answers.append(Classification(record.text, label, probability, by_label))
-        return answers
-
-    def states(self, model: nn.Module, records: Sequence[Labelled]) -> Tensor:
-        if not isinstance(model, Classifier):
-            return super().states(model, records)
-        states: Tensor = model.encoder(*self.padded(model, records)).states
-        return states
-
-    def sentence_vectors(self, model: nn.Module, records: Sequence[Labelled]) -> Tensor:
-        if not isinstance(model, Classifier):
-            return super().sentence_vectors(model, records)
-        return model.pool(*self.padded(model, records))
-
-    def padded(self, model: Classifier, records: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
-        """The texts as tokens (B, T) with an end token, and lengths (B), on the device of the model."""
-        rows = self.tokenizer.encode_many([record.text for record in records])
-        return pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
+    ) -> Sequence[Prediction]:
+        logits = model(batch.tokens, batch.lengths).float()
+        return self.deciding.answers(logits, records, thresholds=thresholds_of(model))
 
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
-        return label_columns(self.codec.labels, name, probabilities=probabilities)
+        return self.deciding.columns(name, probabilities=probabilities)
+
+
+def joined(record: Labelled) -> Labelled:
+    """A pair of texts as one, for a model that knows no order."""
+    return replace(record, text=record.key, second=None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from weft.data import Examples, Record, Tagged
+from weft.data import Examples, Record, Tagged, labels_of
 from weft.errors import DataError
 from weft.metrics import Confusion, LossTally, Reliability, wilson
 from weft.tasks.results import Numbers, Scores
@@ -32,12 +32,13 @@ def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(sorted({label for group in groups for label in group}))
 
 
-def require_classes(labels: tuple[str, ...]) -> None:
-    if len(labels) < 2:
+def require_classes(labels: tuple[str, ...], *, least: int = 2) -> None:
+    """Raise where there are fewer labels than a classifier needs: two, or one that may be there or not."""
+    if len(labels) < least:
         raise DataError(
             f"the training data has {f'only the label {labels[0]!r}' if labels else 'no labels'}",
             where="data.train",
-            cure="a classifier needs at least two labels; check data.label",
+            cure=f"a classifier needs at least {'two labels' if least > 1 else 'one label'}; check data.label",
         )
 
 
@@ -83,8 +84,8 @@ def describe_unseen(codec: Codec, records: Iterable[Record], part: str) -> Itera
         if isinstance(record, Tagged):
             labels.update(record.tags or ())
             what = "words have tags"
-        elif record.stratum is not None:
-            labels[record.stratum] += 1
+        else:
+            labels.update(labels_of(record))
     unseen = {label: count for label, count in labels.items() if codec.label_id(label) == UNSEEN}
     if unseen:
         named = ", ".join(map(_short, list(unseen)[:MAX_SHOWN_LABELS]))
@@ -109,10 +110,12 @@ class ClassScores(Scores):
     reliability: dict[str, Reliability] = field(default_factory=dict)
     """Counts for the calibration errors, by their names in the report."""
 
-    def add(self, logits: Tensor, labels: Tensor) -> None:
-        """Add logits (N, C) and labels (N); a label that is not in the training data counts as wrong."""
+    def add(self, logits: Tensor, labels: Tensor, answers: Tensor | None = None) -> None:
+        """Add logits (N, C) and labels (N); a label that is not in the training data counts as wrong. The answers (N)
+        are the likeliest labels unless they are given."""
         known = labels != UNSEEN
-        self.add_decisions(labels, logits.argmax(-1), cross_entropy(logits[known], labels[known]))
+        chosen = logits.argmax(-1) if answers is None else answers
+        self.add_decisions(labels, chosen, cross_entropy(logits[known], labels[known]))
         for reliability in self.reliability.values():
             reliability.add(logits, labels)
 

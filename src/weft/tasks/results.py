@@ -63,16 +63,6 @@ class ScoredText(ABC):
         """Add the log-probability and the number of its tokens to the sums over all texts."""
 
 
-def add_drawn(numbers: Numbers, times: Numbers) -> Numbers:
-    """The sums (K,) of the numbers (N, K) of each example, as often as it was drawn (N,).
-
-    The loss of a text that a model of counts gives no probability is infinite; where it was not drawn it adds nothing.
-    """
-    drawn = times > 0
-    total: Numbers = times[drawn] @ numbers[drawn]
-    return total
-
-
 class Scores(ABC):
     """The running sums of one evaluation, and the metrics that follow from them.
 
@@ -88,16 +78,18 @@ class Scores(ABC):
     def score(self, sums: Numbers) -> dict[str, float]:
         """The metrics of any such sums (K,)."""
 
-    def score_drawn(self, numbers: Numbers, times: Numbers) -> dict[str, float]:
-        """The metrics of examples with these sums (N, K), each drawn so many times (N,).
-
-        A metric that does not follow from sums, such as a rank correlation, is computed here, from each example.
-        """
-        return self.score(add_drawn(numbers, times))
-
     @abstractmethod
     def merge(self, other: Any) -> None:
         """Add everything that other scores of the same kind have counted."""
+
+    def score_rows(self, rows: Numbers) -> dict[str, float]:
+        """The metrics of some examples with these sums each (N, K), for metrics that are no function of their sum."""
+        return self.score(rows.sum(0))
+
+    @property
+    def sums_suffice(self) -> bool:
+        """Whether all metrics follow from the sum over examples, so that `score_rows` is not needed."""
+        return type(self).score_rows is Scores.score_rows
 
     def metrics(self) -> dict[str, float]:
         """The metrics of everything that was added."""

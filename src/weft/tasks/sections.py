@@ -24,6 +24,8 @@ class Facts(NamedTuple):
     device: str = "cpu"
     source: Shape | None = None
     target: Shape | None = None
+    width: int = 0
+    """The numbers of each step, where the input is feature vectors; `characters` then counts numbers."""
 
 
 class DataConfig(Settings):

@@ -22,6 +22,17 @@ class Located(NamedTuple):
     words: tuple[str, ...]
     word_of: tuple[int | None, ...]
 
+    @classmethod
+    def of_words(cls, words: tuple[str, ...]) -> Located:
+        """Tokens that are a word each."""
+        return cls(words, words, tuple(range(len(words))))
+
+    def joined(self, mark: str, other: Located) -> Located:
+        """The tokens of two texts with a mark between them, which belongs to no word."""
+        later = [None if word is None else len(self.words) + word for word in other.word_of]
+        tokens = (*self.tokens, mark, *other.tokens)
+        return Located(tokens, (*self.words, *other.words), (*self.word_of, None, *later))
+
 
 def locate(tokenizer: Tokenizer, text: str) -> Located:
     """Each token of a word tokenizer is a word; the words of other tokenizers are those between blanks.
@@ -31,7 +42,7 @@ def locate(tokenizer: Tokenizer, text: str) -> Located:
     spans = tokenizer.spans(text)
     tokens = tuple(text[start:end] for start, end in spans)
     if tokenizer.kind == "word":
-        return Located(tokens, tokens, tuple(range(len(tokens))))
+        return Located.of_words(tokens)
     found = [match.span() for match in re.finditer(r"\S+", text)]
     owner = {place: number for number, (start, end) in enumerate(found) for place in range(start, end)}
     words = tuple(text[start:end] for start, end in found)

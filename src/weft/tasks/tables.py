@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
 from weft import limits
 from weft.data import Column, Layout
 from weft.errors import ConfigError
+from weft.settings import Length
 from weft.tasks.sections import DataConfig
 
 
@@ -51,3 +52,16 @@ class TableData(DataConfig):
     @property
     def layout(self) -> Layout:
         return Layout(delimiter=self.delimiter, header=self.header)
+
+
+class LabelledData(TableData):
+    """Texts with an answer: TSV, CSV, JSON, or for labels a folder with a file or a folder per label."""
+
+    text: ColumnSetting = "text"
+    """The text's column: a name, a JSON path, a number from 0, or several to be joined."""
+    label: ColumnSetting = "label"
+    """The label's column."""
+    max_length: Length = 400
+    """The greatest number of tokens of a training text."""
+    overlong: Literal["error", "truncate", "drop"] = "truncate"
+    """The treatment of a longer training text."""

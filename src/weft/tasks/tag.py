@@ -225,7 +225,7 @@ class Tag(Task):
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
 
     def locate(self, record: Tagged) -> Located:
-        return Located(record.words, record.words, tuple(range(len(record.words))))
+        return Located.of_words(record.words)
 
     def states(self, model: nn.Module, records: Sequence[Tagged]) -> Tensor:
         if not isinstance(model, Tagger):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -15,16 +14,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
+from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.metrics import LossTally
 from weft.nn import Packing
 from weft.settings import TableError
+from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.tasks.states import WithStates
-from weft.text import TextConfig, Tokenizer
+from weft.text import TextConfig
+
+__all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Numbers of examples."""
@@ -35,9 +38,6 @@ NAMED_EXAMPLES = 8
 Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
-UNSEEN = -1
-"""The number of a label that is not in the training data: it is never right, and adds nothing to the loss."""
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -45,26 +45,6 @@ class Loss:
 
     total: Tensor
     count: int
-
-
-@dataclass(frozen=True)
-class Codec:
-    """Tokenizers by their role, and labels: both are learned from the training data before the model is built."""
-
-    tokenizers: Mapping[str, Tokenizer]
-    labels: tuple[str, ...] = ()
-
-    def side(self, role: str) -> Tokenizer:
-        """The tokenizer of a role, or the one that serves all roles."""
-        return self.tokenizers[role] if role in self.tokenizers else self.tokenizers[""]
-
-    @cached_property
-    def label_ids(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
-
-    def label_id(self, label: str) -> int:
-        """The number of a label; `UNSEEN` for one that is not in the training data."""
-        return self.label_ids.get(label, UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -155,6 +135,12 @@ class Task(WithStates, ABC):
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
     """Whether its models give a probability to any text, or to the tags of any, with `score`."""
+    has_baselines: bool = False
+    """Whether `baselines` fits simple models, for which the training records are kept; a task with labels has them."""
+    weighs_labels: bool = False
+    """Whether errors may weigh more for some labels than for others (`train.class_weights`), with `weigh`."""
+    smooths_labels: bool = True
+    """Whether `loss` reads `label_smoothing`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -210,6 +196,11 @@ class Task(WithStates, ABC):
         """The tokenizers of the task by their role, each with its settings."""
         return {"": text}
 
+    @classmethod
+    def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
+        """The roles of a run with these sections; none where the input is not text."""
+        return cls.roles(text)
+
     @staticmethod
     @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
@@ -229,8 +220,8 @@ class Task(WithStates, ABC):
         return Limit(self.data.max_length, self.data.overlong) if training else None
 
     @abstractmethod
-    def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
-        """Columns of token ids; a limit may drop a record or cut it into several rows."""
+    def encode(self, records: Sequence[Any], limit: Limit | None) -> Mapping[str, Sequence[Ids]]:
+        """Columns of token ids, or of float32 numbers; a limit may drop a record or cut it into several rows."""
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         """The length of each example in a padded batch (N,); where it has two sides, of each (N, 2)."""
@@ -327,6 +318,15 @@ class Task(WithStates, ABC):
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
         raise NotImplementedError
 
+    def weigh(self, weights: Literal["balanced"] | Mapping[str, float], examples: Examples) -> None:
+        """Weigh the errors of each label in `loss` from now on (`weighs_labels`)."""
+        raise NotImplementedError
+
+    def choose_thresholds(self, model: nn.Module, logits: Tensor, labels: Tensor) -> Tree:
+        """Choose the decision thresholds of a model that has some, on logits and labels of `labelled_logits`; returns
+        them for the report (`calibrates`)."""
+        return {}
+
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         """Divide all logits of the model by the temperature from now on (`calibrates`)."""
         raise NotImplementedError
@@ -339,12 +339,20 @@ class Task(WithStates, ABC):
         return {}
 
 
-def cross_entropy(logits: Tensor, targets: Tensor, *, count: int | None = None, label_smoothing: float = 0.0) -> Loss:
-    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32.
+def cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    count: int | None = None,
+    label_smoothing: float = 0.0,
+    weights: Tensor | None = None,
+) -> Loss:
+    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32, each times the weight of its
+    target if there are weights (C).
 
     `count` says how many of the targets are not `UNSEEN`, which do not count; without it all are.
     """
     total = F.cross_entropy(
-        logits.float(), targets, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
+        logits.float(), targets, weights, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
     )
     return Loss(total, targets.numel() if count is None else count)

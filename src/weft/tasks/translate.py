@@ -136,7 +136,8 @@ class Translate(Task):
     @classmethod
     def conflicts(cls, config: Any) -> Iterator[TableError]:
         model, decode, target = config.model, config.decode, config.text.side(config.text.target)
-        if MODEL.kind_of(model) == "prefix" and not config.text.shared:
+        apart = "shared" in config.text.model_fields_set and not config.text.shared  # the default is that of `defaults`
+        if MODEL.kind_of(model) == "prefix" and apart:
             what = 'model.kind = "prefix" reads source and target with one vocabulary'
             yield TableError(what, where="text.shared = false", cure="set it to true")
         if decode.copy_unknown and not model.attends:

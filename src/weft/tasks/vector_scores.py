@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.metrics import LossTally, spearman, wilson
-from weft.tasks.results import Numbers, Scores, add_drawn
+from weft.tasks.results import Numbers, Scores
 from weft.tasks.sections import Tree
 
 
@@ -41,9 +41,9 @@ class VectorScores(Scores):
             metrics["coverage"] = (answered + known) / (questions + pairs)
         return metrics
 
-    def score_drawn(self, numbers: Numbers, times: Numbers) -> dict[str, float]:
-        drawn = np.repeat(numbers, (times * (numbers[:, 6] > 0)).astype(np.int64), axis=0)
-        return self._correlated(self.score(add_drawn(numbers, times)), drawn[:, 7], drawn[:, 8])
+    def score_rows(self, rows: Numbers) -> dict[str, float]:
+        known = rows[rows[:, 6] > 0]
+        return self._correlated(self.score(rows.sum(0)), known[:, 7], known[:, 8])
 
     def metrics(self) -> dict[str, float]:
         return self._correlated(self.score(self.sums()), self.gold, self.cosines)

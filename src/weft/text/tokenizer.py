@@ -14,7 +14,7 @@ from weft.disk import read_regular
 from weft.errors import ConfigError, DataError, RunError
 from weft.limits import TOKENIZER_FILE, VOCABULARY
 from weft.text.bpe import learn_bpe
-from weft.text.characters import learn_characters
+from weft.text.characters import CharacterIds, learn_characters
 from weft.text.config import TextConfig, check
 from weft.text.file import parse_tokenizer
 from weft.text.pipeline import assemble, letter_bytes, no_panic, normalizer
@@ -53,6 +53,7 @@ class Tokenizer:
         self._ids: dict[str, int] = inner.get_vocab()
         self._normalize = normalizer(config)
         self._unknown = unknown_word(config)
+        self._characters = CharacterIds(self._ids, lowercase=config.lowercase) if config.kind == "char" else None
         self.config = config
         self.kind: str = config.kind
         self.unit: str = UNITS[config.kind]
@@ -132,6 +133,15 @@ class Tokenizer:
         return encoded
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        if self._characters is not None:
+            found = [self._characters.encode(text) for text in texts]
+            rest = iter(self._encode_by_library([text for text, ids in zip(texts, found, strict=True) if ids is None]))
+            return [next(rest) if ids is None else ids for ids in found]
+        return self._encode_by_library(texts)
+
+    def _encode_by_library(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
         with no_panic(lambda reason: DataError(f"a text cannot be encoded: {reason}")):
             try:
                 encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)

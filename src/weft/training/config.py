@@ -55,6 +55,8 @@ class TrainConfig(Settings):
     """Parameters that do not learn, by patterns of their names, such as "encoder.*" or "*.embedding.weight"."""
     label_smoothing: float = Field(0.0, ge=0.0, lt=1.0)
     """Share of the target's probability given to all other outcomes."""
+    class_weights: Literal["balanced"] | dict[str, Positive] | None = None
+    """How much errors weigh by label, for classify: "balanced", or a table such as { spam = 5.0 }; others weigh 1."""
     teacher_forcing: ForcingSetting = 1.0
     """How often a decoder reads the true token: a probability, or a table such as { kind = "linear", k = 1000.0 }."""
     truncate: Length | None = None

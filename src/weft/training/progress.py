@@ -160,7 +160,7 @@ class Watch:
             self.bar = None
 
 
-PERCENT = ("accuracy", "f1", "span_f1", "exact", "wer", "cer", "coverage")
+PERCENT = ("accuracy", "f1", "micro_f1", "span_f1", "exact", "wer", "cer", "coverage")
 """Metrics that are shown as percentages."""
 
 MIN_SHOWN_HALF_WIDTH = 0.01
@@ -169,7 +169,7 @@ MIN_SHOWN_HALF_WIDTH = 0.01
 
 def metric_name(name: str) -> str:
     """The name of a metric for the user: `f1` is the macro average over labels."""
-    return "macro f1" if name == "f1" else name
+    return {"f1": "macro f1", "micro_f1": "micro f1"}.get(name, name)
 
 
 def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:

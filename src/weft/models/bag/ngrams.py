@@ -82,7 +82,7 @@ def _find(texts: Characters, kinds: NgramKinds, vocabulary: Vocabulary | None) -
     if LIBRARY.load() is None:
         counts = SparseRows(*count_plain(texts, kinds))
         return counts if vocabulary is None else SparseRows(*weigh_plain(counts, *vocabulary))
-    arrays = [torch.from_numpy(np.require(array, requirements="CW")) for array in texts]
+    arrays = [torch.from_numpy(np.require(array, requirements=["C", "W"])) for array in texts]
     native = NativeTexts(codes=arrays[0], kinds=arrays[1], starts=arrays[2], texts=len(texts))
     rows, idf = (None, None) if vocabulary is None else map(torch.from_numpy, vocabulary)
     ngrams = NativeNgrams(**kinds._asdict(), rows=rows, idf=idf)

@@ -112,4 +112,4 @@ class LinearUpdates:
             loss = float(np.log(g.sum()) + highest - z[labels[0]])
             g /= g.sum()
         g[labels] -= 1
-        return loss, g
+        return loss, g.astype(np.float32)

@@ -21,6 +21,7 @@ from weft.limits import SMALL_FILE
 from weft.settings import show
 
 CONFIG, WEIGHTS, LABELS, REPORT, CARD = "config.json", "model.safetensors", "labels.json", "report.json", "README.md"
+STATISTICS = "statistics.json"
 MANIFEST, JOURNAL, CHECKPOINTS = "manifest.json", "metrics.jsonl", "checkpoints"
 
 MAX_NAME_CHARACTERS: Final = 100

@@ -20,7 +20,7 @@ from weft.disk import open_regular, read_regular, sync
 from weft.errors import Fault, RunError, show_path
 from weft.limits import TOKENIZER_FILE
 from weft.run.folder.checkpoint import Checkpoints, remove
-from weft.run.folder.files import CONFIG, JOURNAL, LABELS, WEIGHTS, json_bytes, tokenizer_file, write_file
+from weft.run.folder.files import CONFIG, JOURNAL, LABELS, STATISTICS, WEIGHTS, json_bytes, tokenizer_file, write_file
 from weft.run.folder.lock import MAX_CLAIMS, identity
 from weft.run.folder.manifest import FORMAT_VERSION, drop_manifest, hash_file, open_run, write_manifest
 from weft.run.folder.weights import tied_names, write_weights
@@ -46,6 +46,8 @@ class ModelFiles:
             self.content[tokenizer_file(role)] = tokenizer.to_json().encode()
         if codec.labels:
             self.content[LABELS] = json_bytes(list(codec.labels))
+        if codec.statistics:
+            self.content[STATISTICS] = json_bytes({name: found.tree() for name, found in codec.statistics.items()})
         self.hashes = {name: hashlib.sha256(content).hexdigest() for name, content in self.content.items()}
         self.tied = tied_names(model)
 
@@ -60,7 +62,12 @@ def save_run(folder: Path, files: ModelFiles, weights: Mapping[str, Tensor]) -> 
     if before is None:
         drop_manifest(folder)
         sync(folder)
-        for path in (folder / LABELS, *folder.glob(tokenizer_file("*")), *folder.glob(tokenizer_file(""))):
+        for path in (
+            folder / LABELS,
+            folder / STATISTICS,
+            *folder.glob(tokenizer_file("*")),
+            *folder.glob(tokenizer_file("")),
+        ):
             if path.name not in files.content:  # of a run of another task
                 path.unlink(missing_ok=True)
         for name, content in files.content.items():

@@ -1,0 +1,197 @@
+"""Several labels at once: each is there or not, whatever the others are.
+
+p = σ(z)        loss = Σ_labels -[w⁺ y ln p + w⁻ (1 - y) ln (1 - p)] / C        answer: all labels with p ≥ t
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from weft.data import ManyLabelled, Ragged
+from weft.metrics import LossTally, ManyCounts, Reliability, choose_each, wilson
+from weft.models import decide_each
+from weft.tasks.deciding import Deciding, Targets, Weights
+from weft.tasks.labels import MAX_SHOWN_LABELS
+from weft.tasks.results import Numbers, Prediction, Scores
+from weft.tasks.sections import Tree
+from weft.tasks.sequences import describe_input
+from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
+
+
+@dataclass(frozen=True)
+class ManyClassification(Prediction):
+    """The labels of an input, the likeliest first, and the probability of each label."""
+
+    text: str
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]
+    second: str | None = None
+    steps: int | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(self.labels)
+
+    def record(self) -> Tree:
+        return describe_input(self) | {"labels": list(self.labels), "probabilities": self.probabilities}
+
+    def line(self, *, probabilities: bool = False) -> str:
+        if not probabilities:
+            return str(self)
+        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+
+    def cells(self, name: str, *, probabilities: bool = False) -> Tree:
+        each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
+        return {name: list(self.labels), **each}
+
+
+@dataclass
+class ManyScores(Scores):
+    """Counts of each label, and the loss."""
+
+    counts: ManyCounts
+    loss: LossTally = field(default_factory=LossTally)
+    unseen: Counter[str] = field(default_factory=Counter)
+    reliability: dict[str, Reliability] = field(default_factory=dict)
+
+    def sums(self) -> Numbers:
+        return np.concatenate([self.counts.sums(), self.loss.sums()])
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss = LossTally.of(sums[-2:])
+        return self.counts.score(sums[:-2]) | ({"loss": loss.loss} if loss.count else {})
+
+    def merge(self, other: ManyScores) -> None:
+        self.counts.merge(other.counts)
+        self.loss.merge(other.loss)
+        self.unseen.update(other.unseen)
+        for name, reliability in self.reliability.items():
+            reliability.merge(other.reliability[name])
+
+    def details(self) -> Tree:
+        counts = self.counts
+        return {
+            "f1_average": "macro",
+            "count": counts.count,
+            "count_of": "examples",
+            "intervals": {"exact": wilson(counts.exact, counts.count)},
+            "per_class": [row._asdict() for row in counts.occurring()],
+            "unseen": counts.unseen,
+            "unseen_labels": dict(self.unseen.most_common(MAX_SHOWN_LABELS)),
+            **{name: reliability.error for name, reliability in self.reliability.items()},
+        }
+
+
+class ManyLabels(Deciding):
+    """Any number of labels: sigmoid and binary cross-entropy."""
+
+    metric = "micro_f1"
+    metrics = ("micro_f1", "f1", "exact", "loss")
+    weights: Tensor | None = None
+    """(2, C): those of labels that are not there, and of those that are."""
+
+    def targets(self, column: Ragged, rows: Rows, size: int) -> Targets:
+        numbers, lengths = column.join(rows), column.lengths[np.asarray(rows)]
+        where, known = np.repeat(np.arange(len(lengths)), lengths), numbers != UNSEEN
+        labels = np.zeros((size, len(self.labels)), dtype=np.float32)
+        labels[len(lengths) :] = UNSEEN
+        labels[where[known], numbers[known]] = 1.0
+        others = np.bincount(where[~known], minlength=size).astype(np.int64)
+        return Targets(torch.from_numpy(labels), torch.from_numpy(others), len(lengths))
+
+    def loss(self, logits: Tensor, labels: Tensor, *, count: int, label_smoothing: float) -> Loss:
+        counts = labels >= 0  # not those of rows that only fill the batch
+        smooth = labels.clamp(min=0) * (1 - label_smoothing) + label_smoothing / 2
+        each = F.binary_cross_entropy_with_logits(logits.float(), smooth, reduction="none")
+        if self.weights is not None:
+            absent, present = self.weights.to(logits.device)
+            each = each * torch.where(labels > 0, present, absent)
+        return Loss((each * counts).sum() / len(self.labels), count)
+
+    def weigh(self, weights: Weights, counts: Mapping[str, int], examples: int) -> None:
+        """balanced: N / 2n for the n examples with the label and N / 2(N - n) for the others; a table: a weight for the
+        examples with the label."""
+        if weights == "balanced":
+            present = torch.tensor([counts[label] for label in self.labels], dtype=torch.float32)
+            both = torch.stack([examples - present, present])
+            self.weights = examples / (2 * both.clamp(min=1))
+        else:
+            each = torch.tensor(self.chosen_weights(weights))
+            self.weights = torch.stack([torch.ones_like(each), each])
+
+    def scores(self, temperature: float) -> ManyScores:
+        return ManyScores(ManyCounts(self.labels), reliability=self.reliability(temperature))
+
+    def measure(
+        self, scores: Any, logits: Tensor, labels: Tensor, others: Tensor | None, *, thresholds: Tensor | None
+    ) -> None:
+        assert others is not None
+        loss = ManyLabels(self.labels).loss(logits, labels, count=len(labels), label_smoothing=0.0)
+        scores.loss.add(float(loss.total), loss.count)
+        predicted = decide_each(logits, thresholds)
+        scores.counts.add((labels > 0).cpu().numpy(), predicted.cpu().numpy(), others.cpu().numpy())
+        for reliability in scores.reliability.values():
+            reliability.add(logits, labels)
+
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return torch.from_numpy(choose_each(logits.sigmoid().numpy(), (labels > 0).numpy()))
+
+    def answers(self, logits: Tensor, records: Sequence[Any], *, thresholds: Tensor | None) -> list[ManyClassification]:
+        found, chosen = [], decide_each(logits, thresholds).tolist()
+        for record, row, there in zip(records, logits.sigmoid().tolist(), chosen, strict=True):
+            order = sorted(range(len(row)), key=lambda number: -row[number])
+            by_label = {self.labels[number]: row[number] for number in order}
+            labels = tuple(self.labels[number] for number in order if there[number])
+            steps = None if record.steps is None else len(record.steps)
+            found.append(ManyClassification(record.text, labels, by_label, record.second, steps))
+        return found
+
+    def columns(self, name: str, *, probabilities: bool) -> list[str]:
+        return [name, *(f"probability_{label}" for label in self.labels if probabilities)]
+
+
+def many_baselines(
+    codec: Codec, train: Iterable[ManyLabelled], parts: Mapping[str, Sequence[ManyLabelled]]
+) -> dict[str, Baselines]:
+    """`majority`: the labels that more than half of the examples have. `frequent`: the most frequent labels, as many as
+    an example has on average."""
+    counts: Counter[int] = Counter()
+    examples = 0
+    for record in train:
+        examples += 1
+        counts.update(number for label in record.labels or () if (number := codec.label_id(label)) != UNSEEN)
+    usual = sum(counts.values()) / max(1, examples)
+    ordered = sorted(counts, key=lambda number: (-counts[number], number))
+    answers = {
+        "majority": [number for number in ordered if 2 * counts[number] > examples],
+        "frequent": ordered[: max(1, round(usual))],
+    }
+    return {
+        part: {name: _constant_scores(codec, records, answer) for name, answer in answers.items()}
+        for part, records in parts.items()
+    }
+
+
+def _constant_scores(codec: Codec, records: Sequence[ManyLabelled], answer: Sequence[int]) -> dict[str, float]:
+    """The scores of always the same labels."""
+    gold = np.zeros((len(records), len(codec.labels)), dtype=np.bool_)
+    others = np.zeros(len(records), dtype=np.int64)
+    for row, record in enumerate(records):
+        for label in record.labels or ():
+            number = codec.label_id(label)
+            if number == UNSEEN:
+                others[row] += 1
+            else:
+                gold[row, number] = True
+    predicted = np.zeros_like(gold)
+    predicted[:, list(answer)] = True
+    counts = ManyCounts(codec.labels)
+    counts.add(gold, predicted, others)
+    return counts.score(counts.sums())
