@@ -85,6 +85,9 @@ BUCKETS: Final = 1 << 26
 LENGTH: Final = 1 << 20
 """Tokens of an input or an answer, and positions of a model."""
 
+NGRAM_ORDER: Final = 7
+"""The highest order of an n-gram model: beyond it nearly every n-gram of a text is new."""
+
 BEAM: Final = 4096
 """Hypotheses of a search, candidates of an answer."""
 

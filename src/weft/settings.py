@@ -142,6 +142,9 @@ def explain(error: ValidationError, path: Sequence[str], names: Iterable[str] = 
     first, *others = error.errors()
     if isinstance(first["input"], list | Mapping):  # where a value or a list or table may stand, what is wrong inside
         first = next((one for one in others if len(one["loc"]) > len(first["loc"])), first)
+    elif first["type"] == "literal_error" and not isinstance(first["input"], str):
+        # Where a name or a number may stand, what is wrong with the number.
+        first = next((one for one in others if one["loc"][:-1] == first["loc"][:-1]), first)
     where = ".".join(path)
     kind, value = first["type"], first["input"]
     if kind == "extra_forbidden":

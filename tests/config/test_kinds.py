@@ -79,7 +79,7 @@ def test_a_kind_from_the_command_line():
         (
             "lm",
             {"kind": "transformr"},
-            r'model\.kind = "transformr": is not one of rnn, conv, transformer \(did you mean',
+            r'model\.kind = "transformr": is not one of rnn, conv, transformer, ngram \(did you mean',
         ),
         ("tag", {"kind": "conv"}, r'model\.kind = "conv": is not one of rnn, transformer'),
         ("lm", {"kind": "conv", "kernle": 3}, r'model\.kernle: no such setting \(did you mean "kernel"\?\)$'),

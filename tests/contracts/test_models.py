@@ -41,6 +41,8 @@ def transformers():
         *({"positions": name} for name in POSITIONS),
         *({"norm": name} for name in NORMS),
         {"activation": "swiglu", "attention_bias": True},
+        {"attention_scale": "none"},
+        {"attention_scale": 0.7, "attention_hard": True},
         {"embedding": 6, "tie": False},
         {"embedding": "onehot"},
     ]
@@ -86,6 +88,9 @@ def recurrent():
     for score in SCORES:
         width = {"bidirectional": False} if "dot" in score else {}
         yield pytest.param(SourceConfig(**small, **width), DecoderConfig(attention=score, **small), id=f"after-{score}")
+    for context in ("after", "attention"):
+        options = {"context": context, "attention_scale": "sqrt_max", "attention_hard": True}
+        yield pytest.param(SourceConfig(**small), DecoderConfig(**options, **small), id=f"{context}-hard")
     deep = DecoderConfig(embedding=5, hidden=[8, 7], layers=2, dropout=0.0, tie=False, skip="dense")
     yield pytest.param(SourceConfig(**small, layers=2, merge="sum", reverse_source=True), deep, id="stacked")
     plain = SourceConfig(**small, bidirectional=False)
@@ -203,6 +208,9 @@ def test_search_in_slots_finds_what_plain_search_finds(encoder, decoder, config,
 @pytest.mark.parametrize(("encoder", "decoder"), list(transformers()))
 def test_packed_equals_padded(encoder, decoder):
     model = build_translator(encoder, decoder)
+    if encoder.attention_hard:
+        assert not model.packs, "packed batches have no hard attention"
+        return
     assert model.packs
     source, target = torch.randint(5, VOCABULARY, (3, 6)), torch.randint(5, VOCABULARY, (3, 5))
     read, written = Packing.of(torch.tensor([6, 2, 4])), Packing.of(torch.tensor([2, 5, 1]))

@@ -159,7 +159,8 @@ class Leaf(NamedTuple):
         if key != name or "beside" not in row:
             return row
         beside = {f"{above}.{key}": value for key, value in row["beside"].items()}
-        return {**row, "beside": {path: value for path, value in beside.items() if path in PATHS[self.task]}}
+        table = {leaf.path for leaf in LEAVES if (leaf.task, leaf.kinds) == (self.task, self.kinds)}
+        return {**row, "beside": {path: value for path, value in beside.items() if path in table}}
 
     def __str__(self) -> str:
         return "-".join([self.task, self.path, *kinds_in(self.kinds)])
@@ -204,7 +205,6 @@ def leaves(task: str, table: type[Settings], path: tuple[str, ...] = (), kinds: 
 
 
 LEAVES = [leaf for task in TASKS for leaf in leaves(task, schema(task))]
-PATHS = {task: {leaf.path for leaf in LEAVES if leaf.task == task} for task in TASKS}
 WALKED = [leaf for leaf in LEAVES if leaf.task == "lm" or not leaf.path.startswith("train.") or leaf.path in LOOP]
 SKIPPED: list[int] = []
 """Bad updates that trainings were allowed, the last one's at the end."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from weft.errors import ConfigError
-from weft.ladder import build_rungs
+from weft.ladder import DEFAULT_RUNGS, build_rungs
+from weft.models import LANGUAGE_MODELS
 
 BASE = {"task": "classify", "data": {"train": "reviews.tsv"}}
 
@@ -21,6 +22,29 @@ def test_default_rungs_in_their_order():
     assert list(found) == ["majority", "rnn", "transformer"]
     assert found["majority"] is None
     assert found["rnn"] == {**BASE, "model": {"kind": "rnn"}}
+
+
+def test_a_default_rung_that_cannot_be_trained_is_left_out_unless_asked_for(monkeypatch):
+    rungs = {"odd": {"kind": "odd"}, "rnn": {"kind": "rnn"}}
+    monkeypatch.setitem(DEFAULT_RUNGS, "classify", rungs)
+    odd = {rung.name: rung for rung in build_rungs(BASE)}["odd"]
+    assert odd.settings is None
+    assert 'model.kind = "odd"' in odd.error
+    with pytest.raises(ConfigError, match="odd"):
+        build_rungs(BASE, only=["odd", "rnn"])
+    with pytest.raises(ConfigError, match="collumn"):
+        built({"task": "classify", "data": {"train": "x", "collumn": 1}})
+
+
+@pytest.mark.parametrize("task", DEFAULT_RUNGS)
+def test_every_default_rung_is_a_configuration_and_takes_a_budget(task):
+    if task == "lm" and "ngram" not in LANGUAGE_MODELS:
+        pytest.skip("there are no n-gram models yet")
+    found = built({"task": task, "data": {"train": "x"}}, overrides={"train": {"steps": 5}})
+    models = {name: settings for name, settings in found.items() if settings is not None}
+    assert list(models) == list(DEFAULT_RUNGS[task])
+    counted = {name for name, settings in models.items() if "train" not in settings}
+    assert counted == {name for name in models if name.startswith(("ngram", "hmm"))}
 
 
 def test_a_setting_goes_to_the_rungs_that_have_it():

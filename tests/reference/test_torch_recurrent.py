@@ -173,6 +173,8 @@ def mixed() -> RNN:
         (RNN("lstm", 4, 4, skip="residual"), 'skip = "residual"'),
         (RNN("lstm", 4, 4, bidirectional=True, merge="sum"), 'merge = "sum"'),
         (RNN("lstm", 4, 4, initial="learned"), 'initial = "learned"'),
+        (RNN("lstm", 4, 4, initial="random"), 'initial = "random"'),
+        (RNN({"kind": "gru_reset_after", "candidate": "sigmoid"}, 4, 4), 'candidate = "sigmoid"'),
     ],
 )
 def test_what_torch_has_no_module_for(rnn: RNN, reason: str) -> None:

@@ -32,6 +32,12 @@ CASES = {
     "transformer": {"task": "lm", "model": WIDE, "train": {"accumulate": 3, "optimizer": "radam"}},
     "plateau": {"task": "lm", "model": SMALL, "train": {"schedule": "plateau", "plateau_patience": 1, "rate": 0.3}},
     "sampling": {"task": "lm", "model": SMALL, "train": {"teacher_forcing": {"kind": "linear", "k": 20.0}}},
+    "drawn": {
+        "task": "lm",
+        "model": SMALL | {"initial": "random", "initial_std": 0.5},
+        "data": {"unit": "stream"},
+        "train": {"truncate": 5},
+    },
     "pieces": {"task": "lm", "model": SMALL, "data": {"unit": "stream", "max_length": 8}},
     "carried": {"task": "lm", "model": SMALL, "data": {"unit": "stream"}, "train": {"truncate": 5}},
 }

@@ -42,6 +42,7 @@ ORDER = [
     "compare",
     "sweep",
     "ladder",
+    "importing",
     "inspect",
     "export",
     "bench",

@@ -18,6 +18,7 @@ from weft.cli import (
     doctor,
     evaluate,
     export,
+    importing,
     inspect,
     ladder,
     new,
@@ -40,6 +41,7 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft predict runs/translate-1[/]         a line in, a line out
   [bold]weft evaluate runs/translate-1 test.tsv[/]
   [bold]weft compare runs/translate-1 runs/translate-2[/]
+  [bold]weft ladder translate pairs.tsv[/]       models of rising strength in one table
   [bold]weft export runs/translate-1 --to huggingface --out DIR[/]
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
@@ -91,6 +93,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("export")(export.export)
+app.command("import")(importing.import_)
 app.command("compare")(compare.compare)
 app.command("sweep", cls=TakesSettings)(sweep.sweep)
 app.command("ladder", cls=TakesSettings)(ladder.ladder)

@@ -44,6 +44,7 @@ OUT_OF_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of me
 MEMORY_CURES: Final = {
     "train": "use a smaller train.batch_tokens or model; weft train --dry-run prints the memory it takes",
     "sweep": "use a smaller train.batch_tokens or model; weft train --dry-run prints the memory it takes",
+    "ladder": "use a smaller train.batch_tokens or model, or name smaller rungs with --only",
     "predict": "use a smaller --beam or --max-length",
     "evaluate": "use a smaller --beam",
     "bench": "use smaller sizes",

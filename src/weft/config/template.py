@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from weft.catalog import TASKS
 from weft.config.schema import TYPICAL_DATA, fields_of, schema, table_in, validate
 from weft.config.tree import merge, to_toml_value
+from weft.models import FittedSettings
 from weft.nn import ChosenCell
 from weft.settings import OneOf, Settings
 
@@ -56,14 +57,25 @@ def _tables(
         below, notes, active = defaults.get(name, {}), {}, {"train", "valid", "test"} if name == "data" else set()
         if isinstance(table, OneOf):
             kind = table.kind_of(below)
-            notes["kind"] = f"({', '.join(table.arms)}; each has settings of its own: weft new TASK --kind KIND)"
+            hint = "; each has settings of its own: weft new TASK --kind KIND" * (
+                chosen is None or chosen in table.arms
+            )
+            notes["kind"] = f"({', '.join(table.arms)}{hint})"
             if chosen is not None:
                 active = {"kind"}
             table = table.arms[kind]
         yield ""
         yield f"[{'.'.join((*path, name))}]"
-        yield from _settings(table, below, active=active, notes=notes)
+        skip = set(_unused_train(model, defaults)) if name == "train" else set()
+        yield from _settings(table, below, active=active, skip=skip, notes=notes)
         yield from _tables(table, below, (*path, name), chosen=chosen)
+
+
+def _unused_train(model: type[Settings], defaults: Mapping[str, Any]) -> tuple[str, ...]:
+    """The settings of `[train]` that nothing reads with the kind of model."""
+    choice = table_in(fields_of(model)["model"])
+    chosen = choice.arms[choice.kind_of(defaults.get("model"))] if isinstance(choice, OneOf) else choice
+    return chosen.unused_train if chosen is not None and issubclass(chosen, FittedSettings) else ()
 
 
 def _settings(

@@ -18,7 +18,7 @@ from weft.export.exported import CTranslate2Model, HuggingFaceModel
 from weft.export.huggingface import build_huggingface, load_transformers, quiet, write_huggingface
 from weft.export.tokenizer import TARGET, write_tokenizers
 from weft.export.weights import Weights, read_weights
-from weft.models import LanguageModel, PrefixTranslator, Translator
+from weft.models import LanguageModel, NgramModel, PrefixTranslator, Translator
 from weft.run import Run, load
 from weft.run.folder.files import writing
 from weft.run.folder.lock import claim_folder
@@ -57,7 +57,7 @@ def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization:
     quantization is one of CTranslate2's types of numbers, such as "int8".
     """
     if to not in FORMATS:
-        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, FORMATS))
+        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "arpa"]))
     if quantization is not None:
         if to != "ctranslate2":
             raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")
@@ -135,6 +135,8 @@ def _entries(run: Run) -> tuple[list[str], list[str]]:
 
 
 def _model(run: Run) -> Translator | LanguageModel:
+    if isinstance(run.model, NgramModel):
+        raise ConfigError("is written as an ARPA file", where='model.kind = "ngram"', cure="use --to arpa")
     if isinstance(run.model, PrefixTranslator):
         cure = "runs of encoder and decoder, and language models, can be exported"
         raise ConfigError("has no counterpart in this format", where='model.kind = "prefix"', cure=cure)

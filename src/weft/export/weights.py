@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from weft.documents import to_json
 from weft.errors import ConfigError
 from weft.models import LanguageModel, TransformerDecoder, TransformerEncoder, Translator, TranslatorConfig
 from weft.models.pretrained import embedding_size
@@ -21,10 +22,12 @@ from weft.nn import DecoderBlock, EncoderBlock, MultiHeadAttention
 from weft.nn.positions import LearnedPositions, sinusoids
 from weft.settings import Settings
 
-SUPPORTED: Final[dict[str, tuple[str, ...]]] = {
+SUPPORTED: Final[dict[str, tuple[object, ...]]] = {
     "norm": ("post", "pre"),
     "positions": ("sinusoid", "learned"),
     "activation": ("relu", "gelu"),
+    "attention_scale": ("sqrt_d", "sqrt_max"),
+    "attention_hard": (False,),
 }
 """Settings that other software has too, and the values it supports."""
 
@@ -163,7 +166,7 @@ def _read_stack(part: Any, settings: Any, prefix: str, places: int) -> Stack:
         raise refuse(f"{prefix}.kind", settings.kind, 'train with kind = "transformer"')
     for name, values in SUPPORTED.items():
         if getattr(settings, name) not in values:
-            cure = "train with " + " or ".join(f'"{value}"' for value in values)
+            cure = "train with " + " or ".join(to_json(value) for value in values)
             raise refuse(f"{prefix}.{name}", getattr(settings, name), cure)
     if embedding_size(settings.vectors) != settings.width:
         raise refuse(

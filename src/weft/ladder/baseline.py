@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from weft.data import Labelled, Record, Tagged
 from weft.errors import ConfigError
 from weft.metrics import Confusion, SpanTally, looks_like_spans
 from weft.tasks.labels import ClassScores, collect_labels
+from weft.tasks.results import Numbers
 from weft.tasks.tags import TagScores
 
 
@@ -43,11 +44,8 @@ def guess(train: Iterable[Record], records: Sequence[Record]) -> Guessed:
     guesses = {word: _most(counts) for word, counts in by_word.items()}
     counted = time.perf_counter()
     labels = collect_labels([total])
-    sums = [
-        _sums(record, labels, [guesses.get(word, most) for word in _labelled(record)[0]] or [most])
-        for record in records
-    ]
-    tally = Tally(np.stack(sums), np.arange(len(sums)), _scores(labels, tagged=bool(by_word)).score)
+    sums = [_sums(record, labels, guesses, most) for record in records]
+    tally = Tally(np.stack(sums), np.arange(len(sums)), _scores(labels, records[0]).score)
     return Guessed(tally, max(1, len(guesses)), counted - began, time.perf_counter() - counted)
 
 
@@ -64,15 +62,17 @@ def _labelled(record: Record) -> tuple[Sequence[str], Sequence[str]]:
     raise ConfigError("guesses one label for each text", where="majority")
 
 
-def _scores(labels: Sequence[str], *, tagged: bool) -> ClassScores:
-    if not tagged:
+def _scores(labels: Sequence[str], record: Record) -> ClassScores:
+    if not isinstance(record, Tagged):
         return ClassScores(Confusion(labels))
     return TagScores(Confusion(labels), spans=SpanTally() if looks_like_spans(labels) else None)
 
 
-def _sums(record: Record, labels: Sequence[str], guessed: Sequence[str]) -> np.ndarray:
+def _sums(record: Record, labels: Sequence[str], guesses: Mapping[str, str], most: str) -> Numbers:
+    """The sums of one example; where there are no words, as in a sequence of numbers, the most frequent is guessed."""
     words, gold = _labelled(record)
-    scores = _scores(labels, tagged=bool(words))
+    guessed = [guesses.get(word, most) for word in words] or [most] * len(gold)
+    scores = _scores(labels, record)
     number = {label: place for place, label in enumerate(labels)}
     scores.confusion.add([number.get(label, -1) for label in gold], [number[label] for label in guessed])
     if isinstance(scores, TagScores) and scores.spans is not None:

@@ -58,6 +58,9 @@ def climb(
     claim(out, {"seconds": seconds, "rungs": [rung.tree() for rung in rungs]}, resume=resume)
     found = Outcome({})
     for number, rung in enumerate(rungs, 1):
+        if rung.error:
+            say(f"{rung.name} is left out: {rung.error}")
+            found.failed[rung.name] = rung.error
         if rung.settings is None:
             continue
         folder = out / RUNGS / rung.name

@@ -131,7 +131,7 @@ def summarise(
     data, found = read_data(base, skip_bad_lines=skip_bad_lines, cells=cells), list[_Found]()
     metrics, left_out = list[str](), dict(failed or {})
     for rung in rungs:
-        if rung.settings is None:
+        if rung.settings is None and not rung.error:
             try:
                 found.append(_measure_guesses(rung.name, data))
             except ConfigError as error:  # such as for texts with several labels

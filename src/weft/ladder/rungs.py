@@ -58,10 +58,14 @@ FREE_NAMES: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung by its name: the settings that it is trained with, or None for one that is no model."""
+    """A rung by its name: the settings that it is trained with, or None for one that is no model.
+
+    `error` says why a default rung cannot be trained with the settings of the data; it is left out.
+    """
 
     name: str
     settings: Tree | None
+    error: str = ""
 
     def tree(self) -> Tree:
         """As plain values."""
@@ -79,7 +83,8 @@ def build_rungs(
     """The rungs of a ladder: the default ones of the task, or some of them (`only`), then one for each config file.
 
     `base` has the task and the data. `overrides` are settings for all rungs; a rung whose model does not have such a
-    setting is trained without it, and one that no rung has is an error.
+    setting is trained without it, and one that no rung has is an error. A default rung that cannot read such data is
+    left out, unless it was asked for.
     """
     task = base["task"]
     models = DEFAULT_RUNGS.get(task, {})
@@ -98,8 +103,19 @@ def build_rungs(
         raise ConfigError(f"no rung of {task} to train", where="weft ladder", cure=cure)
     if twice := [name for name, _ in drafts if [one for one, _ in drafts].count(name) > 1]:
         raise ConfigError("two rungs have this name", where=twice[0], cure="rename one of the files")
-    settings = _change(base, drafts, dict(flatten(overrides or {})), cells)
-    return [Rung(name, settings.get(name)) for name, _ in drafts]
+    errors: dict[str, ConfigError] = {}
+    for name, draft in drafts:
+        try:
+            read_config(merge(draft or {}, base), cells=cells)
+        except ConfigError as error:
+            if name not in wanted or only is not None:
+                raise
+            errors[name] = error
+    good = {name: draft for name, draft in drafts if draft is not None and name not in errors}
+    if not good:
+        raise next(iter(errors.values()))
+    settings = _change(base, good, dict(flatten(overrides or {})), cells)
+    return [Rung(name, settings.get(name), str(errors.get(name, ""))) for name, _ in drafts]
 
 
 def _read_rung(path: str | Path, base: Tree, *, taken: Sequence[str]) -> tuple[str, Tree]:
@@ -119,7 +135,7 @@ def _read_rung(path: str | Path, base: Tree, *, taken: Sequence[str]) -> tuple[s
 
 def _change(
     base: Tree,
-    drafts: Sequence[tuple[str, Tree | None]],
+    drafts: Mapping[str, Tree],
     overrides: Mapping[str, Any],
     cells: Mapping[str, CellClass] | None,
 ) -> dict[str, Tree]:
@@ -127,10 +143,8 @@ def _change(
     found: dict[str, Tree] = {}
     unused: dict[str, ConfigError] = {}
     used: set[str] = set()
-    for name, draft in drafts:
-        if draft is None:
-            continue
-        tree = read_config(merge(draft, base), cells=cells)
+    for name, draft in drafts.items():
+        tree = merge(draft, base)
         for path, value in overrides.items():
             changed = merge(tree, nest(path, value))
             if path == "train.steps" and "epochs" in changed.get("train", {}):

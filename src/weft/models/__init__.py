@@ -21,8 +21,9 @@ from weft.models.fitting import (
     FittedSettings,
 )
 from weft.models.heads import decide, decide_each
-from weft.models.language import LANGUAGE_MODELS, LanguageModel, build_language_model
+from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
 from weft.models.recurrent import (
@@ -68,6 +69,7 @@ __all__ = [
     "TRANSLATORS",
     "UPDATE_SETTINGS",
     "VECTORS",
+    "AnyLanguageModel",
     "Bag",
     "BagBaseline",
     "BagConfig",
@@ -87,6 +89,8 @@ __all__ = [
     "FittedSettings",
     "LanguageModel",
     "Memory",
+    "NgramConfig",
+    "NgramModel",
     "PairModel",
     "PairSettings",
     "PrefixConfig",

@@ -22,7 +22,8 @@ from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.models.recurrent import RecurrentConfig
 from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
-from weft.settings import Unread, known
+from weft.nn.attention.scores import scale_of
+from weft.settings import Positive, Unread, known
 
 
 class RecurrentDecoderConfig(RecurrentConfig):
@@ -32,6 +33,10 @@ class RecurrentDecoderConfig(RecurrentConfig):
     """How the source reaches the target: first, every, attention (inside the recurrence) or after (beside it)."""
     attention: str = "bilinear"
     """The score of the attention."""
+    attention_scale: Literal["auto", "none", "sqrt_d", "sqrt_max"] | Positive = "auto"
+    """The factor of its scores: none, sqrt_d, sqrt_max or a number; auto is 1/√d for products of learned maps."""
+    attention_hard: bool = False
+    """Take the best state of the source alone, and not a mean of all."""
     bridge: BridgeKind = "learned"
     """How the decoder's first state is made from the encoder's last."""
     tie: bool = Field(default_factory=has_table)
@@ -47,7 +52,8 @@ class RecurrentDecoderConfig(RecurrentConfig):
         yield from untied(self.embedding)
         if self.reads_last_state_only:
             why = f'scores nothing: context = "{self.context}" has no attention'
-            yield Unread("attention", why, 'remove it, or set context = "after" or "attention"')
+            for name in ("attention", "attention_scale", "attention_hard"):
+                yield Unread(name, why, 'remove it, or set context = "after" or "attention"')
         if self.bridge != "none":
             why = f'is never used: bridge = "{self.bridge}" makes the first state from the source'
             yield Unread("initial", why, 'remove it, or set bridge = "none"')
@@ -122,7 +128,7 @@ class AfterDecoder(Decoder):
         self.dropout = TimeDropout(config.dropout)
         self.rnn = config.build_rnn(embedding.embedding_dim)
         self.bridge = Bridge(config.bridge, encoder, self.rnn)
-        self.look = SourceAttention(config.attention, self.rnn.output_size, encoder.output_size)
+        self.look = SourceAttention(config, self.rnn.output_size, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
@@ -157,7 +163,7 @@ class InsideDecoder(Decoder):
         self.rnn = config.build_rnn(embedding.embedding_dim + encoder.output_size)
         self.bridge = Bridge(config.bridge, encoder, self.rnn)
         query = leaves_of(self.rnn.initial_state(1, torch.empty(0))[-1])[0].size(-1)
-        self.look = SourceAttention(config.attention, query, encoder.output_size)
+        self.look = SourceAttention(config, query, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
 
@@ -195,14 +201,19 @@ class AttendedSource(NamedTuple):
 class SourceAttention(nn.Module):
     """Attention over the source by one score; the part that depends on the keys alone is computed once per sentence.
 
-    Products of learned maps are divided by √D: the maps could learn the factor themselves, but a softmax that starts
-    flat learns in one epoch what a sharp one learns in two.
+    By default products of learned maps are divided by √D: the maps could learn the factor themselves, but a softmax
+    that starts flat learns in one epoch what a sharp one learns in two.
     """
 
-    def __init__(self, score: str, query_size: int, key_size: int) -> None:
+    def __init__(self, config: RecurrentDecoderConfig, query_size: int, key_size: int) -> None:
         super().__init__()
-        self.score = SCORES[score](query_size, key_size)
-        self.scale = query_size**-0.5 if self.score.product_of_maps else None
+        self.score = SCORES[config.attention](query_size, key_size)
+        self.hard, scale = config.attention_hard, config.attention_scale
+        self.scale: float | None
+        if scale == "auto":
+            self.scale = query_size**-0.5 if self.score.product_of_maps else None
+        else:
+            self.scale = scale_of(scale, query_size, key_size)
 
     def source(self, memory: Memory) -> AttendedSource:
         assert isinstance(memory.lengths, Tensor), "batches are packed only if both encoder and decoder pack"
@@ -211,14 +222,15 @@ class SourceAttention(nn.Module):
 
     def forward(self, query: Tensor, source: AttendedSource) -> Tensor:
         """query (B, T, D) -> context (B, T, D')."""
-        mask = source.real[:, None]
-        return attend(query, source.keys, source.values, score=self.score.compare, mask=mask, scale=self.scale)
+        mask, score, scale = source.real[:, None], self.score.compare, self.scale
+        return attend(query, source.keys, source.values, score=score, mask=mask, scale=scale, hard=self.hard)
 
     def at(self, query: Tensor, shared: Shared) -> tuple[Tensor, Tensor]:
         """One query of each row, (N, D), and the source of its sentence -> context (N, D'), weights (N, S)."""
         queries, source = shared.meet(query)
         mask, score, scale = source.real[:, None], self.score.compare, self.scale
-        found = attend(queries, source.keys, source.values, score=score, mask=mask, scale=scale, weights=True)
+        options: dict[str, Any] = {"score": score, "mask": mask, "scale": scale, "hard": self.hard}
+        found = attend(queries, source.keys, source.values, weights=True, **options)
         return found[0].flatten(0, 1), found[1].flatten(0, 1)
 
 

@@ -27,6 +27,7 @@ GRADIENT_SETTINGS: Final = (
     "compile",
     "freeze",
     "label_smoothing",
+    "momentum",
     "optimizer",
     "plateau_factor",
     "plateau_patience",

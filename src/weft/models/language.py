@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from torch import Tensor
 
@@ -10,6 +10,7 @@ from weft.models.convolutional import ConvolutionalConfig
 from weft.models.embedding import Output, build_embedding
 from weft.models.forcing import mix
 from weft.models.memory import Decoder, DecoderSettings
+from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.recurrent import RecurrentLanguageConfig
 from weft.models.stepper import Writer
 from weft.models.transformer import TransformerDecoderConfig
@@ -20,12 +21,15 @@ LANGUAGE_MODELS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentLanguageConfig,
     "conv": ConvolutionalConfig,
     "transformer": TransformerDecoderConfig,
+    "ngram": NgramConfig,
 }
 """The settings of `[model]` for a language model, by their `kind`."""
 
 
-def build_language_model(config: DecoderSettings, vocabulary: int) -> LanguageModel:
+def build_language_model(config: DecoderSettings | NgramConfig, vocabulary: int) -> AnyLanguageModel:
     """A model over a vocabulary of that size, by settings from `LANGUAGE_MODELS`."""
+    if isinstance(config, NgramConfig):
+        return NgramModel(config, vocabulary)
     decoder = config.build_decoder(build_embedding(config.vectors, vocabulary), None)
     return LanguageModel(decoder, vocabulary, tie=config.tie)
 
@@ -59,3 +63,7 @@ class LanguageModel(Writer):
     def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
         """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them."""
         return self.decoder.follow(tokens, state)
+
+
+AnyLanguageModel: TypeAlias = LanguageModel | NgramModel
+"""A network, or a model of counts: tokens -> hidden states, or what takes their place -> scores of the next token."""

@@ -13,7 +13,7 @@ from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.models.pretrained import EmbeddingSetting, embedding_size
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
-from weft.settings import Layers, Size, Unread
+from weft.settings import Layers, Positive, Size, Unread
 
 DEFAULT_CELL = "lstm"
 
@@ -47,8 +47,10 @@ class RecurrentConfig(PartSettings):
     """Recurrent layers on top of each other."""
     skip: Literal["none", "residual", "dense"] = "none"
     """Connections past a layer."""
-    initial: Literal["zeros", "learned"] = "zeros"
-    """The state before the first token."""
+    initial: Literal["zeros", "learned", "random"] = "zeros"
+    """The state before the first token; random: drawn for each sequence in training, zeros in evaluation."""
+    initial_std: Positive = 1.0
+    """Standard deviation of a random initial state."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings, between layers and before the output."""
 
@@ -63,6 +65,9 @@ class RecurrentConfig(PartSettings):
         return self
 
     def unread(self) -> Iterator[Unread]:
+        if self.initial != "random":
+            why = f'does nothing with initial = "{self.initial}"'
+            yield Unread("initial_std", why, 'remove it, or set initial = "random"')
         if self.layers == 1 and not self.adds_input():
             size = ", and its input has another size" if self.skip == "residual" else ""
             yield Unread("skip", f"joins nothing: there is one layer{size}", "raise layers, or remove it")
@@ -99,6 +104,7 @@ class RecurrentConfig(PartSettings):
             layers=self.layers,
             skip=self.skip,
             initial=self.initial,
+            initial_std=self.initial_std,
             dropout=self.dropout,
             **options,
         )

@@ -22,11 +22,12 @@ from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
+from weft.nn.attention.scores import ScaleName
 from weft.nn.kernels import power_of_two
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
-from weft.settings import Heads, Layers, Length, Size, Unread, known
+from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
 
 
 class TransformerConfig(PartSettings):
@@ -62,6 +63,10 @@ class TransformerConfig(PartSettings):
     """Share of attention weights dropped in training."""
     attention_bias: bool = False
     """Biases in the maps of attention."""
+    attention_scale: ScaleName | Positive = "sqrt_d"
+    """The factor of attention scores: none, sqrt_d or sqrt_max (both 1/√ of a head's size), or a number."""
+    attention_hard: bool = False
+    """Each head takes the value of its best key alone, and not a mean."""
 
     @field_validator("norm")
     @classmethod
@@ -106,7 +111,16 @@ class TransformerConfig(PartSettings):
 
     def block_options(self) -> dict[str, Any]:
         """The options of every block."""
-        names = ("heads", "activation", "norm", "dropout", "attention_dropout", "attention_bias")
+        names = (
+            "heads",
+            "activation",
+            "norm",
+            "dropout",
+            "attention_dropout",
+            "attention_bias",
+            "attention_scale",
+            "attention_hard",
+        )
         options = {name: getattr(self, name) for name in names}
         return options | {"feedforward": self.feedforward or 4 * self.width, "rotary": self.positions == "rotary"}
 
@@ -182,14 +196,13 @@ class Placed(nn.Module):
 class TransformerEncoder(Encoder):
     """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
 
-    packs = True
-
     def __init__(self, config: TransformerConfig, embedding: Embedding, *, extra: int = 0) -> None:
         super().__init__()
         self.embedding = embedding
         self.placed = Placed(config, embedding.embedding_dim + extra)
         self.stack = EncoderStack(config.width, layers=config.layers, **config.block_options())
         self.output_size = config.width
+        self.packs = not config.attention_hard
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
         """tokens (B, S), lengths (B) -> Memory; or packed, tokens (N) and their `Packing`."""
@@ -232,7 +245,6 @@ class Added(NamedTuple):
 class TransformerDecoder(Decoder):
     """Target tokens, and a memory if it was built for one -> hidden states of each position."""
 
-    packs = True
     can_prefill = True
     mixes_in_one_pass = True
 
@@ -247,6 +259,7 @@ class TransformerDecoder(Decoder):
         else:
             self.stack = DecoderStack(config.width, layers=config.layers, memory_size=memory_size, **options)
         self.output_size = config.width
+        self.packs = not config.attention_hard
 
     def forward(self, tokens: Tensor, memory: Memory | None, lengths: Lengths = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D); or packed, tokens (N), a `Packing` and a packed memory -> (N, D)."""

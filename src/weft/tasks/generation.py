@@ -18,7 +18,7 @@ from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
 from weft.metrics import LossTally
-from weft.models import LanguageModel, PairModel
+from weft.models import AnyLanguageModel, PairModel
 from weft.nn import length_mask
 from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
@@ -311,7 +311,7 @@ class Scored(ScoredText):
 
 
 def scored(
-    model: LanguageModel | PairModel,
+    model: AnyLanguageModel | PairModel,
     tokenizer: Tokenizer,
     hidden: Tensor,
     expected: Tensor,

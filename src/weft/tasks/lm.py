@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
-from weft.models import LANGUAGE_MODELS, DecoderSettings, LanguageModel, build_language_model
+from weft.models import LANGUAGE_MODELS, AnyLanguageModel, DecoderSettings, NgramConfig, build_language_model
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
@@ -25,6 +26,9 @@ from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
+
+NGRAM_MAX_LENGTH: Final = 4096
+"""The greatest number of tokens in a row for an n-gram model, whose memory does not grow with the length."""
 
 
 class TextData(DataConfig):
@@ -96,7 +100,7 @@ class LanguageModelling(Task):
     summary = "plain text to a language model that scores and continues text"
     metric = "perplexity"
     metrics: tuple[str, ...] = ("loss", "perplexity", "bits_per_character")
-    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings, MODEL], marks=0)
+    sections = Sections(TextData, TextConfig, Annotated[DecoderSettings | NgramConfig, MODEL], marks=0)
     data: TextData
     files = ("train.txt", "valid.txt", "test.txt")
     pipeline_tag = "text-generation"
@@ -115,6 +119,7 @@ class LanguageModelling(Task):
             "rnn": {"embedding": 256, "hidden": width, "dropout": 0.3},
             "conv": {"embedding": 256, "width": width, "dropout": 0.2},
             "transformer": {"width": width, "layers": 3 if millions < 2 else 6, "heads": width // 64, "dropout": 0.2},
+            "ngram": {"order": limits.NGRAM_ORDER if written(tree, "text", "kind") == "char" else 5},
         }
         if facts.device == "cuda" and millions < 20:  # the many epochs on a GPU would overfit without it
             models["transformer"]["attention_dropout"] = 0.2
@@ -129,9 +134,13 @@ class LanguageModelling(Task):
         }
         if kind == "transformer" and written(tree, "train", "optimizer") in (None, "adamw"):
             train |= {"weight_decay": 0.1, "beta2": 0.99}
+        if kind == "ngram":  # it counts, and reads none of these settings
+            train = {}
         return {
             "text": {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000},
             "model": models.get(kind, {}),
+            # A network is trained on pieces of texts; for counts a cut only loses the context of a few tokens.
+            **({"data": {"max_length": NGRAM_MAX_LENGTH}} if kind == "ngram" else {}),
             "train": train,
             "decode": {"beam": 1, "sample": True, "temperature": 0.8, "top_p": 0.95, "max_length": 100},
         }
@@ -149,7 +158,7 @@ class LanguageModelling(Task):
         return Codec({"": Tokenizer.learn((record.text for record in records), text)})
 
     @staticmethod
-    def build(model: DecoderSettings, codec: Codec) -> LanguageModel:
+    def build(model: DecoderSettings | NgramConfig, codec: Codec) -> AnyLanguageModel:
         return build_language_model(model, len(codec.tokenizers[""]))
 
     def limit(self, *, training: bool) -> Limit | None:
@@ -190,7 +199,7 @@ class LanguageModelling(Task):
 
     def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
         """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
-        assert isinstance(model, LanguageModel)
+        assert isinstance(model, AnyLanguageModel)
         hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
 
@@ -215,7 +224,7 @@ class LanguageModelling(Task):
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return text_columns(name, n_best=n_best, probabilities=probabilities)
 
-    def question(self, model: LanguageModel, batch: TextBatch, *, records: Sequence[Text]) -> Question:
+    def question(self, model: Any, batch: TextBatch, *, records: Sequence[Text]) -> Question:
         prompts = self.tokenizer.encode_many([record.text for record in records])
         return Question(self.tokenizer, None, prompts=prompts)
 
@@ -239,7 +248,7 @@ class LanguageModelling(Task):
         return hidden[:, 1:]
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
-        assert isinstance(model, LanguageModel)
+        assert isinstance(model, AnyLanguageModel)
         assert isinstance(batch.lengths, Tensor)
         texts = [(None, record.text) for record in records]
         hidden = model(batch.tokens, batch.lengths)

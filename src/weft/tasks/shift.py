@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data import Ragged, Side, pad
-from weft.models import LanguageModel, PairModel
+from weft.models import AnyLanguageModel, PairModel
 from weft.nn import Packing
 from weft.tasks.task import Loss, Rows
 from weft.text import PAD, UNK
@@ -97,7 +97,7 @@ def count_unknown(batch: Expecting) -> int:
 
 
 def token_loss(
-    model: LanguageModel | PairModel, hidden: Tensor, batch: Expecting, *, label_smoothing: float = 0.0
+    model: AnyLanguageModel | PairModel, hidden: Tensor, batch: Expecting, *, label_smoothing: float = 0.0
 ) -> Loss:
     """hidden (B, T, D), or packed (M, D) -> the loss of the expected tokens."""
     flat = hidden if hidden.dim() == 2 else hidden.flatten(0, 1)

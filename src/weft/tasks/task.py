@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -22,6 +21,7 @@ from weft.nn import Packing
 from weft.settings import TableError
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
+from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.tasks.states import WithStates
@@ -37,14 +37,6 @@ NAMED_EXAMPLES = 8
 
 Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The sum of the losses of some predictions, and their number; the mean is taken at the end of all batches."""
-
-    total: Tensor
-    count: int
 
 
 @dataclass(frozen=True)
@@ -337,22 +329,3 @@ class Task(WithStates, ABC):
         """The metrics of simple models of the training records on each part, without that of the trained model; the
         same for the same seed."""
         return {}
-
-
-def cross_entropy(
-    logits: Tensor,
-    targets: Tensor,
-    *,
-    count: int | None = None,
-    label_smoothing: float = 0.0,
-    weights: Tensor | None = None,
-) -> Loss:
-    """Sum of -log softmax(logits)[target] over logits (N, C) and targets (N), in float32, each times the weight of its
-    target if there are weights (C).
-
-    `count` says how many of the targets are not `UNSEEN`, which do not count; without it all are.
-    """
-    total = F.cross_entropy(
-        logits.float(), targets, weights, ignore_index=UNSEEN, reduction="sum", label_smoothing=label_smoothing
-    )
-    return Loss(total, targets.numel() if count is None else count)

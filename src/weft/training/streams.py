@@ -148,7 +148,10 @@ class Carry:
             return None
         rows = torch.arange(batch.tokens.size(0), device=batch.tokens.device)
         leaves = [leaf.to(rows.device)[batch.part * len(rows) :][: len(rows)] for leaf in self._restored]
+        training = model.training
+        model.eval()  # in training a start may draw random numbers, which the unbroken run has not drawn
         start = model.start(None, rows)
+        model.train(training)
         # The kernels assume the sizes of the model and do not check them.
         if [(leaf.shape, leaf.dtype) for leaf in leaves] != [(leaf.shape, leaf.dtype) for leaf in leaves_of(start)]:
             raise RunError("the state that a checkpoint carries over is not of this model", cure="train again")

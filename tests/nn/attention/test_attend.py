@@ -111,6 +111,37 @@ def test_causal_attention_is_aligned_at_the_end() -> None:
     assert_close(attend(q[:, 1:2], k[:, :2], v[:, :2], causal=True), whole[:, 1:2])
 
 
+@pytest.mark.covers("A10")
+@pytest.mark.parametrize("score", SCORES)
+def test_a_scale_multiplies_the_scores(score: str) -> None:
+    """none: 1; sqrt_d: 1/√Q; sqrt_max: 1/√max(Q, K); a number: itself."""
+    keys = 5 if score in ("dot", "scaled_dot") else 7
+    module = SCORES[score](5, keys)
+    q, k, v = torch.randn(2, 3, 5), torch.randn(2, 4, keys), torch.randn(2, 4, 6)
+    plain = module(q, k) * (5**0.5 if score == "scaled_dot" else 1.0)
+    for scale, factor in {"none": 1.0, "sqrt_d": 5**-0.5, "sqrt_max": keys**-0.5, 0.3: 0.3}.items():
+        expected = (plain * factor).softmax(-1) @ v
+        assert_close(attend(q, k, v, score=module, scale=scale), expected)
+        assert_close(attend(q, k, v, score=module, scale=scale, weights=True)[0], expected)
+    with pytest.raises(ConfigError, match='"sqrt" is not a scale'):
+        attend(q, k, v, score=module, scale="sqrt")
+
+
+@pytest.mark.covers("A2")
+def test_hard_attention_has_the_gradient_of_the_softmax() -> None:
+    """Forward exactly 1 at the best key; backward d/ds Σ_k g_k w_k with w = softmax(s), as if they were soft."""
+    mask = length_mask(torch.tensor([4, 2]), 4)[:, None]
+    found = []
+    for hard in (True, False):
+        q, k, v = inputs()
+        _, weights = attend(q, k, v, hard=hard, mask=mask, weights=True)
+        assert (not hard) or set(weights.unique().tolist()) == {0.0, 1.0}
+        (weights * torch.arange(24.0).view(2, 3, 4).cos()).sum().backward()
+        found.append((q.grad, k.grad))
+    assert_close(*found)
+    assert found[0][0].any()
+
+
 @pytest.mark.covers("A2")
 def test_hard_attention_takes_the_best_key_alone() -> None:
     q, k, v = inputs()

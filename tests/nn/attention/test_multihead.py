@@ -37,7 +37,14 @@ def build(name: str, **options: Any) -> tuple[MultiHeadAttention, list[Tensor]]:
     return attention, [x.requires_grad_() for x in inputs]
 
 
-def by_hand(attention: MultiHeadAttention, inputs: list[Tensor], may: Tensor | None = None) -> Tensor:
+def by_hand(
+    attention: MultiHeadAttention,
+    inputs: list[Tensor],
+    may: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    hard: bool = False,
+) -> Tensor:
     """The equation, head after head: a sum of what each head's own output map gives."""
     m, v = attention.head_size, attention.value_head_size
     x, y, z = inputs[0], inputs[min(1, len(inputs) - 1)], inputs[-1]
@@ -50,8 +57,9 @@ def by_hand(attention: MultiHeadAttention, inputs: list[Tensor], may: Tensor | N
     total = torch.zeros(())
     for h in range(3):
         keys, values = slice(h * m, (h + 1) * m), slice(h * v, (h + 1) * v)
-        scores = (x @ w_q[keys].T) @ (y @ w_k[keys].T).transpose(1, 2) / m**0.5
+        scores = (x @ w_q[keys].T) @ (y @ w_k[keys].T).transpose(1, 2) * (scale or m**-0.5)
         weights = (scores if may is None else scores.masked_fill(~may, -torch.inf)).softmax(-1)
+        weights = (weights == weights.amax(-1, keepdim=True)).float() if hard else weights
         total = total + weights @ (z @ w_v[values].T) @ attention.output.weight[:, values].T
     return total
 
@@ -69,6 +77,29 @@ def test_the_equation(name: str) -> None:
     past = causal_mask(T, keys).clone()
     past[:, 0] = True
     assert_close(attention(*inputs, mask=past), by_hand(attention, inputs, past), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.covers("A2", "A10")
+@pytest.mark.parametrize("name", ["self", "cross, own sizes"])
+@pytest.mark.parametrize("hard", [False, True])
+def test_the_equation_with_a_scale_and_hard_heads(name: str, hard: bool) -> None:
+    attention, inputs = build(name, scale=1.3, hard=hard)
+    expected = by_hand(attention, inputs, scale=1.3, hard=hard)
+    assert_close(attention(*inputs), expected, atol=1e-5, rtol=1e-4)
+    out, weights = attention(*inputs, weights=True)
+    assert_close(out, expected, atol=1e-5, rtol=1e-4)
+    assert_close(weights.sum(-1), torch.ones(B, 3, T))
+    assert not hard or set(weights.unique().tolist()) == {0.0, 1.0}
+    out.square().sum().backward()
+    assert all(part.grad.any() for part in attention.parameters()), "the score learns too"
+
+
+def test_named_scales_of_a_head() -> None:
+    """Queries and keys of a head have one size, so sqrt_d and sqrt_max are the usual scale."""
+    for scale, factor in {"none": 1.0, "sqrt_d": 2**-0.5, "sqrt_max": 2**-0.5, 0.3: 0.3}.items():
+        attention, inputs = build("self", scale=scale)
+        assert_close(attention(*inputs), by_hand(attention, inputs, scale=factor), atol=1e-5, rtol=1e-4)
+        assert (attention.scale is None) == str(scale).startswith("sqrt")
 
 
 @pytest.mark.covers("A9")
@@ -135,7 +166,9 @@ def test_rows_without_keys_give_zeros_and_finite_gradients(name: str, score: str
         assert not inputs[0].grad[1].any()
 
 
-@pytest.mark.parametrize("options", [{}, {"rotary": True}, {"bias": True}, {"value_head_size": 5}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"rotary": True}, {"bias": True}, {"value_head_size": 5}, {"scale": 2.0}, {"hard": True}], ids=str
+)
 def test_one_step_at_a_time_gives_the_numbers_of_the_whole(options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     attention, x = MultiHeadAttention(6, heads=3, **options), torch.randn(B, T, 6)

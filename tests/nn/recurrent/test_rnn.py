@@ -28,6 +28,31 @@ def total(output: Tensor, state: State) -> Tensor:
     return sum((part * torch.arange(1, part.numel() + 1).view_as(part).sin()).sum() for part in parts)
 
 
+@pytest.mark.covers("R2b")
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_random_first_state_is_drawn_for_each_row_in_training(cell: CellChoice, bidirectional: bool) -> None:
+    """h_0 ~ N(0, σ²), other numbers for every row and every call; in evaluation it is zero."""
+    rnn = RNN(cell, 5, 6, layers=2, bidirectional=bidirectional, initial="random", initial_std=0.5)
+    x = torch.randn(2, 4, 5)
+    first, second = (tensors(rnn.initial_state(4000, x)) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        assert not torch.equal(one, other)
+        assert abs(one.mean().item()) < 0.02
+        assert abs(one.std().item() - 0.5) < 0.02
+        assert len(one.unique(dim=0)) == 4000
+    state = rnn.initial_state(2, x)
+    torch.manual_seed(5)
+    drawn = rnn.initial_state(2, x)
+    torch.manual_seed(5)
+    assert_close(rnn(x), rnn(x, state=drawn))
+    chance = torch.get_rng_state()
+    rnn(x, state=state)
+    assert torch.equal(torch.get_rng_state(), chance), "a given state draws nothing"
+    plain = RNN(cell, 5, 6, layers=2, bidirectional=bidirectional)
+    plain.load_state_dict(rnn.state_dict())
+    assert_close(rnn.eval()(x), plain(x))
+
+
 @pytest.mark.covers("R10")
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_padding_changes_no_row(cell: CellChoice, bidirectional: bool) -> None:

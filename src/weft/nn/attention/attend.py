@@ -13,11 +13,11 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout as drop
-from torch.nn.functional import one_hot, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 from weft.errors import ConfigError, did_you_mean
 from weft.nn.attention.masks import causal_mask
-from weft.nn.attention.scores import FUNCTIONS, Score, ScoreFunction, dot, scaled_dot
+from weft.nn.attention.scores import FUNCTIONS, Scale, Score, ScoreFunction, dot, scale_of, scaled_dot
 
 
 @overload
@@ -29,7 +29,7 @@ def attend(
     score: str | ScoreFunction = ...,
     mask: Tensor | None = ...,
     causal: bool = ...,
-    scale: float | None = ...,
+    scale: Scale | None = ...,
     dropout: float = ...,
     hard: bool = ...,
     weights: Literal[False] = ...,
@@ -45,7 +45,7 @@ def attend(
     score: str | ScoreFunction = ...,
     mask: Tensor | None = ...,
     causal: bool = ...,
-    scale: float | None = ...,
+    scale: Scale | None = ...,
     dropout: float = ...,
     hard: bool = ...,
     weights: Literal[True],
@@ -60,7 +60,7 @@ def attend(
     score: str | ScoreFunction = "scaled_dot",
     mask: Tensor | None = None,
     causal: bool = False,
-    scale: float | None = None,
+    scale: Scale | None = None,
     dropout: float = 0.0,
     hard: bool = False,
     weights: bool = False,
@@ -68,11 +68,13 @@ def attend(
     """query (…, Tq, Q), key (…, Tk, K), value (…, Tk, V) -> context (…, Tq, V), with weights=True also (…, Tq, Tk).
 
     score: "dot", "scaled_dot", or a Score module or function of (query, key). mask: broadcastable to (…, Tq, Tk), True
-    where a query may look; causal: each query sees the keys up to its own place, the last query all of them. scale
-    takes the place of 1/√D in scaled_dot and multiplies the other scores. dropout acts whenever it is not zero: pass
-    zero outside training. hard: the best key alone, which gives the score no gradient. The weights returned are those
-    used, so context = weights @ value. A query that may look nowhere gets zeros.
+    where a query may look; causal: each query sees the keys up to its own place, the last query all of them. scale, a
+    number or a name of `scale_of`, takes the place of 1/√D in scaled_dot and multiplies the other scores. dropout acts
+    whenever it is not zero: pass zero outside training. hard: the best key alone; backward, the weights have the
+    gradient of the softmax (straight-through). The weights returned are those used, so context = weights @ value. A
+    query that may look nowhere gets zeros.
     """
+    scale = None if scale is None else scale_of(scale, query.size(-1), key.size(-1))
     if isinstance(score, Score):
         key, score = score.keys(key), score.compare
     function = _named(score) if isinstance(score, str) else score
@@ -92,8 +94,18 @@ def _weigh(scores: Tensor, may: Tensor | None, *, hard: bool) -> Tensor:
     if may is not None:
         # A finite floor: with -inf a row without any key would be NaN, and so would its gradient.
         scores = scores.masked_fill(~may, torch.finfo(scores.dtype).min)
-    weights = one_hot(scores.argmax(-1), scores.size(-1)).to(scores.dtype) if hard else scores.softmax(-1)
+    weights = _hard(scores) if hard else scores.softmax(-1)
     return weights if may is None else weights.masked_fill(~may, 0)
+
+
+def _hard(scores: Tensor) -> Tensor:
+    """scores (…, Tq, Tk) -> 1 at the best key, 0 elsewhere; with the gradient of the softmax (Bengio et al., 2013),
+    since their own is zero."""
+    best = torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
+    if not (torch.is_grad_enabled() and scores.requires_grad):
+        return best
+    soft = scores.softmax(-1)
+    return best + (soft - soft.detach())
 
 
 def _may_attend(shape: torch.Size, mask: Tensor | None, causal: bool, device: torch.device) -> Tensor | None:

@@ -66,14 +66,22 @@ class KVCache(NamedTuple):
 
 
 def attend_cached(
-    q: Tensor, k: Tensor, v: Tensor, cache: LayerCache, *, score: str | ScoreFunction = "scaled_dot"
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cache: LayerCache,
+    *,
+    score: str | ScoreFunction = "scaled_dot",
+    scale: float | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the cache, and
     origin records it."""
-    if score == "scaled_dot" and serves(q):
-        return attend_next(q, k, v, *cache, scale=q.size(-1) ** -0.5)
-    if score == "scaled_dot" and single_query_cpu.LIBRARY.serves(q, cache.keys):
-        return single_query_cpu.attend_cached(q, k, v, *cache, scale=q.size(-1) ** -0.5)
+    fused, factor = score == "scaled_dot" and not hard, q.size(-1) ** -0.5 if scale is None else scale
+    if fused and serves(q):
+        return attend_next(q, k, v, *cache, scale=factor)
+    if fused and single_query_cpu.LIBRARY.serves(q, cache.keys):
+        return single_query_cpu.attend_cached(q, k, v, *cache, scale=factor)
     rows = torch.arange(q.size(0), device=q.device)
     cache.keys[rows, :, cache.length] = k
     cache.values[rows, :, cache.length] = v
@@ -90,4 +98,4 @@ def attend_cached(
     real = (places <= cache.length[:, None])[:, None]
     # Positions that were never written may hold NaN or ∞, and 0 · ∞ is not 0.
     keys, values = (part.masked_fill(~real[..., None], 0) for part in (keys, values))
-    return attend(q[:, :, None], keys, values, score=score, mask=real[:, :, None])[:, :, 0]
+    return attend(q[:, :, None], keys, values, score=score, mask=real[:, :, None], scale=scale, hard=hard)[:, :, 0]

@@ -9,8 +9,7 @@ B batch, Tq queries, Tk keys, H heads, m size of a head's queries and keys, v of
 
 from __future__ import annotations
 
-import math
-from typing import Literal, NamedTuple, Self, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +20,7 @@ from weft.nn.attention.attend import attend
 from weft.nn.attention.kv_cache import LayerCache, attend_cached
 from weft.nn.attention.packed import attend_packed
 from weft.nn.attention.rotary import Rotary
-from weft.nn.attention.scores import Score
+from weft.nn.attention.scores import Scale, Score, scale_of
 from weft.nn.attention.short import attend_short, is_short
 from weft.nn.attention.single_query import attend_shared, serves
 from weft.nn.linear import Linear
@@ -41,7 +40,7 @@ class MultiHeadAttention(nn.Module):
 
     `value_size` is given only where values are read from a third input. head_size is m, value_head_size v; by default
     both are query_size / heads. score: "scaled_dot", "dot" or a Score module, shared by the heads. rotary turns queries
-    and keys by their positions.
+    and keys by their positions. scale takes the place of 1/√m; hard: each head takes its best key alone (see `attend`).
     """
 
     def __init__(
@@ -56,6 +55,8 @@ class MultiHeadAttention(nn.Module):
         output_size: int | None = None,
         bias: bool = False,
         score: str | Score = "scaled_dot",
+        scale: Scale | None = None,
+        hard: bool = False,
         rotary: bool = False,
         dropout: float = 0.0,
     ) -> None:
@@ -68,7 +69,12 @@ class MultiHeadAttention(nn.Module):
             raise ConfigError(what, where="rotary", cure="leave it out, or leave out key_size")
         self.heads, self.head_size = heads, head_size or query_size // heads
         self.value_head_size = value_head_size or self.head_size
-        self.score, self.dropout = score, dropout
+        self.score, self.dropout, self.hard = score, dropout, hard
+        self.factor = scale_of("sqrt_d" if scale is None else scale, self.head_size, self.head_size)
+        usual = scale is None or (score == "scaled_dot" and self.factor == self.head_size**-0.5)
+        self.scale = None if usual else self.factor
+        self.fused = score == "scaled_dot" and not hard
+        """Whether the kernels compute it; they take any factor."""
         self.rotary = Rotary(self.head_size) if rotary else None
         keys, values = heads * self.head_size, heads * self.value_head_size
         self.splits = [keys, keys, values]
@@ -161,8 +167,8 @@ class MultiHeadAttention(nn.Module):
         place. With `packing` the inputs are packed (N, …), and `key_packing` says how the keys lie, if otherwise.
         """
         if packing is not None:
-            if weights or self.score != "scaled_dot":
-                what = "packed rows have neither weights to show nor other scores"
+            if weights or not self.fused:
+                what = "packed rows have neither weights to show nor other scores, nor hard attention"
                 raise ConfigError(what, where="packing", cure="pad them")
             return self._attend_packed(query, key, value, packing, key_packing or packing, causal=causal)
         q, k, v = self._project(query, key, value)
@@ -188,11 +194,11 @@ class MultiHeadAttention(nn.Module):
         """query (N, Tq, …), keys and values of `remember` -> (N, Tq, output_size), and the weights if weights=True."""
         assert self.query is not None
         heads = self._heads(self.query(query), self.head_size)
-        plain = self.score == "scaled_dot" and not weights and (mask is None or mask.size(1) == 1)
+        plain = self.fused and not weights and (mask is None or mask.size(1) == 1)
         if plain and (serves(heads) or single_query_cpu.LIBRARY.serves(heads, memory.keys)):
             real = None if mask is None else mask[:, 0]
             attend_one = attend_shared if heads.is_cuda else single_query_cpu.attend_shared
-            context = attend_one(heads, *memory, mask=real, scale=self.head_size**-0.5)
+            context = attend_one(heads, *memory, mask=real, scale=self.factor)
             return self.output(context.flatten(2)), None
         q = heads.transpose(1, 2)
         if weights:
@@ -223,7 +229,7 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self._project(x, None, None)
         if self.rotary is not None:
             q, k = self.rotary(q, cache.length[:, None]), self.rotary(k, cache.length[:, None])
-        out: Tensor = self.output(attend_cached(q, k, v, cache, score=self.score).flatten(1))
+        out: Tensor = self.output(attend_cached(q, k, v, cache, **self._options()).flatten(1))
         return out
 
     def prefill_within(self, x: Tensor, cache: LayerCache, rows: Tensor) -> Tensor:
@@ -307,10 +313,13 @@ class MultiHeadAttention(nn.Module):
         mask = mask if mask is None or mask.dim() < 3 else mask.unsqueeze(-3)
         dropout = self.dropout if self.training else 0.0
         if not weights:
-            context = attend(q, *memory, score=self.score, mask=mask, causal=causal, dropout=dropout)
-            return self._merge(context)
-        context, used = attend(q, *memory, score=self.score, mask=mask, causal=causal, dropout=dropout, weights=True)
+            return self._merge(attend(q, *memory, mask=mask, causal=causal, dropout=dropout, **self._options()))
+        options = self._options()
+        context, used = attend(q, *memory, mask=mask, causal=causal, dropout=dropout, weights=True, **options)
         return self._merge(context), used
+
+    def _options(self) -> dict[str, Any]:
+        return {"score": self.score, "scale": self.scale, "hard": self.hard}
 
     def _attend_packed(
         self, query: Tensor, key: Tensor | None, value: Tensor | None, queries: Packing, keys: Packing, *, causal: bool
@@ -319,7 +328,7 @@ class MultiHeadAttention(nn.Module):
         if queries.count != keys.count:
             what = f"{queries.count} rows of queries cannot look at {keys.count} rows of keys"
             raise ConfigError(what, where="key_packing", cure="pack the same sentences on both sides")
-        dropout, scale = self.dropout if self.training else 0.0, 1 / math.sqrt(self.head_size)
+        dropout, scale = self.dropout if self.training else 0.0, self.factor
         products = self._products(query, key, value)
         plain = self.rotary is None and dropout == 0.0 and self.head_size == self.value_head_size
         if plain and len(products) < 3 and is_short(products[0], queries, keys, self.head_size):

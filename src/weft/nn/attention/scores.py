@@ -4,6 +4,10 @@
     scaled_dot  q·k / √D                 concat      w·tanh(W [q; k])
     bilinear    q·W k                    additive    w·tanh(W_a q + W_b k)
 
+Any of them may be multiplied by a scale: a number, or by name
+
+    none  1          sqrt_d  1/√Q          sqrt_max  1/√max(Q, K)
+
 Queries are (…, Tq, Q), keys (…, Tk, K), scores (…, Tq, Tk). Half of the work on the keys does not depend on the query;
 a decoder does it once per sentence and asks only for the rest at each step:
 
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +27,20 @@ from torch import Tensor, nn
 from weft.errors import ConfigError
 
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+ScaleName = Literal["none", "sqrt_d", "sqrt_max"]
+Scale: TypeAlias = float | ScaleName
+
+
+def scale_of(scale: Scale, query_size: int, key_size: int) -> float:
+    """The factor that a scale stands for, for queries and keys of these sizes."""
+    if not isinstance(scale, str):
+        return scale
+    sizes = {"none": 1, "sqrt_d": query_size, "sqrt_max": max(query_size, key_size)}
+    if scale not in sizes:
+        raise ConfigError(f'"{scale}" is not a scale', where="scale", cure=f"a number, or {', '.join(sizes)}")
+    return float(sizes[scale] ** -0.5)
 
 
 def dot(query: Tensor, key: Tensor) -> Tensor:

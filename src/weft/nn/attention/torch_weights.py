@@ -108,4 +108,6 @@ def _missing(attention: MultiHeadAttention) -> str:
         return f"output_size = {attention.output.out_features} at a width of {width}"
     if attention.score != "scaled_dot":
         return "another score than scaled_dot"
+    if attention.hard or attention.scale is not None:
+        return "hard attention" if attention.hard else f"scale = {attention.scale:g}"
     return "rotary positions" if attention.rotary is not None else ""

@@ -23,10 +23,12 @@ RUN: Final = {"reference": reference.run, "vendor": vendor.run}
 class Layer(nn.Module):
     """Runs one cell forward or two cells in both directions; the backward one starts at each row's own end."""
 
-    def __init__(self, cells: list[Cell], *, merge: Merge, learned: bool, backend: Backend) -> None:
+    def __init__(
+        self, cells: list[Cell], *, merge: Merge, learned: bool, backend: Backend, initial_std: float = 0.0
+    ) -> None:
         super().__init__()
         self.cells = nn.ModuleList(cells)
-        self.merge, self.backend = merge, backend
+        self.merge, self.backend, self.initial_std = merge, backend, initial_std
         size = cells[0].output_size
         self.input_size = cells[0].input_size
         self._enroll()
@@ -37,10 +39,18 @@ class Layer(nn.Module):
             raise ConfigError(f'"vendor" cannot run: {reason}', where="backend", cure='use "auto"')
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """The cell's state before the first step; for two directions, a pair of them."""
+        """The cell's state before the first step; for two directions, a pair of them. Random ones are drawn for each
+        row in training; in evaluation they are zero, their mean."""
         states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         if self.initial is not None:
             states = tuple(learned(zeros) for learned, zeros in zip(self.initial, states, strict=True))
+        elif self.initial_std and self.training:
+            states = map_state(lambda zeros: self.initial_std * torch.randn_like(zeros), states)
+        return states if len(states) == 2 else states[0]
+
+    def zero_state(self, batch: int, like: Tensor) -> State:
+        """A state of zeros, in the shape of `initial_state`."""
+        states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         return states if len(states) == 2 else states[0]
 
     def forward(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:

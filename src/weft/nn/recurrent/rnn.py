@@ -23,7 +23,7 @@ from weft.nn.recurrent.lengths import check_lengths, check_state, zero_past_end
 from weft.nn.state import State
 
 Skip = Literal["none", "residual", "dense"]
-Initial = Literal["zeros", "learned"]
+Initial = Literal["zeros", "learned", "random"]
 
 
 class RNN(nn.Module):
@@ -31,8 +31,9 @@ class RNN(nn.Module):
 
     hidden_size is one number, or one for each layer. skip: "residual" adds a layer's input to its output where the
     sizes agree; "dense" gives each layer the input and all outputs below it. dropout falls on each layer's output but
-    the last's. The state is a tuple with the cell's state for each layer, and with a pair of them (forward, backward)
-    for each layer when bidirectional.
+    the last's. initial: the first state is zero, learned, or drawn from N(0, initial_std²) for each row in training and
+    zero in evaluation. The state is a tuple with the cell's state for each layer, and with a pair of them (forward,
+    backward) for each layer when bidirectional.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class RNN(nn.Module):
         skip: Skip = "none",
         dropout: float = 0.0,
         initial: Initial = "zeros",
+        initial_std: float = 1.0,
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
@@ -61,7 +63,8 @@ class RNN(nn.Module):
         width = input_size
         for hidden in sizes:
             cells = [build_cell(cell, width, hidden) for _ in range(2 if bidirectional else 1)]
-            layer = Layer(cells, merge=merge, learned=initial == "learned", backend=backend)
+            std = initial_std if initial == "random" else 0.0
+            layer = Layer(cells, merge=merge, learned=initial == "learned", backend=backend, initial_std=std)
             self.layers.append(layer)
             width = width + layer.output_size if skip == "dense" else layer.output_size
         self.input_size, self.output_size = input_size, layer.output_size
@@ -108,7 +111,7 @@ class RNN(nn.Module):
             x = zero_past_end(x, lengths)
         if state is None:
             return x, self.initial_state(x.size(0), x)
-        check_state(state, self.initial_state(1, x), x.size(0))
+        check_state(state, tuple(layer.zero_state(1, x) for layer in self._stack()), x.size(0))
         return x, state
 
     def _adds(self, width: int, layer: Layer) -> bool:

@@ -151,6 +151,8 @@ def _missing(rnn: RNN) -> str:
         return f'skip = "{rnn.skip}"'
     if rnn.bidirectional and layers[0].merge != "concat":
         return f'merge = "{layers[0].merge}"'
+    if layers[0].initial_std:
+        return 'initial = "random"'
     return 'initial = "learned"' if layers[0].initial is not None else ""
 
 

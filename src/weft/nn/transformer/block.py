@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from weft.nn.attention import KeysValues, MultiHeadAttention
 from weft.nn.attention.kv_cache import LayerCache
+from weft.nn.attention.scores import Scale
 from weft.nn.packing import Packing
 from weft.nn.transformer import torch_weights
 from weft.nn.transformer.feedforward import Activation, FeedForward
@@ -39,10 +40,18 @@ class EncoderBlock(nn.Module):
         rotary: bool = False,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
+        attention_scale: Scale | None = None,
+        attention_hard: bool = False,
     ) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(
-            width, heads=heads, bias=attention_bias, rotary=rotary, dropout=attention_dropout
+            width,
+            heads=heads,
+            bias=attention_bias,
+            rotary=rotary,
+            dropout=attention_dropout,
+            scale=attention_scale,
+            hard=attention_hard,
         )
         self.feedforward = FeedForward(width, feedforward, activation=activation)
         self.around_attention = NORMS[norm](width, dropout=dropout)
@@ -94,9 +103,12 @@ class DecoderBlock(nn.Module):
         rotary: bool = False,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
+        attention_scale: Scale | None = None,
+        attention_hard: bool = False,
     ) -> None:
         super().__init__()
         shared: dict[str, Any] = {"heads": heads, "bias": attention_bias, "dropout": attention_dropout}
+        shared |= {"scale": attention_scale, "hard": attention_hard}
         self.attention = MultiHeadAttention(width, rotary=rotary, **shared)
         self.cross = MultiHeadAttention(width, memory_size or width, **shared)
         self.feedforward = FeedForward(width, feedforward, activation=activation)

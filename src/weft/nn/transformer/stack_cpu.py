@@ -160,7 +160,8 @@ def _find_layout(stack: Any) -> StackLayout | None:
     attentions = [block.attention, *([block.cross] if isinstance(block, DecoderBlock) else [])]
     width, feed = block.attention.output.out_features, block.feedforward
     plain = all(
-        part.score == "scaled_dot"
+        part.fused
+        and part.scale is None
         and part.rotary is None
         and part.heads * part.head_size == part.heads * part.value_head_size == width
         and part.output.in_features == part.output.out_features
