@@ -261,7 +261,7 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         "model": sides if leaf.task == "translate" else {} if "kind" in own or leaf.task == "embed" else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
-    if "data.max_length" in PATHS[leaf.task]:
+    if "max_length" in TASKS[leaf.task].sections.data.model_fields:
         tree["data"]["max_length"] = 12
     if own.get("kind") == "bag":
         tree["text"] = TEXT["char"]

@@ -15,7 +15,14 @@ from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
-from weft.models import LANGUAGE_MODELS, AnyLanguageModel, DecoderSettings, NgramConfig, build_language_model
+from weft.models import (
+    LANGUAGE_MODELS,
+    AnyLanguageModel,
+    DecoderSettings,
+    LanguageModel,
+    NgramConfig,
+    build_language_model,
+)
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
