@@ -22,6 +22,7 @@ from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
+from weft.tasks.states import WithStates
 from weft.text import TextConfig
 
 __all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
@@ -33,7 +34,7 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-class Task(ABC):
+class Task(WithStates, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
