@@ -127,6 +127,6 @@ def test_every_row_of_a_table_gets_its_tag(weft) -> None:
     assert weft("score", "run", "steps.csv").code == 0
     write("new.jsonl", ['{"x": [4.0, -4.0]}'])
     assert json.loads(weft("predict", "run", "new.jsonl").out)["tags"] == ["high", "low"]
-    refused = weft("train", "tag", "steps.csv", "data.features=x", "model.kind=hmm")
+    refused = weft("train", "tag", "steps.csv", "data.features=x", "model.kind=hmm", "--quiet")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "counts words, and the input is feature vectors" in refused.err

@@ -17,6 +17,7 @@ from weft.data import (
     Columns,
     Examples,
     Limit,
+    Ragged,
     Steps,
     Tagged,
     pad,
@@ -29,7 +30,7 @@ from weft.data.values import read_example
 from weft.decoding import DecodeConfig
 from weft.errors import DataError, did_you_mean
 from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
-from weft.models import TAGGERS, FittedSettings, TagDistribution, TaggerSettings, TaggerSizes, TaggingModel
+from weft.models import TAGGERS, FittedSettings, TagDistribution, Tagger, TaggerSettings, TaggerSizes, TaggingModel
 from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
 from weft.nn.crf import Legal
@@ -39,8 +40,9 @@ from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.sequences import FEATURES, learn_features, standardised
+from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, summarise_tags
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, Task
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
@@ -153,6 +155,9 @@ class Tag(Task):
         classes = classes_of([*letters, *[""] * (len(characters) - len(letters))])
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        return self.words
+
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[Ids]]:
         names = ("words", "tags", "characters", "sizes") if self.features is None else (FEATURES, "tags")
         columns: dict[str, list[Ids]] = {name: [] for name in names}
@@ -236,6 +241,17 @@ class Tag(Task):
             for record, row in zip(records, best.tolist(), strict=True):
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
+
+    def locate(self, record: Tagged) -> Located:
+        return Located.of_words(record.words)
+
+    def states(self, model: nn.Module, records: Sequence[Tagged]) -> Tensor:
+        if not isinstance(model, Tagger):
+            return super().states(model, records)
+        columns = {name: Ragged.from_lists(rows) for name, rows in self.encode(records, None).items()}
+        examples = Examples(columns, self.cost(columns))
+        batch = self.collate(examples, range(len(records))).to(next(model.parameters()).device)
+        return model.encode(batch.words, batch.lengths, batch.spelling)
 
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int
@@ -322,17 +338,3 @@ class Tag(Task):
 def scheme_of(labels: Sequence[str]) -> SpanScheme | None:
     """The rules of labels that mark spans; None for others."""
     return SpanScheme(labels, unknown=UNSEEN) if looks_like_spans(labels) else None
-
-
-def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct spellings in these rows (U, C), their lengths (U), and the number of that at each place (B, T)."""
-    words = examples.columns["sizes"].lengths[np.asarray(rows)]
-    flat = examples.columns["characters"].join(rows)
-    counts = examples.columns["sizes"].join(rows)
-    table = np.zeros((len(counts), int(counts.max(initial=1))), dtype=np.int64)
-    table[np.arange(table.shape[1]) < counts[:, None]] = flat
-    distinct, where = np.unique(table, axis=0, return_inverse=True)
-    spelled = np.zeros(shape, dtype=np.int64)
-    spelled[np.arange(shape[1]) < words[:, None]] = where.reshape(-1)
-    lengths = (distinct != 0).sum(1)
-    return torch.from_numpy(distinct), torch.from_numpy(lengths), torch.from_numpy(spelled)

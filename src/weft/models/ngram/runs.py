@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Longs = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
+"""Counts and indices: int32 where that is enough."""
 
 MEMORY_ENTRIES: Final = 64_000_000
 """Numbers that a `Shelf` keeps in memory; the arrays after them go to files."""
@@ -24,8 +26,8 @@ class Run(NamedTuple):
     """Distinct keys (E,) in ascending order, their counts (E,), and the index of each one's suffix (E,)."""
 
     keys: Longs
-    counts: Longs
-    suffixes: Longs
+    counts: Integers
+    suffixes: Integers
 
 
 class Shelf:
@@ -69,11 +71,11 @@ class Shelf:
         """Return whether so many more numbers stay in memory."""
         return self._used + numbers <= self.memory
 
-    def empty(self, name: str, size: int) -> Longs:
-        """Return a new array of this name in a file, to be written in place."""
+    def empty(self, name: str, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+        """Return a new array of this name and type in a file, to be written in place."""
         path = self._new_file()
         self._files[name] = path
-        return np.lib.format.open_memmap(path, mode="w+", dtype=np.int64, shape=(size,))
+        return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=(size,))
 
     @property
     def files(self) -> int:
@@ -99,7 +101,8 @@ def merge(runs: Sequence[Run], shelf: Shelf, name: str) -> Run:
         for field, array in merged._asdict().items():
             shelf.put(f"{name}.{field}", array)
         return merged
-    files = {field: shelf.empty(f"{name}.{field}", size) for field in Run._fields}
+    kinds = {field: array.dtype for field, array in runs[0]._asdict().items()}
+    files = {field: shelf.empty(f"{name}.{field}", size, kind) for field, kind in kinds.items()}
     end = 0
     for parts in _key_ranges(runs, max(1, shelf.memory // (2 * len(Run._fields)))):
         merged = _merge_in_memory(parts)
@@ -129,4 +132,4 @@ def _merge_in_memory(runs: Sequence[Run]) -> Run:
     order = np.argsort(keys, kind="stable")  # a sort by merging, which is fast for runs that are sorted already
     keys = keys[order]
     first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-    return Run(keys[first], np.add.reduceat(counts[order], first), suffixes[order[first]])
+    return Run(keys[first], np.add.reduceat(counts[order], first, dtype=counts.dtype), suffixes[order[first]])
