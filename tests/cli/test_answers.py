@@ -103,8 +103,6 @@ def test_pairs_and_several_labels_in_tables(weft) -> None:
     assert "exact" in evaluated.out
     assert "confusion" not in evaluated.out
     assert "frequent" in json.loads(Path("run/report.json").read_text(encoding="utf-8"))["baselines"]["valid"]
-    refused = weft("train", "classify", "pairs.tsv", *data, "model.kind=bag")
-    assert 'does not go with model.kind = "bag"' in refused.err
 
 
 @pytest.mark.covers("T7")

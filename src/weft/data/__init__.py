@@ -6,6 +6,7 @@ from weft.data.chunks import chunks
 from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
+from weft.data.example_columns import Columns
 from weft.data.inputs import Input, InputFile, open_inputs
 from weft.data.labelled import read_answered, read_labelled
 from weft.data.limit import Limit, Overlong
@@ -36,7 +37,7 @@ from weft.data.store import VALUES, Store, key_of, read_numbers, read_values
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts, read_whole_text
-from weft.data.values import Columns, read_input, read_language
+from weft.data.values import read_input, read_language
 from weft.data.vectors import VectorHeader, WordTable, each_vector, read_header, read_vectors, write_vectors
 from weft.data.wordtests import read_with_tests
 

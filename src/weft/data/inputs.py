@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from weft.data.badlines import BadLines
 from weft.data.columns import Column
+from weft.data.example_columns import Columns
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
@@ -22,7 +23,6 @@ from weft.data.step_rows import StepTable
 from weft.data.steps import Steps, pick_steps
 from weft.data.tables import Format, Layout, Row, Table, read_table
 from weft.data.texts import read_inputs
-from weft.data.values import Columns
 from weft.documents import to_json
 from weft.errors import ConfigError, did_you_mean
 

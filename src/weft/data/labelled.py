@@ -11,12 +11,12 @@ from typing import Any
 from weft.data.answers import Whole, make_record
 from weft.data.badlines import BadLines, at_least_one
 from weft.data.columns import Column
+from weft.data.example_columns import Columns, show_column
 from weft.data.records import Labelled, Measured
 from weft.data.sources import Paths, each_path, has_surrogate, lines, suffix
 from weft.data.step_rows import read_step_rows
 from weft.data.steps import pick_steps
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
-from weft.data.values import Columns, show_column
 from weft.errors import DataError
 
 PARTS = ("train", "training", "valid", "validation", "val", "dev", "test")

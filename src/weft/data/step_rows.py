@@ -16,10 +16,10 @@ import numpy as np
 from weft.data.answers import Whole, make_record
 from weft.data.badlines import BadLines
 from weft.data.columns import OVERRIDE, Column, Key
+from weft.data.example_columns import Columns, show_column
 from weft.data.records import Tagged
 from weft.data.steps import Steps, read_number
 from weft.data.tables import Layout, Row, Table, read_table
-from weft.data.values import Columns, show_column
 from weft.errors import DataError
 
 ALL = "*"
