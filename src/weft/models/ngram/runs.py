@@ -29,6 +29,10 @@ class Run(NamedTuple):
     counts: Integers
     suffixes: Integers
 
+    def part(self, begin: int, end: int) -> Run:
+        """The entries from `begin` up to `end`."""
+        return Run(self.keys[begin:end], self.counts[begin:end], self.suffixes[begin:end])
+
 
 class Shelf:
     """Arrays by name: in memory as long as they have at most `memory` numbers together, in files beyond that.
@@ -120,7 +124,7 @@ def _key_ranges(runs: Sequence[Run], size: int) -> Iterator[list[Run]]:
     bounds = longest[np.linspace(0, len(longest) - 1, parts + 1).astype(np.int64)[1:-1]]
     places = [np.concatenate(([0], np.searchsorted(run.keys, bounds), [len(run.keys)])) for run in runs]
     for part in range(parts):
-        cut = [Run(*(array[at[part] : at[part + 1]] for array in run)) for run, at in zip(runs, places, strict=True)]
+        cut = [run.part(at[part], at[part + 1]) for run, at in zip(runs, places, strict=True)]
         if any(len(run.keys) for run in cut):
             yield cut
 
