@@ -29,6 +29,10 @@ class SortedRun(NamedTuple):
     counts: Integers
     suffixes: Integers
 
+    def part(self, begin: int, end: int) -> SortedRun:
+        """The entries from `begin` up to `end`."""
+        return SortedRun(self.keys[begin:end], self.counts[begin:end], self.suffixes[begin:end])
+
 
 class Shelf:
     """Arrays by name: in memory as long as they have at most `memory` numbers together, in files beyond that.
@@ -112,10 +116,6 @@ def merge(runs: Sequence[SortedRun], shelf: Shelf, name: str) -> SortedRun:
     return SortedRun(*(files[field][:end] for field in SortedRun._fields))
 
 
-def _cut(run: SortedRun, start: int, end: int) -> SortedRun:
-    return SortedRun(run.keys[start:end], run.counts[start:end], run.suffixes[start:end])
-
-
 def _key_ranges(runs: Sequence[SortedRun], size: int) -> Iterator[list[SortedRun]]:
     """Yield the parts of all runs in ranges of keys with about `size` entries together."""
     total = sum(len(run.keys) for run in runs)
@@ -124,7 +124,7 @@ def _key_ranges(runs: Sequence[SortedRun], size: int) -> Iterator[list[SortedRun
     bounds = longest[np.linspace(0, len(longest) - 1, parts + 1).astype(np.int64)[1:-1]]
     places = [np.concatenate(([0], np.searchsorted(run.keys, bounds), [len(run.keys)])) for run in runs]
     for part in range(parts):
-        cut = [_cut(run, at[part], at[part + 1]) for run, at in zip(runs, places, strict=True)]
+        cut = [run.part(at[part], at[part + 1]) for run, at in zip(runs, places, strict=True)]
         if any(len(run.keys) for run in cut):
             yield cut
 
