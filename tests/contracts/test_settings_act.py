@@ -132,7 +132,15 @@ NEVER = {
         "train.class_weights",
         "data.delimiter",
     },
-    "tag": {"train.class_weights", "train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
+    "tag": {
+        "train.class_weights",
+        "data.features",
+        "data.sequence",
+        "train.teacher_forcing",
+        "train.truncate",
+        "text.kind",
+        "text.punctuation",
+    },
     "translate": {"train.truncate", "train.class_weights", "data.delimiter"},
 }
 """What a task, this machine or these files have no use for, and what is refused whatever stands beside it."""

@@ -52,7 +52,11 @@ class Config(Settings):
         features = getattr(self.data, "features", None)
         if features is not None:
             why = f"does nothing with data.features = {show(features)}: the input is no text"
-            for name in [*(f"text.{name}" for name in type(self.text).model_fields), "model.word_dropout"]:
+            own = [name for name in ("word_dropout", "characters") if hasattr(self.model, name)]
+            for name in [
+                *(f"text.{name}" for name in type(self.text).model_fields),
+                *(f"model.{name}" for name in own),
+            ]:
                 yield Unread(name, why, "remove one of the two")
         if not TASKS[self.task].weighs_labels:
             yield Unread("train.class_weights", f"weighs nothing: task = {self.task!r} has no labels", "remove it")

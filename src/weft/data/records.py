@@ -118,7 +118,7 @@ class Tagged:
     tags: tuple[str, ...] | None = None
     place: str = ""
     steps: Steps | None = None
-    """Feature vectors in the place of words, which are then none."""
+    """Feature vectors in the place of words, which are then the numbers of the steps."""
 
     @property
     def key(self) -> str:

@@ -70,12 +70,18 @@ class Columns(NamedTuple):
         """Whether a record is one text and one label."""
         return self.record is Labelled and self.second is None and not self.steps
 
+    @property
+    def answer_setting(self) -> str:
+        """The setting that names the column of a label, of several, of a number or of tags."""
+        return "field" if self.record is Tagged else "label"
+
     def settings(self) -> dict[str, Column]:
         """The settings that name columns of a table of texts or nested lists, in the order expected of a file."""
         if self.record is Pair:
             named = {"source": self.input, "target": self.answer, "language": self.language}
         else:
-            named = {"features" if self.steps else "text": self.input, "pair": self.second, "label": self.answer}
+            first = "features" if self.steps else "text"
+            named = {first: self.input, "pair": self.second, self.answer_setting: self.answer}
         return {name: column for name, column in named.items() if column is not None}
 
     @property
@@ -97,7 +103,7 @@ def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> 
     """Convert an example to a record with its answer."""
     if isinstance(row, columns.record):
         return row
-    if columns.record is Tagged:
+    if columns.record is Tagged and not columns.steps:
         return _read_tagged(row, columns, place, labels)
     if columns.answer is None:
         value = _pick(row, columns.input, 0, columns, place) if _is_record(row) else row

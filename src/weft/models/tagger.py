@@ -15,7 +15,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.models.embedding import TokenDropout, build_embedding
+from weft.models.embedding import TokenDropout
+from weft.models.heads import build_input
 from weft.models.memory import EncoderSettings
 from weft.models.pretrained import embedding_size
 from weft.models.recurrent import RecurrentEncoderConfig
@@ -37,6 +38,8 @@ class TaggerSizes(NamedTuple):
     """The class of each character (characters,), such as capital letter or digit (see hmm/shapes.py)."""
     legal: Legal | None = None
     """The legal sequences of labels, where the labels mark spans."""
+    features: int | None = None
+    """The numbers of a step, where feature vectors stand in the place of words."""
 
 
 class TaggingModel(Protocol):
@@ -108,18 +111,19 @@ class NetworkSettings(EncoderSettings, Protocol):
 
 
 class Tagger(nn.Module):
-    """words and spellings -> states -> a score for each label at each word."""
+    """words and spellings, or feature vectors -> states -> a score for each label at each word or step."""
 
     packs = False
     """Whether it takes packed batches."""
 
     def __init__(self, config: NetworkSettings, sizes: TaggerSizes) -> None:
         super().__init__()
-        spelled = speller_settings(config.characters)
+        spelled = None if sizes.features else speller_settings(config.characters)
+        self.features = sizes.features
         self.word_dropout = TokenDropout(config.word_dropout)
         self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
-        self.encoder = config.build_encoder(build_embedding(config.vectors, sizes.words), extra=extra)
+        self.encoder = config.build_encoder(build_input(config.vectors, sizes.words, sizes.features), extra=extra)
         self.scores = nn.Linear(self.encoder.output_size, sizes.labels)
         self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None
 
@@ -129,7 +133,7 @@ class Tagger(nn.Module):
 
     def encode(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> the states that `scores` reads (B, T, D)."""
-        vectors = self.encoder.embedding(self.word_dropout(words))
+        vectors = self.encoder.embedding(words if self.features else self.word_dropout(words))
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)
         return self.encoder.encode(vectors, lengths).states

@@ -102,6 +102,10 @@ class SequenceTask(Task):
     def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
         return cls.roles(text) if data.features is None else {}
 
+    @classmethod
+    def statistic_sizes(cls, data: Any) -> dict[str, int | None]:
+        return {} if data.features is None else {FEATURES: None}
+
     @abstractmethod
     def answer(self, record: Any) -> Ids:
         """The answer of a record as numbers of its column."""
@@ -139,9 +143,7 @@ class SequenceTask(Task):
 
     def _encode_steps(self, record: WholeInput, limit: Limit | None) -> list[Ids]:
         assert self.features is not None
-        assert record.steps is not None
-        check_width(record.steps, len(self.features.mean), record.place)
-        numbers: Any = self.features.standardise(record.steps.array)
+        numbers: Any = standardised(record, self.features)
         pieces: list[Any] = limit.cut(numbers, record.place) if limit else [numbers]
         return [piece.reshape(-1) for piece in pieces]
 
@@ -207,10 +209,23 @@ class SequenceTask(Task):
 
 def learn_inputs(records: Iterable[Any], text: TextConfig) -> Codec:
     """The tokenizer of texts, or the statistics of features; answers are the task's own."""
-    first = next(iter(records), None)
-    if first is not None and first.steps is not None:
-        return Codec({}, (), {FEATURES: Statistics.of(_each_array(records, first.steps.width))})
+    if (features := learn_features(records)) is not None:
+        return Codec({}, (), {FEATURES: features})
     return Codec({"": Tokenizer.learn(_each_text(records), text)})
+
+
+def learn_features(records: Iterable[Any]) -> Statistics | None:
+    """The statistics of feature vectors; None for records without any."""
+    first = next(iter(records), None)
+    if first is None or first.steps is None:
+        return None
+    return Statistics.of(_each_array(records, first.steps.width))
+
+
+def standardised(record: Any, features: Statistics) -> NDArray[np.float32]:
+    """The feature vectors (T, D) of a record, as a model reads them."""
+    check_width(record.steps, len(features.mean), record.place)
+    return features.standardise(record.steps.array)
 
 
 def _each_text(records: Iterable[WholeInput]) -> Iterator[str]:

@@ -136,6 +136,11 @@ class Task(WithStates, ABC):
         """The roles of a run with these sections; none where the input is not text."""
         return cls.roles(text)
 
+    @classmethod
+    def statistic_sizes(cls, data: Any) -> dict[str, int | None]:
+        """The names of the statistics of a run, with how many numbers each has, where that is known."""
+        return {}
+
     @staticmethod
     @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
