@@ -92,6 +92,12 @@ def test_what_is_refused(text, said):
     assert said in str(error.value)
 
 
+def test_a_line_may_be_long():
+    """Reading takes a time in proportion to its length; a text that is copied for each symbol would take an hour."""
+    grammar = grammar_from_text("S -> " + " | ".join(f"'w{number}'" for number in range(30_000)))
+    assert len(grammar.rules) == 30_000
+
+
 def test_files_that_are_no_text(tmp_path):
     path = tmp_path / "g.txt"
     for content, said in ((b"S -> 'a'\n\xff", ":2: not UTF-8: byte 0xff"), (b"S\0", ":1: looks binary")):

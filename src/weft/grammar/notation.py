@@ -36,6 +36,9 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
+MAX_SHOWN_CHARACTERS: Final = 60
+"""Characters of a line that a message shows, from the first that cannot be read."""
+
 _Bare = tuple[str, bool]
 """A symbol of a right side before all left sides are known: its text, and whether it may be a word."""
 
@@ -105,11 +108,12 @@ def _logical_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
 
 def _tokens(line: str, place: str) -> Iterator[tuple[str, str]]:
     """Yield kind and text of each token of a line."""
-    at = 0
-    while line[at:].strip():
+    at, end = 0, len(line.rstrip())
+    while at < end:
         found = _TOKEN.match(line, at)
         if found is None or found.lastgroup is None:
-            raise DataError(f"cannot read {line[at:].strip()!r}", where=place, cure=_cure(line[at:].strip()))
+            rest = line[at : at + MAX_SHOWN_CHARACTERS].strip()
+            raise DataError(f"cannot read {rest!r}", where=place, cure=_cure(rest))
         at = found.end()
         if found.lastgroup != "comment":
             yield found.lastgroup, found[found.lastgroup]

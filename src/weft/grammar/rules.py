@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from weft.errors import DataError
@@ -84,7 +85,7 @@ class Grammar:
         """Whether every rule has a probability; otherwise none has."""
         return self.rules[0].probability is not None
 
-    @property
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """All words of the rules, in order."""
         right = (symbol for rule in self.rules for symbol in rule.right)

@@ -79,6 +79,8 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     notes = fill_embeddings(model, task)
     plan: Plan | None = None
     learner: AnyLearner
+    if settings.class_weights is not None:
+        task.weigh(settings.class_weights, prepared.train)
     if isinstance(model, FittedModel):
         learner = build_fitted(model, prepared, ranks=ranks)
         total, per_epoch = learner.fit.total, learner.fit.every
@@ -91,8 +93,6 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
         total = settings.steps or (settings.epochs or 1) * per_epoch
         by_default = min(max(per_epoch, -(-total // MAX_VALIDATIONS)), MAX_UPDATES_BETWEEN_VALIDATIONS)
-        if settings.class_weights is not None:
-            task.weigh(settings.class_weights, prepared.train)
         learner = Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks)
     return Setup(
         device=learner.device,
@@ -124,6 +124,8 @@ def build_fitted(model: FittedModel, prepared: Prepared, *, ranks: Ranks) -> Fit
         batch_tokens=settings.batch_tokens,
         seed=config.seed,
         threads=torch.get_num_threads(),
+        label_weights=prepared.task.label_weights,
+        many_labels=prepared.task.many_labels,
     )
     return FittedLearner(model.fit(prepared.train, options))
 

@@ -163,9 +163,10 @@ class Run:
         decode = self.decode(options)
         bad = BadLines(skip=skip_bad_lines)
         source = find_source(data, "data")
-        records = read_records(self.task, source, self._layout(columns or {}), bad)
+        layout = self._layout(columns or {})
+        records = read_records(self.task, source, layout, bad)
         running = self.config.train.truncate is not None
-        examples = encode_evaluation(self.task, records, running=running)
+        examples = encode_evaluation(self.task, records, layout, running=running)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)

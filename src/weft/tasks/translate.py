@@ -173,8 +173,9 @@ class Translate(Task):
         assert isinstance(record, Pair)
         return replace(record, language=self.languages.checked(language))
 
-    def gather(self, records: Iterable[Pair]) -> Iterable[Pair]:
-        return group_references(records) if self.data.references == "many" else records
+    @staticmethod
+    def gather(records: Iterable[Pair], data: PairData) -> Iterable[Pair]:
+        return group_references(records) if data.references == "many" else records
 
     def tokenizer_of(self, part: str) -> Tokenizer:
         return self.source if part.startswith("encoder") else self.target

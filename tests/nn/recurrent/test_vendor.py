@@ -44,7 +44,9 @@ def results(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State) -> list[T
 @pytest.mark.parametrize("lengths", [None, [6, 6, 6, 6], [6, 1, 3, 0], [3, 2, 2, 1]], ids=str)
 @pytest.mark.parametrize("merge", [None, "concat", "sum", "mean", "project"])
 @pytest.mark.parametrize(
-    "cell", [*VENDOR, relu, *({"kind": kind, "bias": False} for kind in VENDOR)], ids=lambda cell: str(cell)[:40]
+    "cell",
+    [*VENDOR, relu, *({"kind": kind, "bias": False} for kind in VENDOR)],
+    ids=lambda cell: getattr(cell, "__name__", str(cell)),
 )
 def test_kernel_equals_loop(cell: Any, merge: str | None, lengths: list[int] | None) -> None:
     settings = {} if merge is None else {"bidirectional": True, "merge": merge}
