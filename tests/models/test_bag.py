@@ -103,13 +103,13 @@ def rows_and_labels(many: bool, seed: int = 0) -> tuple[SparseRows, Labels, torc
 def linear_updates(width: int, *, weighed: bool, many: bool) -> LinearUpdates:
     torch.manual_seed(0)
     output = torch.randn(3, width) if width else None
-    class_weights = torch.tensor([1.0, 3.0, 0.5]) if weighed else None
+    class_weights = torch.tensor([[0.5, 2.0, 1.5], [1.0, 3.0, 0.5]] if many else [1.0, 3.0, 0.5]) if weighed else None
     return LinearUpdates(torch.randn(6, width or 3), output, torch.randn(3), class_weights, many)
 
 
 @pytest.mark.parametrize(
     ("width", "weighed", "many"),
-    [(0, False, False), (0, True, False), (4, False, False), (0, False, True), (4, True, False)],
+    [(0, False, False), (0, True, False), (4, False, False), (0, False, True), (4, True, False), (4, True, True)],
 )
 @pytest.mark.parametrize("plain", [True, pytest.param(False, marks=native)], ids=["plain", "C"])
 def test_an_update_is_a_step_against_the_gradient_of_the_loss(monkeypatch, plain, width, weighed, many):
@@ -132,14 +132,15 @@ def test_an_update_is_a_step_against_the_gradient_of_the_loss(monkeypatch, plain
         own = torch.from_numpy(labels.numbers[labels.starts[row] : labels.starts[row + 1]])
         truth = torch.zeros(3).index_fill(0, own, 1.0)
         if many:
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(z, truth, reduction="sum")
+            each = torch.nn.functional.binary_cross_entropy_with_logits(z, truth, reduction="none")
+            losses.append(each.mean().item())
+            absent, present = expected.class_weights if weighed else torch.ones(2, 3)
+            (each * torch.where(truth > 0, present, absent)).sum().backward()
         else:
             loss = torch.nn.functional.cross_entropy(z, own[0])
-        losses.append(loss.item())
-        loss.backward()
-        rate = (rates[0] + (rates[1] - rates[0]) * place / len(order)) * (
-            expected.class_weights[own[0]] if weighed else 1
-        )
+            losses.append(loss.item())
+            (loss * (expected.class_weights[own[0]] if weighed else 1)).backward()
+        rate = rates[0] + (rates[1] - rates[0]) * place / len(order)
         with torch.no_grad():
             for tensor in learned:
                 tensor -= rate * tensor.grad

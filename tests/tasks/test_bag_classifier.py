@@ -141,6 +141,49 @@ def test_a_resumed_training_gives_the_same_weights(here, monkeypatch):
     assert [report("whole")[name] for name in same] == [report("stopped")[name] for name in same]
 
 
+def test_class_weights_and_thresholds_help_a_rare_label(here):
+    """One text in twelve is spam and has the word money; of three texts with that word two are not spam."""
+    lines = []
+    for number in range(1200):
+        spam, money = number % 12 == 0, number % 4 == 0
+        lines.append(f"{'money' if money else 'lunch'} at{number}\t{'spam' if spam else 'mail'}\n")
+    Path("skewed.tsv").write_text("".join(lines), encoding="utf-8")
+    tree = {"task": "classify", "data": {"train": "skewed.tsv"}}
+    plain, weighed, decided = (
+        package.train(tree | more, out=name, quiet=True).report["details"]["valid"]["per_class"]
+        for name, more in (
+            ("plain", {"model": {"kind": "bag"}}),
+            ("weighed", {"train": {"class_weights": "balanced", "metric": "f1"}}),
+            ("decided", {"model": {"kind": "bag", "thresholds": "f1"}}),
+        )
+    )
+    recall = [{row["label"]: row["recall"] for row in rows}["spam"] for rows in (plain, weighed, decided)]
+    assert package.load("weighed").config.model.kind == "bag"
+    assert recall[0] < 0.2
+    assert min(recall[1:]) > 0.8
+    assert package.load("decided").model.thresholds is not None
+
+
+def test_a_text_may_have_several_labels(here):
+    draw = random.Random(0)
+    topics = {"sea": ["ship", "wave"], "sky": ["bird", "cloud"], "land": ["tree", "road"]}
+    rows = []
+    for _ in range(600):
+        own = [topic for topic in topics if draw.random() < 0.4]
+        words = [draw.choice(topics[topic]) for topic in own] + draw.choices(["the", "a", "of", "and"], k=4)
+        draw.shuffle(words)
+        rows.append((" ".join(words), ",".join(own)))
+    Path("many.tsv").write_text("".join(f"{text}\t{labels}\n" for text, labels in rows), encoding="utf-8")
+    config = {"task": "classify", "data": {"train": "many.tsv", "labels": "many"}}
+    run = package.train(config, out="many", quiet=True)
+    assert run.config.model.kind == "bag"
+    assert run.report["valid"]["micro_f1"] > 0.97
+    sea, none, unknown = run.predict(["the ship and a bird", "the and", "xyzzy"])
+    assert set(sea.labels) == {"sea", "sky"}
+    assert none.labels == ()
+    assert all(0.3 < share < 0.5 for share in unknown.probabilities.values())
+
+
 def test_weights_that_belong_to_other_settings_are_refused(here):
     package.train(CONFIG, out="run", quiet=True)
     package.train(CONFIG | {"model": {"kind": "bag", "buckets": 1000}}, out="small", quiet=True)

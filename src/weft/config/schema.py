@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, classify, regress, tag or translate."""
+    """lm, classify, regress, tag, translate or embed."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0

@@ -45,6 +45,8 @@ class Columns(NamedTuple):
     answer: Column | None = None
     joined: bool = False
     """The texts are parts of one running text."""
+    prediction: str | None = None
+    """The name of predictions, where it does not follow from the type of record."""
     language: Column | None = None
     """The column with the language of a pair's target, if there is one."""
     many: bool = False
@@ -61,7 +63,7 @@ class Columns(NamedTuple):
     @property
     def predicted(self) -> str:
         """The column for predictions in a table."""
-        return PREDICTED[self.record]
+        return self.prediction or PREDICTED[self.record]
 
     @property
     def plain(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from weft.data import Examples
 from weft.settings import Settings
@@ -72,6 +72,10 @@ class FitOptions:
     batch_tokens: int
     seed: int
     threads: int
+    label_weights: Tensor | None = None
+    """Weights of errors by label (C); with `many_labels` of absent labels and of present ones (2, C)."""
+    many_labels: bool = False
+    """Whether an example may have any number of labels."""
 
 
 class FitStep(NamedTuple):

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from weft.models.embedding import TokenDropout, build_embedding
 from weft.models.memory import EncoderSettings
+from weft.models.pretrained import embedding_size
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.speller import CharactersSetting, SpellerSettings, Spelling, speller_settings
 from weft.models.tagging import ChainTags, IndependentTags, TagDistribution
@@ -68,8 +69,8 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 
     @property
     def input_size(self) -> int | None:
-        spelled = speller_settings(self.characters)
-        return None if isinstance(self.embedding, str) else self.embedding + (spelled.output_size if spelled else 0)
+        size, spelled = embedding_size(self.embedding), speller_settings(self.characters)
+        return None if size is None else size + (spelled.output_size if spelled else 0)
 
     def build_tagger(self, sizes: TaggerSizes) -> Tagger:
         return Tagger(self, sizes)
@@ -124,10 +125,14 @@ class Tagger(nn.Module):
 
     def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> logits (B, T, labels)."""
+        return self.scores(self.encode(words, lengths, spelling))  # type: ignore[no-any-return]
+
+    def encode(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
+        """words (B, T), lengths (B) -> the states that `scores` reads (B, T, D)."""
         vectors = self.encoder.embedding(self.word_dropout(words))
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)
-        return self.scores(self.encoder.encode(vectors, lengths).states)  # type: ignore[no-any-return]
+        return self.encoder.encode(vectors, lengths).states
 
     def distribution(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> TagDistribution:
         """words (B, T), lengths (B) -> the probability of their tags."""

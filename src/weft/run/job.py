@@ -16,6 +16,7 @@ from weft.disk import sync
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import Evaluation, evaluate
 from weft.models import FitOptions, FittedModel
+from weft.run.embeddings import fill_embeddings
 from weft.run.fitted_learner import FittedLearner
 from weft.run.folder.checkpoint import Checkpoints
 from weft.run.folder.files import JOURNAL
@@ -61,6 +62,8 @@ class Setup:
     per_epoch: int
     total: int
     every: int
+    notes: tuple[str, ...] = ()
+    """Notes for the user on how the model was built."""
 
 
 def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
@@ -73,8 +76,11 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     set_threads(settings.threads)
     keep_memory()
     model = task.build(config.model, task.codec)
+    notes = fill_embeddings(model, task)
     plan: Plan | None = None
     learner: AnyLearner
+    if settings.class_weights is not None:
+        task.weigh(settings.class_weights, prepared.train)
     if isinstance(model, FittedModel):
         learner = build_fitted(model, prepared, ranks=ranks)
         total, per_epoch = learner.fit.total, learner.fit.every
@@ -87,8 +93,6 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
         total = settings.steps or (settings.epochs or 1) * per_epoch
         by_default = min(max(per_epoch, -(-total // MAX_VALIDATIONS)), MAX_UPDATES_BETWEEN_VALIDATIONS)
-        if settings.class_weights is not None:
-            task.weigh(settings.class_weights, prepared.train)
         learner = Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks)
     return Setup(
         device=learner.device,
@@ -102,6 +106,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch=per_epoch,
         total=total,
         every=settings.evaluate_every or by_default,
+        notes=tuple(notes),
     )
 
 
@@ -119,6 +124,8 @@ def build_fitted(model: FittedModel, prepared: Prepared, *, ranks: Ranks) -> Fit
         batch_tokens=settings.batch_tokens,
         seed=config.seed,
         threads=torch.get_num_threads(),
+        label_weights=prepared.task.label_weights,
+        many_labels=prepared.task.many_labels,
     )
     return FittedLearner(model.fit(prepared.train, options))
 

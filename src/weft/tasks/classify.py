@@ -79,6 +79,7 @@ class Classify(SequenceTask):
         super().__init__(codec, data)
         self.deciding: Deciding = ManyLabels(codec.labels) if data.labels == "many" else OneLabel(codec.labels)
         self.metric, self.metrics = self.deciding.metric, self.deciding.metrics
+        self.many_labels = data.labels == "many"
         self.temperature = 1.0
         """The number that logits are divided by since training ended, for the calibration error before it."""
 
@@ -157,6 +158,7 @@ class Classify(SequenceTask):
 
     def weigh(self, weights: Literal["balanced"] | Mapping[str, float], examples: Examples) -> None:
         self.deciding.weigh(weights, count_labels(self.codec, examples, "labels"), len(examples))
+        self.label_weights = self.deciding.weights
 
     def scores(self) -> Any:
         return self.deciding.scores(self.temperature)

@@ -75,6 +75,8 @@ class Deciding(ABC):
 
     metric: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
+    weights: Tensor | None = None
+    """The weights of errors that `weigh` has set."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
@@ -129,7 +131,6 @@ class OneLabel(Deciding):
 
     metric = "accuracy"
     metrics = ("accuracy", "f1", "loss")
-    weights: Tensor | None = None
 
     def targets(self, column: Ragged, rows: Rows, size: int) -> Targets:
         labels = column.join(rows).astype(np.int64)

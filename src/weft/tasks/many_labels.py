@@ -90,12 +90,11 @@ class ManyScores(Scores):
 
 
 class ManyLabels(Deciding):
-    """Any number of labels: sigmoid and binary cross-entropy."""
+    """Any number of labels: sigmoid and binary cross-entropy. `weights` (2, C) are those of labels that are not there,
+    and of those that are."""
 
     metric = "micro_f1"
     metrics = ("micro_f1", "f1", "exact", "loss")
-    weights: Tensor | None = None
-    """(2, C): those of labels that are not there, and of those that are."""
 
     def targets(self, column: Ragged, rows: Rows, size: int) -> Targets:
         numbers, lengths = column.join(rows), column.lengths[np.asarray(rows)]

@@ -13,12 +13,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft import limits
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Tagged, pad, read_tagged
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Ragged, Tagged, pad, read_tagged
 from weft.data.values import read_example
 from weft.decoding import DecodeConfig
 from weft.errors import DataError, did_you_mean
 from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
-from weft.models import TAGGERS, FittedSettings, TagDistribution, TaggerSettings, TaggerSizes, TaggingModel
+from weft.models import TAGGERS, FittedSettings, TagDistribution, Tagger, TaggerSettings, TaggerSizes, TaggingModel
 from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
 from weft.nn.crf import Legal
@@ -27,6 +27,7 @@ from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
+from weft.tasks.states import Located
 from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, Task
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
@@ -147,6 +148,9 @@ class Tag(Task):
         classes = classes_of([*letters, *[""] * (len(characters) - len(letters))])
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        return self.words
+
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"words": [], "tags": [], "characters": [], "sizes": []}
         for record in records:
@@ -219,6 +223,17 @@ class Tag(Task):
             for record, row in zip(records, best.tolist(), strict=True):
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
+
+    def locate(self, record: Tagged) -> Located:
+        return Located.of_words(record.words)
+
+    def states(self, model: nn.Module, records: Sequence[Tagged]) -> Tensor:
+        if not isinstance(model, Tagger):
+            return super().states(model, records)
+        columns = {name: Ragged.from_lists(rows) for name, rows in self.encode(records, None).items()}
+        examples = Examples(columns, self.cost(columns))
+        batch = self.collate(examples, range(len(records))).to(next(model.parameters()).device)
+        return model.encode(batch.words, batch.lengths, batch.spelling)
 
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int

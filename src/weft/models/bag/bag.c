@@ -184,6 +184,7 @@ static double residual(const updates_t *u, long row, float *z) {
             loss += (z[c] > 0.0f ? z[c] : 0.0f) + log1p(exp(-fabs(z[c])));
             z[c] = sigmoid(z[c]);
         }
+        loss /= classes;
     } else {
         float highest = -INFINITY, total = 0.0f;
         const float gold = z[u->labels[begin]];
@@ -193,6 +194,11 @@ static double residual(const updates_t *u, long row, float *z) {
         loss = log(total) + highest - gold;
     }
     for (long k = begin; k < end; k++) z[u->labels[k]] -= 1.0f;
+    if (u->many && u->class_weights) {
+        const float *absent = u->class_weights, *present = absent + classes;
+        for (long k = begin; k < end; k++) z[u->labels[k]] *= present[u->labels[k]] / absent[u->labels[k]];
+        for (long c = 0; c < classes; c++) z[c] *= absent[c];
+    }
     return loss;
 }
 
@@ -234,7 +240,7 @@ static int update_some(const job_t *job, long task) {
     for (long n = first; n < last; n++) {
         const long row = u->order[n];
         float rate = u->rate + (u->last_rate - u->rate) * ((float)n / u->count);
-        if (u->class_weights) rate *= u->class_weights[u->labels[u->label_starts[row]]];
+        if (u->class_weights && !u->many) rate *= u->class_weights[u->labels[u->label_starts[row]]];
         for (long c = 0; c < classes; c++) z[c] = u->bias[c];
         if (!u->output) {
             read_row(u, row, z);

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from weft import limits
 from weft.models.bag.ngrams import NgramKinds
 from weft.models.fitting import GRADIENT_SETTINGS, FittedSettings
+from weft.models.heads import DecisionSettings
 from weft.settings import Count, Size
 
 WordNgrams = Annotated[int, Field(ge=1, le=limits.NGRAM)]
@@ -22,11 +23,14 @@ MAX_DIRECT_LABELS: Final = 64
 """Labels up to which an n-gram has a weight for each; with more it has a vector of this size."""
 
 
-class BagConfig(FittedSettings):
+class BagConfig(DecisionSettings, FittedSettings):
     """A bag of n-grams of words and characters, and a linear layer: fast, and hard to beat with few examples."""
 
     has_export: ClassVar[bool] = False
-    unused_train: ClassVar[tuple[str, ...]] = (*GRADIENT_SETTINGS, "batch_tokens")
+    unused_train: ClassVar[tuple[str, ...]] = (
+        *(name for name in GRADIENT_SETTINGS if name != "class_weights"),
+        "batch_tokens",
+    )
 
     kind: Literal["bag"] = "bag"
     word_ngrams: WordNgrams = 2

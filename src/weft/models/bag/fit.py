@@ -98,7 +98,9 @@ class BagFit(Fit):
         rows = order[len(order) * part // self.every : len(order) * (part + 1) // self.every]
         rates = self.rate * (1 - (number - 1) / self.total), self.rate * (1 - number / self.total)
         labels, model = self.texts.labels, self.model
-        updates = LinearUpdates(model.weights, model.output, model.bias)  # a checkpoint may have brought new tensors
+        weights, many = self.options.label_weights, self.options.many_labels
+        # The tensors are those of the model at this time: a checkpoint may have brought new ones.
+        updates = LinearUpdates(model.weights, model.output, model.bias, weights, many)
         if self.rows is not None:
             loss = updates.run(self.rows, labels, rows, rates=rates, threads=self.threads)
         else:
@@ -127,11 +129,14 @@ class BagFit(Fit):
         return count
 
     def _begin(self) -> None:
-        """Set the biases to the logarithms of the labels' shares, and vectors to random numbers."""
+        """Set the biases to the logarithms of the labels' shares, or odds, and vectors to random numbers."""
         model = self.model
-        counts = np.bincount(self.texts.labels.numbers, minlength=model.labels).astype(np.float64)
-        model.prior.copy_(torch.from_numpy(np.log((counts + 1) / (counts + 1).sum())))
+        counts = 1.0 + np.bincount(self.texts.labels.numbers, minlength=model.labels)
+        absent = len(self.texts.sizes) + 2.0 - counts
+        model.prior.copy_(torch.from_numpy(np.log(counts / (absent if self.options.many_labels else counts.sum()))))
         model.bias.copy_(model.prior)
+        if (weights := self.options.label_weights) is not None:
+            model.bias.add_((weights[1] / weights[0]).log() if self.options.many_labels else weights.log())
         if model.width:
             generator = torch.Generator().manual_seed(self.options.seed % 2**63)
             bound = RANDOM_RANGE / model.width

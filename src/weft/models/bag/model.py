@@ -22,6 +22,7 @@ from weft.models.bag.config import BagConfig
 from weft.models.bag.fit import BagFit, TokenTexts
 from weft.models.bag.ngrams import Vocabulary, find_ngrams
 from weft.models.fitting import FitOptions, FittedModel
+from weft.models.heads import EVEN
 from weft.text import Tokenizer
 
 
@@ -30,6 +31,9 @@ class Bag(FittedModel):
 
     `buckets` (F) are those of the n-grams that have weights, in ascending order; their number depends on the data.
     """
+
+    thresholds: Tensor | None
+    """The decision threshold of each label (C); None where the likeliest label is the answer."""
 
     packs = False
     evaluation_tokens = 1 << 20
@@ -42,6 +46,7 @@ class Bag(FittedModel):
         self.bias = nn.Parameter(torch.zeros(labels), requires_grad=False)
         self.output = nn.Parameter(torch.zeros(labels, self.width), requires_grad=False) if self.width else None
         self.register_buffer("prior", torch.zeros(labels))
+        self.register_buffer("thresholds", torch.full((labels,), EVEN) if config.thresholds != "none" else None)
         self.prior: Tensor
         self.buckets: Tensor
         self.idf: Tensor

@@ -29,7 +29,8 @@ class Labels(NamedTuple):
 class LinearUpdates:
     """The tensors that updates change, in place: weights (F, C), or (F, K) with the output (C, K). The bias (C) stays.
 
-    `class_weights` (C) multiply the gradient of a text by the weight of its label; `many` is for several labels each.
+    `class_weights` (C) multiply the gradient of a text by the weight of its label. With `many` a text has any number of
+    labels, and weights (2, C) multiply the gradients of those that are absent and of those that are present.
     """
 
     weights: Tensor
@@ -86,7 +87,7 @@ class LinearUpdates:
         for place, row in enumerate(order.tolist()):
             rate = np.float32(rates[0] + (rates[1] - rates[0]) * place / len(order))
             own = labels.numbers[labels.starts[row] : labels.starts[row + 1]]
-            if self.class_weights is not None:
+            if self.class_weights is not None and not self.many:
                 rate *= self.class_weights.numpy()[own[0]]
             part = slice(rows.starts[row], rows.starts[row + 1])
             columns, values = rows.columns[part], rows.values[part]
@@ -104,7 +105,7 @@ class LinearUpdates:
     def _residual(self, z: NDArray[np.float32], labels: NDArray[np.int64]) -> tuple[float, NDArray[np.float32]]:
         """The loss of a row, and its gradient by z."""
         if self.many:
-            loss = float(np.logaddexp(0, z).sum() - z[labels].sum())
+            loss = float(np.logaddexp(0, z).sum() - z[labels].sum()) / len(z)
             g = 1 / (1 + np.exp(-z))
         else:
             highest = z.max()
@@ -112,4 +113,8 @@ class LinearUpdates:
             loss = float(np.log(g.sum()) + highest - z[labels[0]])
             g /= g.sum()
         g[labels] -= 1
+        if self.many and self.class_weights is not None:
+            absent, present = self.class_weights.numpy()
+            present_labels = np.isin(np.arange(len(z)), labels)
+            g *= np.where(present_labels, present, absent)
         return loss, g.astype(np.float32)
