@@ -109,6 +109,10 @@ def test_the_commands_show_neighbours_scores_and_intervals(words, weft):
     assert compared.code == 0, compared.err
     assert "spearman" in compared.out
     assert 'kind = "skipgram"' in weft("new", "embed").out
+    assert "vectors of 8 numbers" in weft("export", "r0", "--to", "vectors", "--out", "vectors.bin.gz").err
+    assert read_vectors("vectors.bin.gz").words[0] == "the"
+    again = weft("export", "r0", "--to", "vectors", "--out", "vectors.bin.gz")
+    assert (again.code, "is there already" in again.err) == (2, True)
 
 
 def test_runs_are_compared_by_drawing_pairs(words):

@@ -241,7 +241,10 @@ def test_an_unseen_word_is_the_mean_of_its_ngrams():
 def test_without_a_compiler_the_plain_version_trains(monkeypatch):
     monkeypatch.setattr(native_training, "serves", lambda model: False)
     fit = build()
-    assert fit.step(1).loss < 5 * np.log(2) + 0.01
+    first = fit.step(1)
+    assert first.loss < 5 * np.log(2) + 0.01
+    assert "no C compiler" in first.notes[0]
+    assert fit.step(2).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class BagFit(Fit):
         model.prior.copy_(torch.from_numpy(np.log(counts / (absent if self.options.many_labels else counts.sum()))))
         model.bias.copy_(model.prior)
         if (weights := self.options.label_weights) is not None:
-            model.bias += (weights[1] / weights[0]).log() if self.options.many_labels else weights.log()
+            model.bias.add_((weights[1] / weights[0] if self.options.many_labels else weights).log())
         if model.width:
             generator = torch.Generator().manual_seed(self.options.seed % 2**63)
             bound = RANDOM_RANGE / model.width

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data import Examples, Ragged
-from weft.models.ngram.runs import MEMORY_ENTRIES, Integers, Longs, Run, Shelf, merge
+from weft.models.ngram.runs import MEMORY_ENTRIES, Integers, Longs, Shelf, SortedRun, merge
 from weft.text import SOS
 
 CHUNK_TOKENS: Final = 2_000_000
@@ -109,13 +109,13 @@ class NgramCounter:
                 self.shelf.put(f"ranks{number}", spread(inverse, places, len(tokens)))
             names.append(number)
         for number in names:
-            runs.append(Run(*(self.shelf.get(f"run{number}.{name}") for name in Run._fields)))
+            runs.append(SortedRun(*(self.shelf.get(f"run{number}.{name}") for name in SortedRun._fields)))
         merged = merge(runs, self.shelf, f"level{order}")
         for number, run in zip(names, runs, strict=True):
             if not last:
                 local = self.shelf.get(f"ranks{number}")
                 self.shelf.put(f"ranks{number}", _rank(local, np.searchsorted(merged.keys, run.keys)))
-            for name in Run._fields:
+            for name in SortedRun._fields:
                 self.shelf.drop(f"run{number}.{name}")
         return Level(*merged)
 
@@ -126,13 +126,13 @@ class NgramCounter:
         return places, before[places].astype(np.int64) * self.vocabulary + last[places]
 
 
-def sort_run(keys: Longs, suffixes: NDArray[Any], *, inverse: bool) -> tuple[Run, NDArray[np.int32]]:
+def sort_run(keys: Longs, suffixes: NDArray[Any], *, inverse: bool) -> tuple[SortedRun, NDArray[np.int32]]:
     """Return the distinct keys with their counts and suffixes, and for each key its index among them if requested."""
     order = np.argsort(keys)
     keys = keys[order]
     changes = np.concatenate(([True], keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, dtype=bool)
     first = np.flatnonzero(changes)
-    run = Run(keys[first], np.diff(first, append=len(keys)), suffixes[order[first]])
+    run = SortedRun(keys[first], np.diff(first, append=len(keys)), suffixes[order[first]])
     index = np.empty(len(keys) if inverse else 0, dtype=np.int32)
     if inverse:
         index[order] = np.cumsum(changes, dtype=np.int32) - 1

@@ -27,6 +27,8 @@ TASK_TOKENS: Final = 4096
 COUNT_TOKENS: Final = 1 << 22
 """Tokens that are counted at a time."""
 
+SLOW: Final = "no C compiler: word vectors are trained in Python, hundreds of times slower"
+
 MIN_RATE_SHARE: Final = 1e-4
 """The share of the rate that is left at the end."""
 
@@ -75,11 +77,16 @@ class VectorFit(Fit):
         from weft.models.vectors.plain import train_plain
 
         part = self.part(number)
-        train = train_native if serves(self.model) else train_plain
-        loss, count = train(self, part)
+        fast = serves(self.model)
+        loss, count = (train_native if fast else train_plain)(self, part)
         self.model.updates += 1
         left = max(MIN_RATE_SHARE, 1 - (part.done + len(part.tokens)) / self.all_tokens)
-        return FitStep(len(part.tokens), loss / count if count else float("nan"), self.options.rate * left)
+        return FitStep(
+            len(part.tokens),
+            loss / count if count else float("nan"),
+            self.options.rate * left,
+            () if fast or number > 1 else (SLOW,),
+        )
 
     def part(self, number: int) -> Part:
         """Part `number`, counted from 1."""
