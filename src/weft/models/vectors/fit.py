@@ -32,7 +32,7 @@ MIN_RATE_SHARE: Final = 1e-4
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPart:
     """Some sentences of the text, and the state of the training at their beginning."""
 
     tokens: NDArray[np.int32]
@@ -81,7 +81,7 @@ class VectorFit(Fit):
         left = max(MIN_RATE_SHARE, 1 - (part.done + len(part.tokens)) / self.all_tokens)
         return FitStep(len(part.tokens), loss / count if count else float("nan"), self.options.rate * left)
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> TextPart:
         """Part `number`, counted from 1."""
         epoch, place = divmod(number - 1, self.every)
         first, last = int(self.rows[place]), int(self.rows[place + 1])
@@ -90,7 +90,7 @@ class VectorFit(Fit):
         begin = int(self.column.starts([first])[0])
         tokens = np.ascontiguousarray(self.column.flat(begin, begin + int(starts[-1])), dtype=np.int32)
         done = epoch * self.tokens + begin
-        return Part(
+        return TextPart(
             tokens,
             starts,
             cut_rows(lengths, TASK_TOKENS),
