@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from weft.errors import DataError
 from weft.grammar.chart import Chart
-from weft.grammar.rules import Word
+from weft.grammar.rules import Terminal
 from weft.limits import CHART_ITEMS
 
 NO_RULE: Final = -1
@@ -71,7 +71,7 @@ class Forest:
     def label(self, node: int) -> str:
         """The name or the word of a node."""
         symbol = self._tables.symbols[self.symbol[node]]
-        return symbol.text if isinstance(symbol, Word) else symbol
+        return symbol.text if isinstance(symbol, Terminal) else symbol
 
     def _choices(self, symbol: int, i: int, k: int) -> list[Choice]:
         tables = self._tables

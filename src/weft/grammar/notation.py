@@ -19,7 +19,7 @@ from typing import Final
 
 from weft.errors import DataError
 from weft.grammar.files import read_lines
-from weft.grammar.rules import BARE, Grammar, Rule, Symbol, Word
+from weft.grammar.rules import BARE, Grammar, Rule, Symbol, Terminal
 from weft.limits import GRAMMAR_FILE
 
 _TOKEN: Final = re.compile(
@@ -50,7 +50,7 @@ def read_grammar(path: str | PathLike[str]) -> Grammar:
 
 def grammar_from_text(text: str, *, name: str = "grammar") -> Grammar:
     """Read a grammar from its text; `name` stands for the file in messages."""
-    drafts: list[tuple[str, list[Word | _Bare], float | None, str]] = []
+    drafts: list[tuple[str, list[Terminal | _Bare], float | None, str]] = []
     start: str | None = None
     left: str | None = None
     for place, line in _logical_lines(text, name):
@@ -72,7 +72,9 @@ def grammar_from_text(text: str, *, name: str = "grammar") -> Grammar:
     return _assemble(drafts, start, name)
 
 
-def _assemble(drafts: list[tuple[str, list[Word | _Bare], float | None, str]], start: str | None, name: str) -> Grammar:
+def _assemble(
+    drafts: list[tuple[str, list[Terminal | _Bare], float | None, str]], start: str | None, name: str
+) -> Grammar:
     known = {left for left, *_ in drafts}
     rules = [
         Rule(left, tuple(_symbol(one, known) for one in right), probability, place)
@@ -84,11 +86,11 @@ def _assemble(drafts: list[tuple[str, list[Word | _Bare], float | None, str]], s
         raise error if error.where else DataError(error.what, where=name, cure=error.cure) from None
 
 
-def _symbol(one: Word | _Bare, known: set[str]) -> Symbol:
-    if isinstance(one, Word):
+def _symbol(one: Terminal | _Bare, known: set[str]) -> Symbol:
+    if isinstance(one, Terminal):
         return one
     text, may_be_word = one
-    return Word(text) if may_be_word and text not in known and text == text.lower() else text
+    return Terminal(text) if may_be_word and text not in known and text == text.lower() else text
 
 
 def _logical_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
@@ -144,9 +146,9 @@ def _left(tokens: list[tuple[str, str]], place: str) -> str:
     return _name(kind, text)
 
 
-def _right_sides(tokens: list[tuple[str, str]], place: str) -> Iterator[tuple[list[Word | _Bare], float | None]]:
+def _right_sides(tokens: list[tuple[str, str]], place: str) -> Iterator[tuple[list[Terminal | _Bare], float | None]]:
     """Yield symbols and probability of each right side; | separates them."""
-    right: list[Word | _Bare] = []
+    right: list[Terminal | _Bare] = []
     probability: float | None = None
     for kind, text in [*tokens, ("bar", "|")]:
         if kind == "bar":
@@ -160,7 +162,7 @@ def _right_sides(tokens: list[tuple[str, str]], place: str) -> Iterator[tuple[li
         elif kind in ("double", "single"):
             if not text:
                 raise DataError("a word without a letter", where=place, cure="an empty right side is ε")
-            right.append(Word(_unescape(text, only="\\\"'")))
+            right.append(Terminal(_unescape(text, only="\\\"'")))
         elif kind in ("bare", "angle"):
             right.append((_name(kind, text), kind == "bare"))
         elif kind != "empty":

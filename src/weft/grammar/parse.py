@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any, Final
 
 from weft.errors import DataError, counted
-from weft.grammar.chart import Chart, Tables
+from weft.grammar.chart import Chart, GrammarTables
 from weft.grammar.forest import Forest
 from weft.grammar.inside import inside
 from weft.grammar.notation import read_grammar
@@ -37,8 +37,8 @@ def parse(grammar: Grammar | str | PathLike[str], text: str | Sequence[str]) -> 
 
 
 @lru_cache(maxsize=8)
-def _tables(grammar: Grammar) -> Tables:
-    return Tables(grammar)
+def _tables(grammar: Grammar) -> GrammarTables:
+    return GrammarTables(grammar)
 
 
 class Parse:

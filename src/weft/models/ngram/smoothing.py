@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from weft.models.ngram.counting import Level
 from weft.models.ngram.runs import Integers
-from weft.models.ngram.tables import ZERO, Longs, Table, log, producible
+from weft.models.ngram.tables import ZERO, Longs, OrderTable, log, producible
 from weft.settings import Positive, Settings
 from weft.text import SOS
 
@@ -54,7 +54,7 @@ class Order(NamedTuple):
 
 
 class Probabilities(NamedTuple):
-    """P(w|c) of each n-gram (E,), and the log-weight of each context (contexts,), as in `Table.backoffs`."""
+    """P(w|c) of each n-gram (E,), and the log-weight of each context (contexts,), as in `OrderTable.backoffs`."""
 
     p: Doubles
     weights: NDArray[np.float32]
@@ -67,7 +67,7 @@ Rule = Callable[[Order], Probabilities]
 class Estimate(NamedTuple):
     """The tables of a model, by order, and notes for the user."""
 
-    tables: list[Table]
+    tables: list[OrderTable]
     notes: tuple[str, ...] = ()
 
 
@@ -79,7 +79,7 @@ class Smoothing(Settings):
     """Whether some texts have the probability 0."""
     backs_off: ClassVar[bool] = True
     """Whether a word that was never seen after a context has its probability after a shorter one, times the backoff. If
-    not, `Table.backoffs` holds the log-probability of each such word."""
+    not, `OrderTable.backoffs` holds the log-probability of each such word."""
 
     @abstractmethod
     def probabilities(self, order: Order) -> Probabilities:
@@ -189,11 +189,11 @@ def discounts(a: Integers) -> tuple[float, ...] | None:
 
 def _tabulate(
     levels: Sequence[Level], counts: Sequence[Integers], rules: Sequence[Rule], vocabulary: int
-) -> list[Table]:
+) -> list[OrderTable]:
     """The tables by the rule of each order, from the lowest order to the highest."""
     can = producible(vocabulary)
     words = max(1, int(can.sum()))
-    tables: list[Table] = []
+    tables: list[OrderTable] = []
     below = can / words
     for level, a, rule in zip(levels, counts, rules, strict=True):
         if not tables:
@@ -205,5 +205,5 @@ def _tabulate(
             tables[-1] = tables[-1]._replace(backoffs=weights)
         else:
             below = np.where(can, below, 0.0)
-        tables.append(Table(level.keys, log(np.minimum(below, 1.0)), np.zeros(0, dtype=np.float32)))
+        tables.append(OrderTable(level.keys, log(np.minimum(below, 1.0)), np.zeros(0, dtype=np.float32)))
     return tables

@@ -34,7 +34,7 @@ MIN_RATE_SHARE: Final = 1e-4
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPart:
     """Some sentences of the text, and the state of the training at their beginning."""
 
     tokens: NDArray[np.int32]
@@ -88,7 +88,7 @@ class VectorFit(Fit):
             () if fast or number > 1 else (SLOW,),
         )
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> TextPart:
         """Part `number`, counted from 1."""
         epoch, place = divmod(number - 1, self.every)
         first, last = int(self.rows[place]), int(self.rows[place + 1])
@@ -97,7 +97,7 @@ class VectorFit(Fit):
         begin = int(self.column.starts([first])[0])
         tokens = np.ascontiguousarray(self.column.flat(begin, begin + int(starts[-1])), dtype=np.int32)
         done = epoch * self.tokens + begin
-        return Part(
+        return TextPart(
             tokens,
             starts,
             cut_rows(lengths, TASK_TOKENS),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from weft.models.vectors.fit import Part, VectorFit
+from weft.models.vectors.fit import TextPart, VectorFit
 from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.native.struct import ConstFloats, ConstInts, ConstLongs, Floats, NativeStruct
 from weft.nn.native.threads import parallel
@@ -55,7 +55,7 @@ def serves(model: WordVectors) -> bool:
         return model.inputs.is_contiguous() and LIBRARY.serves(model.inputs, model.outputs)
 
 
-def train_native(fit: VectorFit, part: Part) -> tuple[float, int]:
+def train_native(fit: VectorFit, part: TextPart) -> tuple[float, int]:
     """Train on a part with all threads; returns the sum of the losses of some pairs, and their number."""
     model, config = fit.model, fit.model.config
     tasks = len(part.tasks) - 1

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.models.vectors.fit import MIN_RATE_SHARE, Part, VectorFit
+from weft.models.vectors.fit import MIN_RATE_SHARE, TextPart, VectorFit
 from weft.models.vectors.sampling import Random
 
 
@@ -29,7 +29,7 @@ class Centre(NamedTuple):
     positives: int
 
 
-def train_plain(fit: VectorFit, part: Part) -> tuple[float, int]:
+def train_plain(fit: VectorFit, part: TextPart) -> tuple[float, int]:
     """Train on a part; returns the sum of the losses of all pairs, and their number."""
     loss, count = 0.0, 0
     for task in range(len(part.tasks) - 1):
