@@ -26,8 +26,8 @@ Choice: TypeAlias = tuple[int, tuple[int, ...]]
 """One way to derive a node: the number of a rule, or NO_RULE, and the children."""
 
 
-class Numbers(dict[int, int]):
-    """Numbers for the keys of nodes, in the order in which they are first looked up."""
+class Numbering(dict[int, int]):
+    """Numbering for the keys of nodes, in the order in which they are first looked up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Forest:
         # The key of a node is (code · m + i) · m + k for m positions. The code is S + its symbol, or S - 1 - state for
         # the symbols before the dot of one of S states.
         self._positions, self._states = chart.length + 1, len(chart.tables.after)
-        self._numbers = Numbers()
+        self._numbers = Numbering()
         self.choices: list[list[Choice]] = []
         self.symbol: list[int] = []
         _ = self._numbers[((self._states + self._tables.start) * self._positions) * self._positions + chart.length]
