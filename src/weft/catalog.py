@@ -14,6 +14,7 @@ from weft.models import (
     PREFIX_DECODERS,
     TAGGERS,
     TRANSLATORS,
+    VECTORS,
 )
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
 from weft.tasks import TASKS
@@ -26,6 +27,7 @@ CATALOG: dict[str, Mapping[str, Any]] = {
     "taggers": TAGGERS,
     "translators": TRANSLATORS,
     "prefix_decoders": PREFIX_DECODERS,
+    "vectors": VECTORS,
     "encoders": ENCODERS,
     "decoders": DECODERS,
     "cells": CELLS,
@@ -56,4 +58,5 @@ __all__ = [
     "TAGGERS",
     "TASKS",
     "TRANSLATORS",
+    "VECTORS",
 ]

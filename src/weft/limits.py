@@ -126,3 +126,9 @@ TEMPERATURE: Final = 1e-9
 
 LENGTH_PENALTY: Final = 50.0
 """The exponent of a length: the longest text to a higher power overflows."""
+
+WINDOW: Final = 1000
+"""Words on each side of a word that word vectors are learned from."""
+
+NEGATIVES: Final = 1000
+"""Words of noise for each word that a vector is learned of."""

@@ -148,7 +148,7 @@ def test_own_cells_serve_the_reading_that_they_are_given_to_and_no_other():
         validate(lm({"kind": "mine", "leek": 0.5}), cells={"mine": Leaky})
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "embed"])
 def test_the_template_names_every_cell(task):
     [line, *_] = [line for line in template(task, kind="rnn").splitlines() if line.startswith("# cell =")]
     assert line.startswith('# cell = "lstm" ')

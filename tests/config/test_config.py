@@ -69,7 +69,7 @@ def test_words_on_one_side_have_the_vocabulary_of_words():
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({}, r"task: is missing \(choose from classify, lm, regress, tag, translate\)"),
+        ({}, r"task: is missing \(choose from classify, embed, lm, regress, tag, translate\)"),
         ({"task": "translat"}, r'task = "translat": is not a task \(did you mean "translate"\?\)'),
         ({"task": "lm"}, r"data: is missing"),
         ({"task": "lm", "data": {}}, r"data\.train: is missing"),
@@ -151,7 +151,10 @@ def test_in_a_merged_tree_the_upper_one_wins_and_nothing_is_lost(below, above):
 
 @pytest.mark.parametrize(
     ("task", "kind"),
-    [*((task, kind) for task in TASKS for kind in (None, "rnn", "transformer")), ("lm", "conv"), ("classify", "bag")],
+    [
+        *((task, kind) for task in TASKS if task != "embed" for kind in (None, "rnn", "transformer")),
+        *(("lm", "conv"), ("classify", "bag"), ("embed", None), ("embed", "skipgram"), ("embed", "cbow")),
+    ],
 )
 def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kind):
     text = template(task, kind=kind)
@@ -159,7 +162,7 @@ def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kin
     shown = "\n".join(line.removeprefix("# ") for line in text.splitlines()[2:] if "…" not in line)
     assert validate(tomllib.loads(shown)) == filled
     network = filled.model.decoder if task == "translate" else filled.model
-    assert network.kind == (kind or ("bag" if task == "classify" else "rnn"))
+    assert network.kind == (kind or {"classify": "bag", "embed": "skipgram"}.get(task, "rnn"))
 
 
 def test_difference_lists_what_differs():

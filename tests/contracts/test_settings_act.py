@@ -52,6 +52,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "encoder_decoder": {},
     "prefix": {},
     "hmm": {"order": 2},
+    "skipgram": {"embedding": 6, "window": 2, "negatives": 3, "subsample": 0.5},
+    "cbow": {"embedding": 6, "window": 2, "negatives": 3, "subsample": 0.5},
 }
 FORCED = {"constant": 0.9, "linear": 3.0, "exponential": 0.6, "inverse_sigmoid": 2.0}
 """The first number of each kind of teacher forcing."""
@@ -83,6 +85,12 @@ BLOCKS = {
         "A dog",
         "A cat",
     ],
+    "embed.txt": [
+        "The cat sleeps, the cat does! It does and it does",
+        "A dog runs and runs.",
+        "A dog and a cat",
+        "A cat and a dog",
+    ],
     "tag.conllu": [
         "".join(f"{place}\tThe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n" for place in range(1, 15)),
         "1\tthe\tthe\tDET\tDT\t_\t_\t_\t_\t_\n2\tdogs\tdog\tNOUN\tNNS\t_\t_\t_\t_\t_\n",
@@ -111,6 +119,11 @@ LOOP = (
 
 NEVER = {
     "classify": {"train.teacher_forcing", "train.truncate", "data.delimiter"},
+    "embed": {
+        *(f"train.{name}" for name in ("teacher_forcing", "truncate", "label_smoothing", "freeze", "metric")),
+        "train.class_weights",
+        "text.kind",
+    },
     "lm": {"train.device", "decode.copy_unknown", "train.class_weights"},
     "regress": {
         "train.teacher_forcing",
@@ -119,7 +132,15 @@ NEVER = {
         "train.class_weights",
         "data.delimiter",
     },
-    "tag": {"train.class_weights", "train.teacher_forcing", "train.truncate", "text.kind", "text.punctuation"},
+    "tag": {
+        "train.class_weights",
+        "data.features",
+        "data.sequence",
+        "train.teacher_forcing",
+        "train.truncate",
+        "text.kind",
+        "text.punctuation",
+    },
     "translate": {"train.truncate", "train.class_weights", "data.delimiter"},
 }
 """What a task, this machine or these files have no use for, and what is refused whatever stands beside it."""
@@ -243,11 +264,13 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     sides = {side: RNN if len(parts) == 2 else SIZES["transformer"] for side in parts if side not in own}
     tree: dict[str, Any] = {
         "task": leaf.task,
-        "data": {**dict.fromkeys(("train", "valid", "test"), str(file)), "max_length": 12},
-        "text": TEXT["word" if leaf.task in ("classify", "regress", "tag") else "bpe"],
-        "model": sides if leaf.task == "translate" else {} if "kind" in own else RNN,
+        "data": dict.fromkeys(("train", "valid", "test"), str(file)),
+        "text": TEXT["word" if leaf.task in ("classify", "embed", "regress", "tag") else "bpe"],
+        "model": sides if leaf.task == "translate" else {} if "kind" in own or leaf.task == "embed" else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
+    if "max_length" in TASKS[leaf.task].sections.data.model_fields:
+        tree["data"]["max_length"] = 12
     if own.get("kind") == "bag":
         tree["text"] = TEXT["char"]
     if issubclass(model_class(leaf), FittedSettings):  # it reads few settings of a training, and the walk changes those
@@ -337,12 +360,13 @@ def see_loop(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     yield setup.device, torch.get_num_threads(), setup.compilation, setup.total, setup.metric
     setup.learner.observe(progress=True)
     setup.learner.observe(progress=False)
-    yield [setup.learner.schedule(step) for step in range(1, 9)]
+    if not isinstance(setup.model, FittedModel):
+        yield [setup.learner.schedule(step) for step in range(1, 9)]
     out = folder / hashlib.sha256(repr(prepared.config).encode()).hexdigest()
     out.mkdir(exist_ok=True)
     for event in train_events(prepared, Saver(out)):
         yield replace(event, seconds=0.0, numbers=event.numbers.read()) if isinstance(event, Update) else event
-    yield SKIPPED[-1], read_json(out / REPORT).get("average")
+    yield SKIPPED[-1:], read_json(out / REPORT).get("average")
 
 
 def see_seed(tree: dict[str, Any], folder: Path) -> Iterator[Any]:

@@ -19,7 +19,7 @@ from weft.models import (
     build_language_model,
 )
 from weft.text import PAD
-from weft.text.spelling import Spelling
+from weft.text.spelling import TokenSpelling
 
 VOCABULARY = 40
 SMALL: dict[str, Any] = {"embedding": 16, "hidden": 24, "dropout": 0.0}
@@ -53,7 +53,7 @@ SEARCHES: dict[str, DecodeConfig] = {
     "drawn penalties": DecodeConfig(sample=True, repetition_penalty=1.2, frequency_penalty=0.3),
     "stops": DecodeConfig(beam=3, n_best=2, stop_at=["12", "4 5"]),
 }
-SPELLING = Spelling(([f"{token % 7} "[: token % 3].encode() for token in range(VOCABULARY)],), [None] * VOCABULARY)
+SPELLING = TokenSpelling(([f"{token % 7} "[: token % 3].encode() for token in range(VOCABULARY)],), [None] * VOCABULARY)
 """Texts of tokens: nothing, a digit, or a digit and a blank."""
 CONSTRAINTS = {
     "forbid": [Constraint(forbid=((5 + row,), (9, 9), (11, 8))) for row in range(6)],

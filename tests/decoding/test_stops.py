@@ -14,11 +14,11 @@ from weft.decoding.stops import STOPS, cut_text
 from weft.errors import ConfigError
 from weft.tasks.streaming import UntilStop
 from weft.text import EOS, MASK, PAD, SOS, UNK
-from weft.text.spelling import Spelling
+from weft.text.spelling import TokenSpelling
 
 A, AB, B_ = 5, 6, 7
 PIECES = [b"", b"?", b"", b"", b"<mask>", b"a", b"ab", b"b "]
-SPELLING = Spelling((PIECES,), [None] * len(PIECES))
+SPELLING = TokenSpelling((PIECES,), [None] * len(PIECES))
 AGAIN = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NEVER = (PAD, SOS, MASK, UNK)
 

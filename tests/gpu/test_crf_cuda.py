@@ -25,7 +25,7 @@ def test_loss_gradients_marginals_and_tags_are_those_of_the_cpu():
     for device in ("cpu", "cuda"):
         crf.zero_grad()
         crf.to(device)
-        here = u.to(device).requires_grad_()
+        here = u.detach().to(device, copy=True).requires_grad_()
         likelihood = crf.log_likelihood(here, tags.to(device), lengths.to(device), partial=False)
         likelihood.sum().backward()
         marginals = crf.log_marginals(here.detach(), lengths.to(device)).exp()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TypeVar
 
-from weft.grammar import Grammar, Word
+from weft.grammar import Grammar, Terminal
 
 Value = TypeVar("Value")
 
@@ -40,7 +40,7 @@ def fixpoint(
                     following: dict[int, Value] = {}
                     for j, value in ends.items():
                         for k in range(j, n + 1):
-                            if isinstance(symbol, Word):
+                            if isinstance(symbol, Terminal):
                                 part = one if k == j + 1 and words[j] == symbol.text else zero
                             else:
                                 part = values.get((symbol, j, k), zero)

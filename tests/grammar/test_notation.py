@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.errors import DataError
-from weft.grammar import Grammar, Rule, Word, grammar_from_text, read_grammar
+from weft.grammar import Grammar, Rule, Terminal, grammar_from_text, read_grammar
 
 
 def rules(text):
@@ -15,7 +15,7 @@ def rules(text):
 
 
 def words(*texts):
-    return tuple(map(Word, texts))
+    return tuple(map(Terminal, texts))
 
 
 def test_a_file_as_nltk_writes_it(tmp_path):
@@ -37,12 +37,12 @@ def test_a_file_as_nltk_writes_it(tmp_path):
 
 
 READ = [
-    ("S -> a S | # an empty right side\n", [("S", (Word("a"), "S"), None), ("S", (), None)]),
+    ("S -> a S | # an empty right side\n", [("S", (Terminal("a"), "S"), None), ("S", (), None)]),
     ("S → ε", [("S", (), None)]),
-    ("<a b> ::= <a b> 'x' | ε", [("a b", ("a b", Word("x")), None), ("a b", (), None)]),
+    ("<a b> ::= <a b> 'x' | ε", [("a b", ("a b", Terminal("x")), None), ("a b", (), None)]),
     (
         "S -> N' \"#\" [1/3] | don't [2/3]\nN' -> 'n' [1]",
-        [("S", ("N'", Word("#")), 1 / 3), ("S", words("don't"), 2 / 3), ("N'", words("n"), 1.0)],
+        [("S", ("N'", Terminal("#")), 1 / 3), ("S", words("don't"), 2 / 3), ("N'", words("n"), 1.0)],
     ),
     ("S -> 'a'\n  | 'b'\r\n\n  | 'c'", [("S", words("a"), None), ("S", words("b"), None), ("S", words("c"), None)]),
     ("s -> np\nnp -> cat", [("s", ("np",), None), ("np", words("cat"), None)]),
@@ -92,6 +92,12 @@ def test_what_is_refused(text, said):
     assert said in str(error.value)
 
 
+def test_a_line_may_be_long():
+    """Reading takes a time in proportion to its length; a text that is copied for each symbol would take an hour."""
+    grammar = grammar_from_text("S -> " + " | ".join(f"'w{number}'" for number in range(30_000)))
+    assert len(grammar.rules) == 30_000
+
+
 def test_files_that_are_no_text(tmp_path):
     path = tmp_path / "g.txt"
     for content, said in ((b"S -> 'a'\n\xff", ":2: not UTF-8: byte 0xff"), (b"S\0", ":1: looks binary")):
@@ -129,7 +135,7 @@ texts = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
 )
 
 
-@given(st.lists(st.tuples(texts, st.lists(texts.map(Word), max_size=3)), min_size=1, max_size=4))
+@given(st.lists(st.tuples(texts, st.lists(texts.map(Terminal), max_size=3)), min_size=1, max_size=4))
 def test_what_is_written_is_read_again(drafts):
     names = [name for name, _ in drafts]
     counts = {}

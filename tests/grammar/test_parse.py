@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.grammar import naive
 
 from weft.errors import DataError
-from weft.grammar import Grammar, Rule, Word, grammar_from_text, parse
+from weft.grammar import Grammar, Rule, Terminal, grammar_from_text, parse
 from weft.limits import CHART_ITEMS
 
 CAT = """
@@ -31,7 +31,7 @@ WORDS = ["x", "y"]
 @st.composite
 def grammars(draw):
     """Small probabilistic grammars with left recursion, empty rules, unit cycles and useless rules."""
-    symbol = st.sampled_from(NAMES) | st.sampled_from([Word(word) for word in WORDS])
+    symbol = st.sampled_from(NAMES) | st.sampled_from([Terminal(word) for word in WORDS])
     rights = st.lists(symbol, max_size=3).map(tuple)
     rules = []
     for name in NAMES:

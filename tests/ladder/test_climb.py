@@ -128,6 +128,30 @@ def test_other_tasks(task, texts, tagged, pairs, tmp_path):
         assert found.rungs[0].score == 1
 
 
+def test_an_infinite_perplexity_is_last_and_null(texts, tmp_path):
+    """Without smoothing a number that training never saw is impossible."""
+    path = tmp_path / "unsmoothed.toml"
+    path.write_text('[model]\nkind = "ngram"\norder = 3\nsmoothing = { kind = "none" }\n', encoding="utf-8")
+    base = {"task": "lm", "data": {"train": texts}}
+    rungs = build_rungs(base, only=["ngram-2", "ngram-3"], files=[path], overrides={"text": {"kind": "char"}})
+    found = climb(rungs, out=tmp_path / "ladder", seconds=30.0)
+    summary = summarise(rungs, found.folders, base)
+    assert not (tmp_path / "ladder" / climbing.BUDGET).exists(), "models of counts have no limit"
+    assert summary.best in ("ngram-2", "ngram-3")
+    assert [rung["score"] is None for rung in summary.tree()["rungs"]] == [False, False, True]
+
+
+def test_several_labels_have_no_majority(tmp_path):
+    path = tmp_path / "many.jsonl"
+    lines = [{"text": f"{a} {b} {n}", "label": [a, b]} for n in range(20) for a in "xy" for b in "vw"]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    base = {"task": "classify", "data": {"train": str(path), "labels": "many"}}
+    rungs = build_rungs(base, only=["majority", "rnn"], overrides=SMALL)
+    summary = summarise(rungs, climb(rungs, out=tmp_path / "ladder").folders, base)
+    assert [rung.name for rung in summary.rungs] == ["rnn"]
+    assert list(summary.failed) == ["majority"]
+
+
 class Forgetful(Cell):
     """h' = tanh(x)"""
 

@@ -8,7 +8,6 @@ import pytest
 
 from weft.errors import ConfigError
 from weft.ladder import DEFAULT_RUNGS, build_rungs
-from weft.models import LANGUAGE_MODELS
 
 BASE = {"task": "classify", "data": {"train": "reviews.tsv"}}
 
@@ -38,8 +37,6 @@ def test_a_default_rung_that_cannot_be_trained_is_left_out_unless_asked_for(monk
 
 @pytest.mark.parametrize("task", DEFAULT_RUNGS)
 def test_every_default_rung_is_a_configuration_and_takes_a_budget(task):
-    if task == "lm" and "ngram" not in LANGUAGE_MODELS:
-        pytest.skip("there are no n-gram models yet")
     found = built({"task": task, "data": {"train": "x"}}, overrides={"train": {"steps": 5}})
     models = {name: settings for name, settings in found.items() if settings is not None}
     assert list(models) == list(DEFAULT_RUNGS[task])

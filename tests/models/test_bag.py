@@ -20,7 +20,7 @@ from weft.models.bag import ngrams as module
 from weft.models.bag.characters import read_characters
 from weft.models.bag.fit import BagFit, PlainTexts
 from weft.models.bag.native import LIBRARY
-from weft.models.bag.ngrams import NgramKinds, SparseRows, Vocabulary, find_ngrams
+from weft.models.bag.ngrams import NgramKinds, NgramVocabulary, SparseRows, find_ngrams
 from weft.models.bag.ngrams_plain import count_plain, weigh_plain
 from weft.models.bag.sgd import Labels, LinearUpdates
 from weft.models.fitting import FitOptions
@@ -72,7 +72,7 @@ def test_the_c_finds_the_ngrams_and_weights_of_the_plain_version(texts, number, 
     assert as_dicts(find_ngrams(characters, kinds)) == as_dicts(plain)
     draw = np.random.default_rng(seed)
     rows = np.where(draw.random(50) < 0.7, draw.permutation(50), -1).astype(np.int32)
-    vocabulary = Vocabulary(rows, draw.random(50).astype(np.float32) + 1)
+    vocabulary = NgramVocabulary(rows, draw.random(50).astype(np.float32) + 1)
     fast, slow = find_ngrams(characters, kinds, vocabulary), SparseRows(*weigh_plain(plain, *vocabulary))
     for one, other in zip(as_dicts(fast), as_dicts(slow), strict=True):
         assert one == pytest.approx(other, rel=1e-5)

@@ -63,11 +63,11 @@ def test_viterbi_on_i_go_to_school():
     assert best.score == pytest.approx(0.0026595, abs=5e-8)
     assert best.score == pytest.approx(0.67 * 0.37 * 0.12 * 0.85 * 0.16 * 0.99 * 0.83 * 0.8)
     first, second, third, fourth = best.trellis
-    assert first["PPSS"] == counts.Cell(pytest.approx(0.2479), None)
+    assert first["PPSS"] == counts.TrellisCell(pytest.approx(0.2479), None)
     assert first["NN"].score == 0
-    assert second["NN"] == counts.Cell(pytest.approx(0.2479 * 0.12 * 0.85), "PPSS")
-    assert second["VB"] == counts.Cell(pytest.approx(0.2479 * 0.23 * 0.1), "PPSS")
-    assert third["TO"] == counts.Cell(pytest.approx(0.2479 * 0.12 * 0.85 * 0.16 * 0.99), "NN")
+    assert second["NN"] == counts.TrellisCell(pytest.approx(0.2479 * 0.12 * 0.85), "PPSS")
+    assert second["VB"] == counts.TrellisCell(pytest.approx(0.2479 * 0.23 * 0.1), "PPSS")
+    assert third["TO"] == counts.TrellisCell(pytest.approx(0.2479 * 0.12 * 0.85 * 0.16 * 0.99), "NN")
     assert fourth["VB"].before == fourth["NN"].before == "TO"
     assert fourth["VB"].score > fourth["NN"].score > fourth["TO"].score == 0
 

@@ -9,8 +9,8 @@ import pytest
 import weft as package
 from weft.config import read_config
 from weft.data import Tagged
+from weft.data.example_columns import Columns
 from weft.data.inputs import find_format
-from weft.data.values import Columns
 from weft.errors import ConfigError, DataError
 
 ROWS = [(f"{word} thing {number}", label) for word, label in (("good", "pos"), ("bad", "neg")) for number in range(12)]

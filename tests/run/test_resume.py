@@ -26,7 +26,7 @@ WIDE = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1, "dropout": 0
 TRAIN = {"steps": 11, "batch_tokens": 64, "evaluate_every": 4, "checkpoint_every": 3}
 CASES = {
     "classify": {"task": "classify", "model": SMALL},
-    "tag": {"task": "tag", "model": SMALL | {"characters": 4}, "train": {"optimizer": "sgd", "rate": 0.1}},
+    "tag": {"task": "tag", "model": SMALL | {"characters": 4, "crf": True}, "train": {"optimizer": "sgd", "rate": 0.1}},
     "plain": {"task": "classify", "model": SMALL, "train": {"optimizer": "sgd", "momentum": 0.0, "rate": 0.1}},
     "translate": {"task": "translate", "model": {"encoder": SMALL, "decoder": SMALL}, "train": {"average": 2}},
     "transformer": {"task": "lm", "model": WIDE, "train": {"accumulate": 3, "optimizer": "radam"}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
@@ -18,7 +19,7 @@ import weft
 from weft.catalog import TASKS
 from weft.data import BadLines, Columns, Labelled, ManyLabelled, Measured, Ragged, read_answered
 from weft.data.limit import Limit
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError, DataError, RunError
 from weft.models import Classifier, RecurrentClassifierConfig
 from weft.tasks import encode
 from weft.tasks.deciding import OneLabel
@@ -295,6 +296,33 @@ def test_a_number_for_feature_vectors(tmp_path: Path) -> None:
     assert run.report["valid"]["spearman"] > 0.9
 
 
+@pytest.mark.covers("T7", "M3")
+@pytest.mark.parametrize("crf", [False, True], ids=["plain", "crf"])
+def test_each_step_gets_a_tag(tmp_path: Path, crf: bool) -> None:
+    draw = np.random.default_rng(0)
+    lines = ["sequence,x,y,tags"]
+    for number in range(120):
+        for x, y in draw.normal(50, 10, (int(draw.integers(2, 7)), 2)):
+            lines.append(f"{number},{x},{y},{'high' if x > 50 else 'low'}")
+    config = {
+        "task": "tag",
+        "data": {"train": write(tmp_path / "a.csv", lines), "features": "*"},
+        "model": {"embedding": 8, "hidden": 8, "dropout": 0.0, "crf": crf},
+        "train": {"steps": 80, "rate": 0.02},
+    }
+    run = weft.train(config, out=tmp_path / "run", quiet=True)
+    assert run.report["valid"]["accuracy"] > 0.9
+    again = weft.load(tmp_path / "run")
+    steps = [[90.0, 50.0], [10.0, 50.0]]
+    [answer] = again.predict([steps])
+    assert (answer.tags, str(answer)) == (("high", "low"), "0/high 1/low")
+    assert again.predict([np.array(steps)]) == [answer]
+    rows = [{"steps": steps, "tags": ["high", "low"]}]
+    assert again.evaluate(rows, columns={"features": "steps"}).metrics["accuracy"] == 1.0
+    with pytest.raises(DataError, match=r'"tags" has 1 label for 2 steps'):
+        again.evaluate([{"steps": steps, "tags": ["high"]}], columns={"features": "steps"})
+
+
 def test_settings_of_text_are_refused_beside_features() -> None:
     config = {"task": "classify", "data": {"train": "a.jsonl", "features": "steps"}}
     with pytest.raises(ConfigError, match=r'text\.kind = "char": does nothing with data\.features = "steps"'):
@@ -307,3 +335,31 @@ def test_padding_of_feature_vectors_changes_no_row() -> None:
     features = torch.randn(2, 4, 2)
     both = model(features, torch.tensor([4, 2]))
     assert_close(both[1:], model(features[1:, :2], torch.tensor([2])))
+
+
+# Run folders
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "has not the statistics of target"),
+        ("[]", "is not a table of statistics"),
+        ('{"target": {"mean": [1.0], "scale": [0.0]}}', "has a scale that is not positive"),
+        ('{"target": {"mean": [1.0, 2.0], "scale": [1.0, 1.0]}}', 'has 2 numbers in "target"'),
+        ('{"target": {"mean": ["a"], "scale": [1.0]}}', "has something else than finite numbers"),
+    ],
+)
+def test_a_damaged_file_of_statistics_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
+    train("regress", tmp_path, {"train": [(text, len(text)) for text in sentences(40)]}, train={"steps": 1})
+    run = tmp_path / "run"
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    if content is None:
+        (run / "statistics.json").unlink()
+        del manifest["sha256"]["statistics.json"]
+    else:
+        (run / "statistics.json").write_text(content, encoding="utf-8")
+        manifest["sha256"]["statistics.json"] = hashlib.sha256(content.encode()).hexdigest()
+    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(RunError, match=message):
+        weft.load(run)

@@ -124,6 +124,8 @@ def test_a_run_is_trained_on_every_reference_and_right_with_any(tmp_path: Path, 
     assert report["test"]["exact"] == 1.0
     told = weft("evaluate", "first", "test.tsv", "--json")
     assert json.loads(told.out)["exact"] == 1.0
+    alone = weft("evaluate", "first", "test.tsv", "data.references=one", "--json")
+    assert json.loads(alone.out)["details"]["count"] == 6
     compared = weft("compare", "first", "second", "--data", "test.tsv", "--json")
     assert compared.code == 0, compared.err
     assert json.loads(compared.out)["runs"][0]["metrics"]["exact"] == 1.0

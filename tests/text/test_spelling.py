@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from weft.text import EOS, PAD, SOS, TextConfig, Tokenizer
-from weft.text.spelling import Spelling, spelling_of
+from weft.text.spelling import TokenSpelling, spelling_of
 
 TEXTS = [
     "¿Qué (tal), señor? “Bien” … 3.5% [yes] y «no».",
@@ -28,7 +28,7 @@ CONFIGS: list[dict[str, Any]] = [
 
 
 @cache
-def built(number: int) -> tuple[Tokenizer, Spelling]:
+def built(number: int) -> tuple[Tokenizer, TokenSpelling]:
     tokenizer = Tokenizer.learn(TEXTS, TextConfig(**CONFIGS[number]))
     return tokenizer, spelling_of(tokenizer)
 

@@ -51,7 +51,8 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
 Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
-       [bold]tag[/] tagged words           [bold]lm[/] plain text
+       [bold]tag[/] tagged words           [bold]regress[/] texts with a number
+       [bold]lm[/] plain text
 Every command has --help.
 """
 

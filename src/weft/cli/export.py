@@ -9,18 +9,20 @@ import typer
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder of a transformer (lm or translate) or an n-gram model.")],
-    to: Annotated[str, typer.Option(help="huggingface, ctranslate2, or arpa for an n-gram model.", metavar="FORMAT")],
+    run: Annotated[Path, typer.Argument(help="A run folder: a transformer (lm, translate), an n-gram model, embed.")],
+    to: Annotated[
+        str, typer.Option(help="huggingface, ctranslate2; arpa (n-gram models), vectors (embed).", metavar="FORMAT")
+    ],
     out: Annotated[
         Path,
-        typer.Option(help="The folder to write, new or empty; for arpa the file, which must be new.", metavar="OUT"),
+        typer.Option(help="The folder to write, new or empty; for arpa and vectors the new file.", metavar="OUT"),
     ],
     quantization: Annotated[
         str | None, typer.Option(help="ctranslate2: the type of the weights, such as int8.", show_default="float32")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
 ) -> None:
-    """Write a run as a folder, or an n-gram model as an ARPA file, that other software loads without weft.
+    """Write a run as a folder, an ARPA file or a file of word vectors that other software loads without weft.
 
     The other software loads the folder, and its numbers and texts are compared with those of the run.
 
@@ -28,9 +30,10 @@ def export(
     weft export runs/translate-1 --to huggingface --out marian
     weft export runs/translate-1 --to ctranslate2 --out fast --quantization int8
     weft export runs/lm-1 --to arpa --out model.arpa
+    weft export runs/embed-1 --to vectors --out vectors.bin.gz
     """
     from weft.cli.output import note, print_json
-    from weft.export import export_arpa, export_run
+    from weft.export import export_arpa, export_run, export_vectors
 
     if to == "arpa" and quantization is None:
         written = export_arpa(run, out=out)
@@ -41,6 +44,14 @@ def export(
             "written: [bold]{}[/], {} n-grams of each order", written.path, ", ".join(f"{n:,}" for n in written.ngrams)
         )
         note("read back and compared with the run: logarithms differ by {} at most", f"{written.difference:.2g}")
+        return
+    if to == "vectors" and quantization is None:
+        file = export_vectors(run, out=out)
+        if json:
+            print_json({**file._asdict(), "path": str(file.path)})
+            return
+        note("written: [bold]{}[/], {} vectors of {} numbers", file.path, f"{file.words:,}", file.size)
+        note("read back and compared with the run: the same")
         return
     found = export_run(run, to=to, out=out, quantization=quantization)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})

@@ -9,7 +9,7 @@ import typer
 
 
 def new(
-    task: Annotated[str, typer.Argument(help="lm, classify, tag or translate.")],
+    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag, translate or embed.")],
     kind: Annotated[
         str | None, typer.Option("--kind", "-k", help="The kind of network: rnn, transformer; lm also conv.")
     ] = None,

@@ -25,7 +25,8 @@ OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=")
 
 def train(
     what: Annotated[
-        str, typer.Argument(help="A config file, or a task: lm, classify, tag, translate.", metavar="CONFIG|TASK")
+        str,
+        typer.Argument(help="A config file, or lm, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"),
     ],
     words: Annotated[
         list[str] | None,

@@ -63,7 +63,7 @@ def tally(run: Run, path: str | list[str]) -> Tally:
 def tally_records(run: Run, records: Iterable[Record]) -> Tally:
     """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode_evaluation(task, records)
+    examples = encode_evaluation(task, records, run.config.data)
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     rows = None if scores.sums_suffice else scores.score_rows
     return Tally(sums, task.record_of_row(examples), scores.score, rows, scores.details())

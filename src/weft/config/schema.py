@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, classify, regress, tag or translate."""
+    """lm, classify, regress, tag, translate or embed."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -52,7 +52,11 @@ class Config(Settings):
         features = getattr(self.data, "features", None)
         if features is not None:
             why = f"does nothing with data.features = {show(features)}: the input is no text"
-            for name in [*(f"text.{name}" for name in type(self.text).model_fields), "model.word_dropout"]:
+            own = [name for name in ("word_dropout", "characters") if hasattr(self.model, name)]
+            for name in [
+                *(f"text.{name}" for name in type(self.text).model_fields),
+                *(f"model.{name}" for name in own),
+            ]:
                 yield Unread(name, why, "remove one of the two")
         if not TASKS[self.task].weighs_labels:
             yield Unread("train.class_weights", f"weighs nothing: task = {self.task!r} has no labels", "remove it")

@@ -6,6 +6,7 @@ from weft.data.chunks import chunks
 from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
+from weft.data.example_columns import Columns
 from weft.data.inputs import Input, InputFile, open_inputs
 from weft.data.labelled import read_answered, read_labelled
 from weft.data.limit import Limit, Overlong
@@ -15,11 +16,13 @@ from weft.data.pairs import group_references, read_pairs
 from weft.data.pieces import Pieces
 from weft.data.ragged import Ragged, RaggedBuilder, pad, pad_numbers
 from weft.data.records import (
+    Analogy,
     Labelled,
     ManyLabelled,
     Measured,
     Pair,
     Record,
+    Similarity,
     Tagged,
     Text,
     as_values,
@@ -34,12 +37,15 @@ from weft.data.store import VALUES, Store, key_of, read_numbers, read_values
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
 from weft.data.tagged import read_tagged
 from weft.data.texts import read_inputs, read_stream, read_texts, read_whole_text
-from weft.data.values import Columns, read_input, read_language
+from weft.data.values import read_input, read_language
+from weft.data.vectors import VectorHeader, WordTable, each_vector, read_header, read_vectors, write_vectors
+from weft.data.wordtests import read_with_tests
 
 __all__ = [
     "FEW_WORDS",
     "LAYOUT",
     "VALUES",
+    "Analogy",
     "BadLines",
     "Batches",
     "Capacity",
@@ -67,6 +73,7 @@ __all__ = [
     "Shape",
     "ShapeCount",
     "Side",
+    "Similarity",
     "Statistics",
     "Steps",
     "Store",
@@ -74,9 +81,12 @@ __all__ = [
     "Table",
     "Tagged",
     "Text",
+    "VectorHeader",
+    "WordTable",
     "as_values",
     "chunks",
     "each_row",
+    "each_vector",
     "find_objects",
     "fingerprints",
     "forget",
@@ -91,6 +101,7 @@ __all__ = [
     "pad",
     "pad_numbers",
     "read_answered",
+    "read_header",
     "read_input",
     "read_inputs",
     "read_labelled",
@@ -102,6 +113,9 @@ __all__ = [
     "read_tagged",
     "read_texts",
     "read_values",
+    "read_vectors",
     "read_whole_text",
+    "read_with_tests",
     "stamps",
+    "write_vectors",
 ]

@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from weft.data.records import Labelled, ManyLabelled, Measured
+from weft.data.records import Labelled, ManyLabelled, Measured, Tagged
 from weft.data.sources import has_surrogate
 from weft.data.steps import Steps, read_number
-from weft.errors import DataError
+from weft.errors import DataError, counted
 
 
 class Whole(NamedTuple):
@@ -52,9 +52,22 @@ def _label(value: Any, name: str, place: str) -> str:
     return label
 
 
+def _read_tags(value: Any, count: int, name: str, place: str) -> tuple[str, ...]:
+    """A label for each of so many steps."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    tags = tuple(_label(tag, name, place) for tag in value) if isinstance(value, list | tuple) else ()
+    if len(tags) != count:
+        what = f'"{name}" has {counted(len(tags), "label")} for {counted(count, "step")}'
+        raise DataError(what, where=place, cure="give a list with a label for each step")
+    return tags
+
+
 def make_record(kind: type, whole: Whole, answer: Any, *, name: str, separator: str, place: str) -> Any:
     """The record of that kind with an input and its answer; `name` is the column of the answer."""
     text, second, steps = whole
+    if kind is Tagged:
+        assert steps is not None
+        return Tagged(steps.names, _read_tags(answer, len(steps), name, place), place, steps)
     if kind is Measured:
         return Measured(text, read_number(answer, name, place), place, second, steps)
     if kind is ManyLabelled:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from weft.data.badlines import BadLines
 from weft.data.columns import Column
+from weft.data.example_columns import Columns
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
@@ -22,7 +23,6 @@ from weft.data.step_rows import StepTable
 from weft.data.steps import Steps, pick_steps
 from weft.data.tables import Format, Layout, Row, Table, read_table
 from weft.data.texts import read_inputs
-from weft.data.values import Columns
 from weft.documents import to_json
 from weft.errors import ConfigError, did_you_mean
 
@@ -119,9 +119,9 @@ def open_inputs(
     kind, override = layout._replace(format=TABLES[chosen]), "--column={column}"
     if columns.steps and TABLES[chosen] in ("tsv", "csv"):
         steps = StepTable(name, columns, layout=kind, labelled=False, override=override, bad=BadLines())
-        return StepInputs(steps, names)
+        return StepInputs(steps, names, each=columns.record is Tagged)
     settings = columns.settings()
-    needed = [setting for setting in settings if setting not in ("label", "target", "language")]
+    needed = [setting for setting in settings if setting not in ("label", "field", "target", "language")]
     table = read_table(name, settings, needed=needed, layout=kind, override=override, bad=BadLines())
     return ObjectInputs(table, columns, names) if table.delimiter is None else CellInputs(table, columns, names)
 
@@ -192,6 +192,8 @@ class StepInputs:
 
     file: StepTable
     names: Sequence[str]
+    each: bool = False
+    """Whether a cell of an answer is a list with a value for each step."""
     plain: ClassVar = False
 
     def __iter__(self) -> Iterator[Input]:
@@ -205,16 +207,12 @@ class StepInputs:
     def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
         found = []
         for number, row in enumerate(item.row.rows):
-            own = {name: cell[number] if isinstance(cell, PerStep) else cell for name, cell in cells.items()}
+            own = {name: cell[number] if self.each else cell for name, cell in cells.items()}
             found.append(join_cells(self.file.table, [*row.cells, *(_spell(own.get(name, "")) for name in self.names)]))
         return "".join(found)
 
     def end(self) -> str:
         return ""
-
-
-class PerStep(tuple[Any, ...]):
-    """Cells of an answer, one for each step."""
 
 
 def join_cells(table: Table, cells: Sequence[str]) -> str:

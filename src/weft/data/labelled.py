@@ -11,12 +11,12 @@ from typing import Any
 from weft.data.answers import Whole, make_record
 from weft.data.badlines import BadLines, at_least_one
 from weft.data.columns import Column
+from weft.data.example_columns import Columns, show_column
 from weft.data.records import Labelled, Measured
-from weft.data.sources import Paths, each_path, has_surrogate, lines
+from weft.data.sources import Paths, each_path, has_surrogate, lines, suffix
 from weft.data.step_rows import read_step_rows
 from weft.data.steps import pick_steps
 from weft.data.tables import LAYOUT, Layout, Row, Table, read_table
-from weft.data.values import Columns, show_column
 from weft.errors import DataError
 
 PARTS = ("train", "training", "valid", "validation", "val", "dev", "test")
@@ -42,6 +42,9 @@ def read_answered(path: Paths, columns: Columns, *, layout: Layout = LAYOUT, bad
 
 
 def _read_table(name: str, columns: Columns, layout: Layout, bad: BadLines) -> Iterator[Any]:
+    if columns.steps and suffix(name) == ".conllu":
+        cure = "give JSON lines, a TSV or a CSV, or remove data.features"
+        raise DataError("is CoNLL-U, which has words and no feature vectors", where=name, cure=cure)
     if columns.steps and layout.kind_of(name) in ("tsv", "csv"):
         yield from read_step_rows(name, columns, layout, bad)
         return
@@ -71,7 +74,8 @@ def _read_row(table: Table, row: Row, columns: Columns) -> Any:
         whole = Whole(table.text("text", row), second)
         if not whole.text or second == "":
             raise _empty("pair" if whole.text else "text", row.place)
-    answer = table.text("label", row) if columns.record is Labelled else table.value("label", row)
+    read = table.text if columns.record is Labelled else table.value
+    answer = read(columns.answer_setting, row)
     if answer == "" and columns.record is Labelled:
         raise _empty("label", row.place)
     assert columns.answer is not None

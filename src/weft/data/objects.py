@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.badlines import BadLines, at_least_one
+from weft.data.example_columns import Columns
 from weft.data.records import Pair, Record, Text
 from weft.data.sources import PYTHON
 from weft.data.texts import BLOCK_CHARACTERS
-from weft.data.values import Columns, LabelNames, read_example, read_pairs_of, show_value
+from weft.data.values import LabelNames, read_example, read_pairs_of, show_value
 from weft.errors import DataError, counted
 
 MAX_CHECKED_PATHS = 1000

@@ -118,7 +118,7 @@ class Tagged:
     tags: tuple[str, ...] | None = None
     place: str = ""
     steps: Steps | None = None
-    """Feature vectors in the place of words, which are then none."""
+    """Feature vectors in the place of words, which are then the numbers of the steps."""
 
     @property
     def key(self) -> str:
@@ -170,11 +170,62 @@ class Pair:
         return len(self.source)
 
 
-Record: TypeAlias = Text | Labelled | ManyLabelled | Measured | Tagged | Pair
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """Two words, and the similarity that people gave them."""
+
+    first: str
+    second: str
+    score: float
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.first} {self.second}"
+
+    @property
+    def stratum(self) -> str | None:
+        return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def size(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Analogy:
+    """Four words: the first is to the second as the third is to the fourth."""
+
+    words: tuple[str, ...]
+    section: str = ""
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def stratum(self) -> str | None:
+        return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def size(self) -> int:
+        return len(self.key)
+
+
+Record: TypeAlias = Text | Labelled | ManyLabelled | Measured | Tagged | Pair | Similarity | Analogy
 """One example of any task."""
 
 KINDS: dict[str, Callable[..., Record]] = {
-    kind.__name__: kind for kind in (Text, Labelled, ManyLabelled, Measured, Tagged, Pair)
+    kind.__name__: kind for kind in (Text, Labelled, ManyLabelled, Measured, Tagged, Pair, Similarity, Analogy)
 }
 
 

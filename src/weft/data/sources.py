@@ -35,7 +35,7 @@ PIECE_BYTES = 1 << 20
 
 _BUFFER_BYTES = 1 << 18
 _COMPRESSED = (".gz", ".xz")
-_UTF8_MARK = b"\xef\xbb\xbf"
+UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -121,12 +121,22 @@ def _chunks(name: str, size: int) -> Iterator[tuple[int, bytes]]:
             for raw in iter(partial(stream.readline, size), b""):
                 number += ended
                 if number == 1 and ended:
-                    raw = raw.removeprefix(_UTF8_MARK)
+                    raw = raw.removeprefix(UTF8_MARK)
                 ended = raw[-1:] == b"\n"
                 if raw:
                     yield number, raw
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise _unreadable(error, name, number) from None
+
+
+@contextmanager
+def open_bytes(name: str) -> Iterator[BinaryIO]:
+    """Open a file, decompressed; a file that cannot be opened or read inside the block raises a DataError."""
+    try:
+        with _opened(name) as stream:
+            yield stream
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _unreadable(error, name, 0) from None
 
 
 @contextmanager

@@ -16,10 +16,10 @@ import numpy as np
 from weft.data.answers import Whole, make_record
 from weft.data.badlines import BadLines
 from weft.data.columns import OVERRIDE, Column, Key
+from weft.data.example_columns import Columns, show_column
 from weft.data.records import Tagged
 from weft.data.steps import Steps, read_number
 from weft.data.tables import Layout, Row, Table, read_table
-from weft.data.values import Columns, show_column
 from weft.errors import DataError
 
 ALL = "*"
@@ -42,8 +42,9 @@ class StepTable:
     ) -> None:
         wanted: dict[str, Column] = {"sequence": "sequence" if columns.sequence is None else columns.sequence}
         wanted |= {"features": columns.input} if columns.input != ALL else {}
-        wanted |= {"label": columns.answer} if columns.answer is not None else {}
-        needed = [setting for setting in wanted if setting != "label" or labelled]
+        self.answer = columns.answer_setting
+        wanted |= {self.answer: columns.answer} if columns.answer is not None else {}
+        needed = [setting for setting in wanted if setting != self.answer or labelled]
         self.table: Table = read_table(name, wanted, needed=needed, layout=layout, override=override, bad=bad)
         self.features: tuple[Key, ...] | None = self.table.keys.get("features")
         self.bad = bad
@@ -82,9 +83,9 @@ class StepTable:
 
     def label(self, sequence: Sequence) -> str:
         """The label of a whole sequence."""
-        first = self.table.text("label", sequence.rows[0])
+        first = self.table.text(self.answer, sequence.rows[0])
         for row in sequence.rows[1:]:
-            label = self.table.text("label", row)
+            label = self.table.text(self.answer, row)
             if label not in ("", first):
                 what = f'the label is "{label}", where the sequence "{sequence.name}" began with "{first}"'
                 raise DataError(what, where=row.place, cure="give all rows of a sequence the same label")
@@ -92,7 +93,7 @@ class StepTable:
 
     def tags(self, sequence: Sequence) -> tuple[str, ...]:
         """The label of each row."""
-        tags = tuple(self.table.text("label", row) for row in sequence.rows)
+        tags = tuple(self.table.text(self.answer, row) for row in sequence.rows)
         if "" in tags:
             place = sequence.rows[tags.index("")].place
             raise DataError("the label is empty", where=place, cure="give each step a label")
@@ -106,7 +107,7 @@ def read_step_rows(name: str, columns: Columns, layout: Layout, bad: BadLines) -
         try:
             steps = table.steps(sequence)
             if columns.record is Tagged:
-                record: Any = Tagged((), table.tags(sequence), sequence.place, steps)
+                record: Any = Tagged(steps.names, table.tags(sequence), sequence.place, steps)
             else:
                 record = _answered(table, sequence, steps, columns)
         except DataError as error:

@@ -60,6 +60,11 @@ class Steps:
     def __len__(self) -> int:
         return self.size // self.width
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The number of each step, from 0, where a word would stand."""
+        return tuple(map(str, range(len(self))))
+
     def __str__(self) -> str:
         return f"{counted(len(self), 'step')} of {counted(self.width, 'number')}"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from weft.data.answers import Whole, make_record
 from weft.data.columns import Column
-from weft.data.records import Labelled, ManyLabelled, Measured, Pair, Record, Tagged, Text
+from weft.data.example_columns import Columns, show_column
+from weft.data.records import Labelled, ManyLabelled, Pair, Record, Tagged, Text
 from weft.data.sources import has_surrogate
 from weft.data.steps import Steps, pick_steps, read_steps
 from weft.errors import DataError, counted
@@ -26,76 +27,11 @@ UNNAMED: Final = ("text", "label", "source", "target", "pair", "features")
 TAGGED: Final = 'give [("The", "DET"), …], or {"words": […], "tags": […]}'
 
 
-PREDICTED: Final[dict[type, str]] = {
-    Labelled: "label",
-    ManyLabelled: "labels",
-    Measured: "number",
-    Pair: "translation",
-    Text: "continuation",
-    Tagged: "tags",
-}
-"""The column for predictions in a table, by the type of the records."""
-
-
-class Columns(NamedTuple):
-    """The columns of an example of a task: its input, and its answer, if it has one."""
-
-    record: type[Record]
-    input: Column
-    answer: Column | None = None
-    joined: bool = False
-    """The texts are parts of one running text."""
-    language: Column | None = None
-    """The column with the language of a pair's target, if there is one."""
-    many: bool = False
-    """A pair may have several targets: in several columns, or in a list."""
-    second: Column | None = None
-    """The second text of a pair."""
-    steps: bool = False
-    """The input is a sequence of feature vectors: nested lists, or in a TSV or CSV the columns of a row per step."""
-    sequence: Column | None = None
-    """The column that names the sequence of a row."""
-    separator: str = ","
-    """The text between several labels."""
-
-    @property
-    def predicted(self) -> str:
-        """The column for predictions in a table."""
-        return PREDICTED[self.record]
-
-    @property
-    def plain(self) -> bool:
-        """Whether a record is one text and one label."""
-        return self.record is Labelled and self.second is None and not self.steps
-
-    def settings(self) -> dict[str, Column]:
-        """The settings that name columns of a table of texts or nested lists, in the order expected of a file."""
-        if self.record is Pair:
-            named = {"source": self.input, "target": self.answer, "language": self.language}
-        else:
-            named = {"features" if self.steps else "text": self.input, "pair": self.second, "label": self.answer}
-        return {name: column for name, column in named.items() if column is not None}
-
-    @property
-    def width(self) -> int:
-        """The number of values of an example without names."""
-        language = self.answer is not None and self.language is not None
-        return 1 + (self.second is not None) + (self.answer is not None) + language
-
-    def example(self) -> str:
-        """The forms of a record, for messages."""
-        if self.answer is None and self.second is None:
-            return "a text"
-        named = (self.input, self.second, self.answer, self.language)
-        names = [show_column(column) for column in named if column is not None]
-        return f"a tuple ({', '.join(names)}) or a dict {{{', '.join(f'{json.dumps(name)}: …' for name in names)}}}"
-
-
 def read_example(row: Any, columns: Columns, place: str, labels: LabelNames) -> Record:
     """Convert an example to a record with its answer."""
     if isinstance(row, columns.record):
         return row
-    if columns.record is Tagged:
+    if columns.record is Tagged and not columns.steps:
         return _read_tagged(row, columns, place, labels)
     if columns.answer is None:
         value = _pick(row, columns.input, 0, columns, place) if _is_record(row) else row
@@ -207,10 +143,6 @@ def show_value(value: Any) -> str:
     except RecursionError:
         shown = "nested without end"
     return "None" if value is None else f"{shown[:40]}{'…' * (len(shown) > 40)} ({type(value).__name__})"
-
-
-def show_column(column: Column) -> str:
-    return str(column) if isinstance(column, str | int) else " and ".join(map(str, column))
 
 
 def _read_tagged(row: Any, columns: Columns, place: str, labels: LabelNames) -> Tagged:

@@ -70,7 +70,7 @@ class Asked(NamedTuple):
         return len(tokens) <= self.request.config.min_length or bool(missing)
 
 
-class Found(NamedTuple):
+class SearchPath(NamedTuple):
     """A text: its tokens, their log-probabilities and that of the end, those with penalties, and whether it ended."""
 
     tokens: tuple[int, ...]
@@ -88,7 +88,7 @@ def _search_one(model: Stepper, memory: Any, asked: Asked) -> list[Hypothesis]:
         token = forced
     power = request.config.length_penalty
     found = []
-    for tokens, logs, ranks, finished in _extend(model, asked, (token, state), Found((), (), (), finished=False)):
+    for tokens, logs, ranks, finished in _extend(model, asked, (token, state), SearchPath((), (), (), finished=False)):
         stopped = asked.stopped(tokens)
         end = [EOS] * (finished and not stopped)
         if any(_says((SOS, *prefix), (*tokens, *end), phrase) for phrase in constraint.forbid):
@@ -113,7 +113,7 @@ def _says(before: Sequence[int], tokens: Sequence[int], phrase: Phrase) -> bool:
     return contains((*before[first:], *tokens), phrase)
 
 
-def _extend(model: Stepper, asked: Asked, last: tuple[int, State], so_far: Found) -> Iterator[Found]:
+def _extend(model: Stepper, asked: Asked, last: tuple[int, State], so_far: SearchPath) -> Iterator[SearchPath]:
     """All texts that begin with `so_far` and go on from token and state `last`."""
     request, device = asked.request, asked.request.device
     limit, said = int(request.limits[asked.sentence]), so_far.tokens
@@ -133,9 +133,9 @@ def _extend(model: Stepper, asked: Asked, last: tuple[int, State], so_far: Found
         if stopped and asked.early(tokens):
             continue
         if token == EOS or stopped or len(logs) == limit:
-            yield Found(tokens, logs, ranks, token == EOS or stopped)
+            yield SearchPath(tokens, logs, ranks, token == EOS or stopped)
         else:
-            yield from _extend(model, asked, (token, state), Found(tokens, logs, ranks, finished=False))
+            yield from _extend(model, asked, (token, state), SearchPath(tokens, logs, ranks, finished=False))
 
 
 def _penalise(logits: list[float], prompt: Sequence[int], said: Sequence[int], config: DecodeConfig) -> list[float]:

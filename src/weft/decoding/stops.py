@@ -2,7 +2,7 @@
 
 An automaton over bytes (`Automaton`) has read the text so far. `table` holds what each token does to it: the next node,
 or `STOPS` where the token completes one of the strings. V tokens; a node of the table is a node of the automaton
-together with the state of the text (`Spelling`).
+together with the state of the text (`TokenSpelling`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from weft.decoding.automaton import Automaton
 from weft.text import Tokenizer
-from weft.text.spelling import Spelling, spelling_of
+from weft.text.spelling import TokenSpelling, spelling_of
 
 STOPS: Final = -1
 """The entry of a token that completes one of the strings."""
@@ -27,7 +27,7 @@ STOPS: Final = -1
 class StopStrings:
     """Strings at which texts stop, for the tokens of one vocabulary."""
 
-    def __init__(self, strings: Sequence[str], spelling: Spelling) -> None:
+    def __init__(self, strings: Sequence[str], spelling: TokenSpelling) -> None:
         self.strings, self.spelling = tuple(strings), spelling
         automaton = Automaton([tuple(one.encode()) for one in self.strings])
         reads = np.array([[automaton.read(node, byte) for byte in range(256)] for node in range(automaton.size)])

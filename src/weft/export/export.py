@@ -57,7 +57,7 @@ def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization:
     quantization is one of CTranslate2's types of numbers, such as "int8".
     """
     if to not in FORMATS:
-        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "arpa"]))
+        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "arpa", "vectors"]))
     if quantization is not None:
         if to != "ctranslate2":
             raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")

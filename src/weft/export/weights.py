@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from weft.documents import to_json
 from weft.errors import ConfigError
 from weft.models import LanguageModel, TransformerDecoder, TransformerEncoder, Translator, TranslatorConfig
+from weft.models.pretrained import embedding_size
 from weft.models.transformer import TransformerConfig
 from weft.nn import DecoderBlock, EncoderBlock, MultiHeadAttention
 from weft.nn.positions import LearnedPositions, sinusoids
@@ -167,7 +168,7 @@ def _read_stack(part: Any, settings: Any, prefix: str, places: int) -> Stack:
         if getattr(settings, name) not in values:
             cure = "train with " + " or ".join(to_json(value) for value in values)
             raise refuse(f"{prefix}.{name}", getattr(settings, name), cure)
-    if settings.vectors != settings.width:
+    if embedding_size(settings.vectors) != settings.width:
         raise refuse(
             f"{prefix}.embedding", settings.vectors, f"train with vectors as wide as the rest: {settings.width}"
         )

@@ -3,18 +3,18 @@
 from weft.grammar.drawing import draw, outline
 from weft.grammar.notation import grammar_from_text, read_grammar
 from weft.grammar.parse import Parse, parse
-from weft.grammar.rules import Grammar, Rule, Word
+from weft.grammar.rules import Grammar, Rule, Terminal
 from weft.grammar.svg import draw_svg
-from weft.grammar.tree import Step, Tree, show_derivation
+from weft.grammar.tree import DerivationStep, Tree, show_derivation
 from weft.grammar.treebank import induce, read_trees, trees_from_lines
 
 __all__ = [
+    "DerivationStep",
     "Grammar",
     "Parse",
     "Rule",
-    "Step",
+    "Terminal",
     "Tree",
-    "Word",
     "draw",
     "draw_svg",
     "grammar_from_text",

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.errors import DataError
-from weft.grammar.rules import Grammar, Symbol, Word
+from weft.grammar.rules import Grammar, Symbol, Terminal
 from weft.limits import CHART_ITEMS
 
 END: Final = -1
 """The symbol after the dot of a state whose dot is at the end; also the word after the last, and unknown words."""
 
 
-class Tables:
+class GrammarTables:
     """A grammar in numbers. Names are 0 … N-1, words follow; the states of a rule follow each other.
 
     after[state] is the symbol after the dot, or END. rule_of[state] is the number of the rule.
@@ -32,7 +32,7 @@ class Tables:
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
         self.names = len(grammar.names)
-        symbols: list[Symbol] = [*grammar.names, *map(Word, grammar.words)]
+        symbols: list[Symbol] = [*grammar.names, *map(Terminal, grammar.words)]
         self.number: dict[Symbol, int] = {symbol: number for number, symbol in enumerate(symbols)}
         self.symbols = symbols
         self.start = self.number[grammar.start]
@@ -101,9 +101,9 @@ class Chart:
     `reached` is the last position with items: the number of words that begin some sentence of the grammar.
     """
 
-    def __init__(self, tables: Tables, words: Sequence[str]) -> None:
+    def __init__(self, tables: GrammarTables, words: Sequence[str]) -> None:
         self.tables, self.length = tables, len(words)
-        self.words = [tables.number.get(Word(word), END) for word in words]
+        self.words = [tables.number.get(Terminal(word), END) for word in words]
         self.items: list[set[int]] = []
         self.complete: list[dict[int, dict[int, list[int]]]] = []
         self._waiting: list[dict[int, list[int]]] = []
@@ -207,5 +207,5 @@ class Chart:
     def _named(self, rule: int, symbol: int) -> tuple[str | None, str]:
         """The expected word `symbol` of a rule, with the left side of a rule of one word."""
         grammar, word = self.tables.grammar, self.tables.symbols[symbol]
-        assert isinstance(word, Word)
+        assert isinstance(word, Terminal)
         return (grammar.rules[rule].left if len(self.tables.right[rule]) == 1 else None), word.text

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from weft.errors import DataError
 from weft.grammar.chart import Chart
-from weft.grammar.rules import Word
+from weft.grammar.rules import Terminal
 from weft.limits import CHART_ITEMS
 
 NO_RULE: Final = -1
@@ -24,6 +24,19 @@ NO_RULE: Final = -1
 
 Choice: TypeAlias = tuple[int, tuple[int, ...]]
 """One way to derive a node: the number of a rule, or NO_RULE, and the children."""
+
+
+class Numbering(dict[int, int]):
+    """Numbering for the keys of nodes, in the order in which they are first looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys_found: list[int] = []
+
+    def __missing__(self, key: int) -> int:
+        number = self[key] = len(self.keys_found)
+        self.keys_found.append(key)
+        return number
 
 
 class Forest:
@@ -34,38 +47,31 @@ class Forest:
 
     def __init__(self, chart: Chart) -> None:
         self._chart, self._tables = chart, chart.tables
-        self._numbers: dict[tuple[int, int, int], int] = {}
-        self._keys: list[tuple[int, int, int]] = []
+        # The key of a node is (code · m + i) · m + k for m positions. The code is S + its symbol, or S - 1 - state for
+        # the symbols before the dot of one of S states.
+        self._positions, self._states = chart.length + 1, len(chart.tables.after)
+        self._numbers = Numbering()
         self.choices: list[list[Choice]] = []
-        self._node((self._tables.start, 0, chart.length))
+        self.symbol: list[int] = []
+        _ = self._numbers[((self._states + self._tables.start) * self._positions) * self._positions + chart.length]
         total = 0
-        while len(self.choices) < len(self._keys):
-            self.choices.append(self._choices(*self._keys[len(self.choices)]))
+        for key in self._numbers.keys_found:  # grows while it is read
+            rest, k = divmod(key, self._positions)
+            code, i = divmod(rest, self._positions)
+            self.symbol.append(code - self._states)
+            self.choices.append(self._choices(code - self._states, i, k))
             total += len(self.choices[-1])
             if total > CHART_ITEMS:
                 what = f"over {CHART_ITEMS:,} branches in the forest of all trees"
                 raise DataError(what, cure="parse shorter sentences, or use a less ambiguous grammar")
-        self.symbol = [symbol for symbol, _, _ in self._keys]
 
     def __len__(self) -> int:
         return len(self.choices)
 
-    def span(self, node: int) -> tuple[int, int]:
-        """The positions i and k of a node over the words i+1 … k."""
-        return self._keys[node][1], self._keys[node][2]
-
     def label(self, node: int) -> str:
         """The name or the word of a node."""
         symbol = self._tables.symbols[self.symbol[node]]
-        return symbol.text if isinstance(symbol, Word) else symbol
-
-    def _node(self, key: tuple[int, int, int]) -> int:
-        """The number of a node: (symbol, i, k), or (-1 - state, i, k) for the symbols before the dot of a state."""
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._keys)
-            self._keys.append(key)
-        return number
+        return symbol.text if isinstance(symbol, Terminal) else symbol
 
     def _choices(self, symbol: int, i: int, k: int) -> list[Choice]:
         tables = self._tables
@@ -86,12 +92,15 @@ class Forest:
         last = tables.after[state - 1]
         before = i * len(tables.after) + state - 1
         complete = self._chart.complete[k].get(last, ()) if last < tables.names else (k - 1,)
-        starts = sorted(j for j in complete if j >= i and before in items[j])
+        starts = sorted([j for j in complete if j >= i and before in items[j]])
+        numbers, m = self._numbers, self._positions
+        right = (self._states + last) * m * m + k  # the key of the last symbol over j+1 … k is right + j · m
         if dot == 1:
-            return [(rule, (self._node((last, j, k)),)) for j in starts]
+            return [(rule, (numbers[right + j * m],)) for j in starts]
         # One symbol needs no node of its own.
         first = tables.after[state - 2] if dot == 2 else -state
-        return [(rule, (self._node((first, i, j)), self._node((last, j, k)))) for j in starts]
+        left = ((self._states + first) * m + i) * m  # that of the others over i+1 … j is left + j
+        return [(rule, (numbers[left + j], numbers[right + j * m])) for j in starts]
 
     @cached_property
     def components(self) -> list[list[int]]:

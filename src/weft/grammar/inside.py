@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.grammar.forest import Forest
+from weft.grammar.forest import Choice, Forest
 from weft.grammar.rules import Grammar
 
 NEWTON_STEPS: Final = 200
@@ -33,12 +33,20 @@ def inside(forest: Forest, grammar: Grammar) -> float:
         if not forest.is_cycle(group):
             (node,) = group
             if choices := forest.choices[node]:
-                found[node] = _log_sum(
-                    [logs[rule] + sum([found[one] for one in children]) for rule, children in choices]
-                )
+                found[node] = _log_sum(_log_terms(choices, logs, found))
         else:
             _solve(forest, group, logs, found)
     return found[0]
+
+
+def _log_terms(choices: list[Choice], logs: list[float], found: list[float]) -> list[float]:
+    """The log-probability of each choice; a choice has two children at most, and most have two."""
+    return [
+        logs[rule] + found[children[0]] + found[children[1]]
+        if len(children) == 2
+        else logs[rule] + sum([found[child] for child in children])
+        for rule, children in choices
+    ]
 
 
 def _log_sum(logs: list[float]) -> float:

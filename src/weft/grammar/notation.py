@@ -19,7 +19,7 @@ from typing import Final
 
 from weft.errors import DataError
 from weft.grammar.files import read_lines
-from weft.grammar.rules import BARE, Grammar, Rule, Symbol, Word
+from weft.grammar.rules import BARE, Grammar, Rule, Symbol, Terminal
 from weft.limits import GRAMMAR_FILE
 
 _TOKEN: Final = re.compile(
@@ -36,6 +36,9 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
+MAX_SHOWN_CHARACTERS: Final = 60
+"""Characters of a line that a message shows, from the first that cannot be read."""
+
 _Bare = tuple[str, bool]
 """A symbol of a right side before all left sides are known: its text, and whether it may be a word."""
 
@@ -47,7 +50,7 @@ def read_grammar(path: str | PathLike[str]) -> Grammar:
 
 def grammar_from_text(text: str, *, name: str = "grammar") -> Grammar:
     """Read a grammar from its text; `name` stands for the file in messages."""
-    drafts: list[tuple[str, list[Word | _Bare], float | None, str]] = []
+    drafts: list[tuple[str, list[Terminal | _Bare], float | None, str]] = []
     start: str | None = None
     left: str | None = None
     for place, line in _logical_lines(text, name):
@@ -69,7 +72,9 @@ def grammar_from_text(text: str, *, name: str = "grammar") -> Grammar:
     return _assemble(drafts, start, name)
 
 
-def _assemble(drafts: list[tuple[str, list[Word | _Bare], float | None, str]], start: str | None, name: str) -> Grammar:
+def _assemble(
+    drafts: list[tuple[str, list[Terminal | _Bare], float | None, str]], start: str | None, name: str
+) -> Grammar:
     known = {left for left, *_ in drafts}
     rules = [
         Rule(left, tuple(_symbol(one, known) for one in right), probability, place)
@@ -81,11 +86,11 @@ def _assemble(drafts: list[tuple[str, list[Word | _Bare], float | None, str]], s
         raise error if error.where else DataError(error.what, where=name, cure=error.cure) from None
 
 
-def _symbol(one: Word | _Bare, known: set[str]) -> Symbol:
-    if isinstance(one, Word):
+def _symbol(one: Terminal | _Bare, known: set[str]) -> Symbol:
+    if isinstance(one, Terminal):
         return one
     text, may_be_word = one
-    return Word(text) if may_be_word and text not in known and text == text.lower() else text
+    return Terminal(text) if may_be_word and text not in known and text == text.lower() else text
 
 
 def _logical_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
@@ -105,11 +110,12 @@ def _logical_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
 
 def _tokens(line: str, place: str) -> Iterator[tuple[str, str]]:
     """Yield kind and text of each token of a line."""
-    at = 0
-    while line[at:].strip():
+    at, end = 0, len(line.rstrip())
+    while at < end:
         found = _TOKEN.match(line, at)
         if found is None or found.lastgroup is None:
-            raise DataError(f"cannot read {line[at:].strip()!r}", where=place, cure=_cure(line[at:].strip()))
+            rest = line[at : at + MAX_SHOWN_CHARACTERS].strip()
+            raise DataError(f"cannot read {rest!r}", where=place, cure=_cure(rest))
         at = found.end()
         if found.lastgroup != "comment":
             yield found.lastgroup, found[found.lastgroup]
@@ -140,9 +146,9 @@ def _left(tokens: list[tuple[str, str]], place: str) -> str:
     return _name(kind, text)
 
 
-def _right_sides(tokens: list[tuple[str, str]], place: str) -> Iterator[tuple[list[Word | _Bare], float | None]]:
+def _right_sides(tokens: list[tuple[str, str]], place: str) -> Iterator[tuple[list[Terminal | _Bare], float | None]]:
     """Yield symbols and probability of each right side; | separates them."""
-    right: list[Word | _Bare] = []
+    right: list[Terminal | _Bare] = []
     probability: float | None = None
     for kind, text in [*tokens, ("bar", "|")]:
         if kind == "bar":
@@ -156,7 +162,7 @@ def _right_sides(tokens: list[tuple[str, str]], place: str) -> Iterator[tuple[li
         elif kind in ("double", "single"):
             if not text:
                 raise DataError("a word without a letter", where=place, cure="an empty right side is ε")
-            right.append(Word(_unescape(text, only="\\\"'")))
+            right.append(Terminal(_unescape(text, only="\\\"'")))
         elif kind in ("bare", "angle"):
             right.append((_name(kind, text), kind == "bare"))
         elif kind != "empty":

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any, Final
 
 from weft.errors import DataError, counted
-from weft.grammar.chart import Chart, Tables
+from weft.grammar.chart import Chart, GrammarTables
 from weft.grammar.forest import Forest
 from weft.grammar.inside import inside
 from weft.grammar.notation import read_grammar
@@ -20,7 +20,7 @@ from weft.grammar.rules import Grammar, show_name
 from weft.grammar.tree import Tree
 
 MAX_EXPECTED_NAMES: Final = 8
-"""Names and words that a message lists as expected, and words that it lists for a name."""
+"""Names and words that a message lists as expected, words that it lists for a name, and unknown words."""
 
 MAX_JSON_COUNT: Final = 10**300
 """A count of trees from which JSON has null, because readers of JSON know no such numbers."""
@@ -37,8 +37,8 @@ def parse(grammar: Grammar | str | PathLike[str], text: str | Sequence[str]) -> 
 
 
 @lru_cache(maxsize=8)
-def _tables(grammar: Grammar) -> Tables:
-    return Tables(grammar)
+def _tables(grammar: Grammar) -> GrammarTables:
+    return GrammarTables(grammar)
 
 
 class Parse:
@@ -121,7 +121,11 @@ class Parse:
             where = f'stopped {behind}, before "{words[reached]}" (word {reached + 1} of {len(words)})'
         parts = [f"no tree: {where}", f"expected {self._show_expected()}"]
         if self.unknown:
-            parts.append(f"{counted(len(self.unknown), 'unknown word')}: {', '.join(map(self._near, self.unknown))}")
+            named = [
+                *map(self._near, self.unknown[:MAX_EXPECTED_NAMES]),
+                *(["…"] * (len(self.unknown) > MAX_EXPECTED_NAMES)),
+            ]
+            parts.append(f"{counted(len(self.unknown), 'unknown word')}: {', '.join(named)}")
         return "; ".join(parts)
 
     def _show_expected(self) -> str:

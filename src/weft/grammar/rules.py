@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from weft.errors import DataError
@@ -23,7 +24,7 @@ BARE: Final = re.compile(r"""(?!->|→|::=)[^\s"'<|\[\]#%ε\\](?:(?!->|→|::=)[
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Terminal:
     """A terminal symbol: a word of the sentence, compared exactly."""
 
     text: str
@@ -34,7 +35,7 @@ class Word:
         return mark + re.sub(rf"\\(?=[\\\"']|$)|{mark}", lambda found: f"\\{found[0]}", self.text) + mark
 
 
-Symbol: TypeAlias = str | Word
+Symbol: TypeAlias = str | Terminal
 """A name (a nonterminal) or a word (a terminal)."""
 
 
@@ -84,11 +85,11 @@ class Grammar:
         """Whether every rule has a probability; otherwise none has."""
         return self.rules[0].probability is not None
 
-    @property
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """All words of the rules, in order."""
         right = (symbol for rule in self.rules for symbol in rule.right)
-        return tuple(dict.fromkeys(symbol.text for symbol in right if isinstance(symbol, Word)))
+        return tuple(dict.fromkeys(symbol.text for symbol in right if isinstance(symbol, Terminal)))
 
     def __str__(self) -> str:
         """The grammar as text that `read_grammar` reads: a line for each name with all its right sides."""

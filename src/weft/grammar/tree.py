@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from weft.errors import DataError
-from weft.grammar.rules import Rule, Symbol, Word
+from weft.grammar.rules import Rule, Symbol, Terminal
 
 BRACKETS: Final = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
 """How a treebank writes a word that is a bracket."""
@@ -58,7 +58,9 @@ class Tree:
         """Yield the rules of the tree in the order of its leftmost derivation, without probabilities."""
         for node, _, _ in self.preorder():
             if isinstance(node, Tree):
-                yield Rule(node.label, tuple(Word(one) if isinstance(one, str) else one.label for one in node.children))
+                yield Rule(
+                    node.label, tuple(Terminal(one) if isinstance(one, str) else one.label for one in node.children)
+                )
 
     def brackets(self) -> str:
         """The tree on one line as a treebank has it: (NP (Det the) (N cat)). Brackets in words are -LRB- and -RRB-."""
@@ -111,25 +113,27 @@ class Tree:
             made.append(one)
         return root
 
-    def derivation(self) -> list[Step]:
+    def derivation(self) -> list[DerivationStep]:
         """The leftmost derivation, top-down: each step rewrites the leftmost name by one rule."""
         done: list[Symbol] = []
         rest: list[Node] = [self]  # from right to left
-        steps: list[Step] = []
+        steps: list[DerivationStep] = []
         while rest:
             node = rest.pop()
             if isinstance(node, str):
-                done.append(Word(node))
+                done.append(Terminal(node))
                 continue
             rest += reversed(node.children)
-            rule = Rule(node.label, tuple(Word(one) if isinstance(one, str) else one.label for one in node.children))
-            form = [*done, *(Word(one) if isinstance(one, str) else one.label for one in reversed(rest))]
-            steps.append(Step(rule, tuple(form)))
+            rule = Rule(
+                node.label, tuple(Terminal(one) if isinstance(one, str) else one.label for one in node.children)
+            )
+            form = [*done, *(Terminal(one) if isinstance(one, str) else one.label for one in reversed(rest))]
+            steps.append(DerivationStep(rule, tuple(form)))
         return steps
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """A step of a derivation: the rule, and the names and words after it."""
 
     rule: Rule

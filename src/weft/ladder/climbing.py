@@ -31,7 +31,7 @@ ROOM: Final = 0.9
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClimbOutcome:
     """The folders of the rungs that were trained, the errors of those that failed, and the signal that stopped all."""
 
     folders: dict[str, Path]
@@ -49,14 +49,14 @@ def climb(
     say: Callable[[str], None] = lambda text: None,
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
-) -> Outcome:
+) -> ClimbOutcome:
     """Train every rung; one that fails is left out, unless the data cannot be read.
 
     With `seconds` each rung trains at most that long: where all its updates would take longer, it makes as many as fit,
     so that the schedule of the learning rate ends with them.
     """
     claim(out, {"seconds": seconds, "rungs": [rung.tree() for rung in rungs]}, resume=resume)
-    found = Outcome({})
+    found = ClimbOutcome({})
     for number, rung in enumerate(rungs, 1):
         if rung.error:
             say(f"{rung.name} is left out: {rung.error}")
@@ -79,7 +79,7 @@ def climb(
             found.failed[rung.name] = str(error)
             continue
         if ended.interrupted:
-            return Outcome(found.folders, found.failed, ended.signal)
+            return ClimbOutcome(found.folders, found.failed, ended.signal)
         found.folders[rung.name] = folder
     if not found.folders:
         name, why = next(iter(found.failed.items()))

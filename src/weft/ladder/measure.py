@@ -34,7 +34,7 @@ WARMUP_RECORDS: Final = 8
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRung:
     """One rung: its score with the bounds of 95% of the draws, parameters, seconds of training, bytes on the disk, and
     examples predicted per second; for a language model, characters scored per second."""
 
@@ -62,7 +62,7 @@ class Summary:
     task: str
     metric: str
     measured_on: str
-    rungs: list[Measured]
+    rungs: list[MeasuredRung]
     best: str
     cheapest: str
     failed: dict[str, str] = field(default_factory=dict)
@@ -219,7 +219,7 @@ def _summary(
             equal.append(number)
     cheapest = min(equal, key=lambda number: found[number].seconds)
     rungs = [
-        Measured(
+        MeasuredRung(
             one.name,
             scores[number],
             *bounds.get(number, (math.nan, math.nan)),

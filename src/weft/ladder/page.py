@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.console import visible
 from weft.errors import WeftError
 from weft.extras import EXTRAS
-from weft.ladder.measure import Measured, Summary
+from weft.ladder.measure import MeasuredRung, Summary
 from weft.ladder.rungs import lower_is_better
 from weft.run.curves import PALETTE, can_draw, draw
 from weft.run.folder.files import write_json, write_text
@@ -188,7 +188,7 @@ def _score(metric: str, value: float) -> str:
     return show_metric(metric, value) if math.isfinite(value) else "∞"
 
 
-def _bounds(metric: str, rung: Measured) -> str:
+def _bounds(metric: str, rung: MeasuredRung) -> str:
     return f"{_score(metric, rung.low)} – {_score(metric, rung.high)}" if math.isfinite(rung.low) else "—"
 
 

@@ -53,6 +53,7 @@ from weft.models.transformer import (
     TransformerEncoderConfig,
 )
 from weft.models.translator import DECODERS, ENCODERS, TRANSLATORS, PairSettings, Translator, TranslatorConfig
+from weft.models.vectors import VECTORS, VectorSettings, WordVectors
 
 __all__ = [
     "CLASSIFIERS",
@@ -67,6 +68,7 @@ __all__ = [
     "TAGGERS",
     "TRANSLATORS",
     "UPDATE_SETTINGS",
+    "VECTORS",
     "AnyLanguageModel",
     "Bag",
     "BagBaseline",
@@ -119,6 +121,8 @@ __all__ = [
     "TransformerTaggerConfig",
     "Translator",
     "TranslatorConfig",
+    "VectorSettings",
+    "WordVectors",
     "bag_defaults",
     "build_language_model",
     "decide",

@@ -14,8 +14,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
+from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, PartSettings
+from weft.models.pretrained import EmbeddingSetting
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
 from weft.settings import Layers, Length, Size, Unread
@@ -26,7 +27,7 @@ class ConvolutionalConfig(PartSettings):
 
     kind: Literal["conv"] = "conv"
     embedding: EmbeddingSetting = 256
-    """Size of the token vectors, or "onehot"."""
+    """Size of the token vectors, "onehot", or a file of word vectors."""
     width: Size = 256
     """Features of each layer."""
     layers: Layers = 4

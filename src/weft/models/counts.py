@@ -26,7 +26,7 @@ Scores: TypeAlias = Mapping[str, Mapping[str, "float | Fraction"]]
 """By what is given, then by what follows: scores["<s>"]["I"]. What is missing has the score 0."""
 
 
-class Row(Mapping[str, Fraction]):
+class CountedDistribution(Mapping[str, Fraction]):
     """The probabilities of what follows one given thing; of what was never counted, `get` and [] return 0."""
 
     def __init__(self, counts: Counter[str]) -> None:
@@ -46,16 +46,16 @@ class Row(Mapping[str, Fraction]):
         return len(self.counts)
 
 
-class Table(Mapping[str, Row]):
+class ConditionalTable(Mapping[str, CountedDistribution]):
     """Conditional probabilities by counting: table[given][what] is an exact fraction."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         counts: dict[str, Counter[str]] = {}
         for given, what in pairs:
             counts.setdefault(given, Counter())[what] += 1
-        self._rows = {given: Row(row) for given, row in counts.items()}
+        self._rows = {given: CountedDistribution(row) for given, row in counts.items()}
 
-    def __getitem__(self, given: str) -> Row:
+    def __getitem__(self, given: str) -> CountedDistribution:
         return self._rows[given]
 
     def __iter__(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class Table(Mapping[str, Row]):
         return "\n".join(shown)
 
 
-def bigram(sentences: Iterable[str | Sequence[str]]) -> Table:
+def bigram(sentences: Iterable[str | Sequence[str]]) -> ConditionalTable:
     """P(word | word before), with <s> before the first word and </s> after the last; texts are split at blanks.
 
     Sequences of tags give the transitions of an HMM.
@@ -81,19 +81,19 @@ def bigram(sentences: Iterable[str | Sequence[str]]) -> Table:
     return _counted(pairs, "sentences")
 
 
-def emissions(tagged: Iterable[Sequence[tuple[str, str]]]) -> Table:
+def emissions(tagged: Iterable[Sequence[tuple[str, str]]]) -> ConditionalTable:
     """P(word | tag) of sentences of (word, tag) pairs: emissions(…)["noun"]["girl"]."""
     return _counted([(tag, word) for sentence in tagged for word, tag in sentence], "tagged words")
 
 
-def _counted(pairs: list[tuple[str, str]], what: str) -> Table:
+def _counted(pairs: list[tuple[str, str]], what: str) -> ConditionalTable:
     if not pairs:
         raise DataError(f"no {what} to count", cure="give at least one")
-    return Table(pairs)
+    return ConditionalTable(pairs)
 
 
 @dataclass(frozen=True)
-class Cell:
+class TrellisCell:
     """A cell of the trellis: the best score of a tag at a word, and the tag before it (None at the first word)."""
 
     score: float | Fraction
@@ -101,15 +101,15 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Best:
+class ViterbiPath:
     """The best tags of a sentence, their score, and the trellis: for each word the cell of each tag."""
 
     tags: tuple[str, ...]
     score: float | Fraction
-    trellis: tuple[Mapping[str, Cell], ...]
+    trellis: tuple[Mapping[str, TrellisCell], ...]
 
 
-def viterbi(words: str | Sequence[str], transitions: Scores, emissions: Scores) -> Best:
+def viterbi(words: str | Sequence[str], transitions: Scores, emissions: Scores) -> ViterbiPath:
     """The tags with the highest product of transitions a(s, t) and emissions b(t, w), from <s> on.
 
     `transitions` has a row for "<s>" and one for each tag, `emissions` a row for each tag. Scores are numbers from zero
@@ -122,14 +122,14 @@ def viterbi(words: str | Sequence[str], transitions: Scores, emissions: Scores) 
     _check(transitions, "transitions", needed=START)
     _check(emissions, "emissions")
     tags = list(emissions)
-    trellis: list[dict[str, Cell]] = []
+    trellis: list[dict[str, TrellisCell]] = []
     for number, word in enumerate(words):
-        column: dict[str, Cell] = {}
+        column: dict[str, TrellisCell] = {}
         for tag in tags:
             reached = [(cell.score, before) for before, cell in trellis[-1].items()] if trellis else [(1, START)]
             paths = [(score * _score(transitions, before, tag), before) for score, before in reached]
             score, before = max(paths, key=lambda path: path[0])  # the first of equals
-            column[tag] = Cell(score * _score(emissions, tag, word), before if trellis else None)
+            column[tag] = TrellisCell(score * _score(emissions, tag, word), before if trellis else None)
         if not any(cell.score for cell in column.values()):
             known = any(_score(emissions, tag, word) for tag in tags)
             what = (
@@ -147,7 +147,7 @@ def viterbi(words: str | Sequence[str], transitions: Scores, emissions: Scores) 
         before_last = column[path[-1]].before
         assert before_last is not None
         path.append(before_last)
-    return Best(tuple(reversed(path)), final[last], tuple(trellis))
+    return ViterbiPath(tuple(reversed(path)), final[last], tuple(trellis))
 
 
 def _score(scores: Scores, given: str, what: str) -> float | Fraction:

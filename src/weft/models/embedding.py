@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from weft.models.pretrained import EmbeddingSetting, VectorSource
 from weft.nn.cross_entropy import linear_cross_entropy
 from weft.nn.linear import Linear
-from weft.settings import Size, Unread
+from weft.settings import Unread
 from weft.text import PAD, UNK
-
-EmbeddingSetting = Size | Literal["onehot"]
 
 
 def has_table(before: Mapping[str, Any]) -> bool:
-    """The default of `tie`, given the settings before it: true where there is a table of embeddings."""
-    return before.get("embedding") != "onehot"
+    """The default of `tie`, given the settings before it: true where there is a table of embeddings that learns."""
+    embedding = before.get("embedding")
+    return embedding.tune if isinstance(embedding, VectorSource) else embedding != "onehot"
 
 
 def untied(embedding: EmbeddingSetting | None) -> Iterator[Unread]:
@@ -48,10 +48,14 @@ class Vectors(nn.Embedding):
 
     The table starts at a scale of 1/√size, which suits an output tied to it. Vectors are multiplied by √size: the input
     of a network then starts at a scale of 1; with a smaller one a recurrent net takes many times as long to learn.
+
+    `source` says which vectors are to be put into the table before training, and whether they learn (`fill`).
     """
 
-    def __init__(self, vocabulary: int, size: int) -> None:
+    def __init__(self, vocabulary: int, size: int, *, source: VectorSource | None = None) -> None:
         super().__init__(vocabulary, size, padding_idx=PAD)
+        self.source = source
+        self.weight.requires_grad_(source is None or source.tune)
         with torch.no_grad():
             self.weight.normal_(std=size**-0.5)
             self.weight[PAD] = 0.0
@@ -59,6 +63,16 @@ class Vectors(nn.Embedding):
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (...) -> (..., size)."""
         return F.embedding(tokens, self.weight, padding_idx=PAD) * self.scale
+
+    @torch.no_grad()
+    def fill(self, tokens: Tensor, vectors: Tensor) -> None:
+        """Put vectors (N, size) into the rows of tokens (N,); padding stays 0.
+
+        All are scaled by one number to a mean squared length of 1, the scale at which the table starts.
+        """
+        real = tokens != PAD
+        mean = vectors[real].square().sum(1).mean().sqrt()
+        self.weight[tokens[real]] = (vectors[real] / mean.clamp(min=1e-12)).to(self.weight)
 
     @property
     def scale(self) -> float:
@@ -70,7 +84,9 @@ Embedding = Vectors | OneHot
 
 
 def build_embedding(setting: EmbeddingSetting, vocabulary: int) -> Embedding:
-    """Learned vectors of that size, or one-hot ones."""
+    """Learned vectors of that size, one-hot ones, or a table for vectors from a file."""
+    if isinstance(setting, VectorSource):
+        return Vectors(vocabulary, setting.size or 1, source=setting)
     return OneHot(vocabulary) if setting == "onehot" else Vectors(vocabulary, setting)
 
 

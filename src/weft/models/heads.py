@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from weft import limits
 from weft.errors import ConfigError
-from weft.models.embedding import Embedding, EmbeddingSetting, build_embedding
+from weft.models.embedding import Embedding, build_embedding
+from weft.models.pretrained import EmbeddingSetting
 from weft.nn import Dropout
 from weft.settings import Settings, Size
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from weft.models.embedding import Embedding, EmbeddingSetting
+from weft.models.embedding import Embedding
+from weft.models.pretrained import EmbeddingSetting
 from weft.nn import Packing, State
 from weft.nn.recurrent.lengths import last_of
 from weft.nn.slots import first_of, in_slots, spread

@@ -25,6 +25,10 @@ class PairModel(Writer):
         """Whether it takes packed batches."""
         raise NotImplementedError
 
+    def source_states(self, source: Tensor, lengths: Tensor) -> Tensor:
+        """source (B, S), lengths (B) -> the states of the network at the source's tokens (B, S, D)."""
+        raise NotImplementedError
+
     def read(self, source: Tensor, lengths: Tensor) -> SourceRead:
         """source (B, S), lengths (B) -> the start of a search for its targets."""
         raise NotImplementedError

@@ -72,6 +72,9 @@ class PrefixTranslator(PairModel):
     def packs(self) -> bool:
         return self.decoder.packs
 
+    def source_states(self, source: Tensor, lengths: Tensor) -> Tensor:
+        return self.decoder(source, None, lengths)  # type: ignore[no-any-return]
+
     def read(self, source: Tensor, lengths: Tensor) -> SourceRead:
         """source (B, S), lengths (B) -> the prompts of a search. A decoder alone has no memory."""
         rows = zip(source.tolist(), lengths.tolist(), strict=True)

@@ -9,8 +9,9 @@ import torch
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, model_validator
 from torch import Tensor
 
-from weft.models.embedding import Embedding, EmbeddingSetting, has_table, untied
+from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
+from weft.models.pretrained import EmbeddingSetting, embedding_size
 from weft.nn import CELLS, RNN, ChosenCell, State, TimeDropout, choose_cell, reverse_rows
 from weft.settings import Layers, Positive, Size, Unread
 
@@ -35,7 +36,7 @@ class RecurrentConfig(PartSettings):
 
     kind: Literal["rnn"] = "rnn"
     embedding: EmbeddingSetting = 256
-    """Size of the token vectors, or "onehot"."""
+    """Size of the token vectors, "onehot", or a file of word vectors."""
     cell: CellSetting = Field(
         default_factory=lambda: choose_cell(DEFAULT_CELL),
         description=f"The recurrent cell: {', '.join(CELLS)}; with options a table of kind and options.",
@@ -85,7 +86,7 @@ class RecurrentConfig(PartSettings):
     @property
     def input_size(self) -> int | None:
         """Features that the first layer reads; None where they depend on the data or on other settings."""
-        return self.embedding if isinstance(self.embedding, int) else None
+        return embedding_size(self.embedding)
 
     def merged_size(self, size: int) -> int:
         """The output size of a layer whose cells have outputs of `size`."""

@@ -15,8 +15,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.models.embedding import TokenDropout, build_embedding
+from weft.models.embedding import TokenDropout
+from weft.models.heads import build_input
 from weft.models.memory import EncoderSettings
+from weft.models.pretrained import embedding_size
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.speller import CharactersSetting, SpellerSettings, Spelling, speller_settings
 from weft.models.tagging import ChainTags, IndependentTags, TagDistribution
@@ -36,6 +38,8 @@ class TaggerSizes(NamedTuple):
     """The class of each character (characters,), such as capital letter or digit (see hmm/shapes.py)."""
     legal: Legal | None = None
     """The legal sequences of labels, where the labels mark spans."""
+    features: int | None = None
+    """The numbers of a step, where feature vectors stand in the place of words."""
 
 
 class TaggingModel(Protocol):
@@ -68,8 +72,8 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
 
     @property
     def input_size(self) -> int | None:
-        spelled = speller_settings(self.characters)
-        return None if isinstance(self.embedding, str) else self.embedding + (spelled.output_size if spelled else 0)
+        size, spelled = embedding_size(self.embedding), speller_settings(self.characters)
+        return None if size is None else size + (spelled.output_size if spelled else 0)
 
     def build_tagger(self, sizes: TaggerSizes) -> Tagger:
         return Tagger(self, sizes)
@@ -107,27 +111,32 @@ class NetworkSettings(EncoderSettings, Protocol):
 
 
 class Tagger(nn.Module):
-    """words and spellings -> states -> a score for each label at each word."""
+    """words and spellings, or feature vectors -> states -> a score for each label at each word or step."""
 
     packs = False
     """Whether it takes packed batches."""
 
     def __init__(self, config: NetworkSettings, sizes: TaggerSizes) -> None:
         super().__init__()
-        spelled = speller_settings(config.characters)
+        spelled = None if sizes.features else speller_settings(config.characters)
+        self.features = sizes.features
         self.word_dropout = TokenDropout(config.word_dropout)
         self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
-        self.encoder = config.build_encoder(build_embedding(config.vectors, sizes.words), extra=extra)
+        self.encoder = config.build_encoder(build_input(config.vectors, sizes.words, sizes.features), extra=extra)
         self.scores = nn.Linear(self.encoder.output_size, sizes.labels)
         self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None
 
     def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> logits (B, T, labels)."""
-        vectors = self.encoder.embedding(self.word_dropout(words))
+        return self.scores(self.encode(words, lengths, spelling))  # type: ignore[no-any-return]
+
+    def encode(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
+        """words (B, T), lengths (B) -> the states that `scores` reads (B, T, D)."""
+        vectors = self.encoder.embedding(words if self.features else self.word_dropout(words))
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)
-        return self.scores(self.encoder.encode(vectors, lengths).states)  # type: ignore[no-any-return]
+        return self.encoder.encode(vectors, lengths).states
 
     def distribution(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> TagDistribution:
         """words (B, T), lengths (B) -> the probability of their tags."""

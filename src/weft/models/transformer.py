@@ -16,9 +16,10 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from weft.errors import DataError
-from weft.models.embedding import Embedding, EmbeddingSetting, Vectors, has_table, untied
+from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
+from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding
 from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.scores import ScaleName
@@ -38,8 +39,8 @@ class TransformerConfig(PartSettings):
     """The kinds of positions that `max_positions` limits: in the model, or in the table that an export writes."""
 
     kind: Literal["transformer"] = "transformer"
-    embedding: EmbeddingSetting | None = None
-    """Size of the token vectors, or "onehot"; by default the width."""
+    embedding: OptionalEmbedding = None
+    """Size of the token vectors, "onehot", or a file of word vectors; by default the width."""
     width: Size = 256
     """Features of each position, from the first block to the last."""
     heads: Heads = 4

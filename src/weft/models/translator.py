@@ -102,6 +102,9 @@ class Translator(PairModel):
         """source (B, S), lengths (B) -> Memory."""
         return self.encoder(source, lengths)  # type: ignore[no-any-return]
 
+    def source_states(self, source: Tensor, lengths: Tensor) -> Tensor:
+        return self.encode(source, lengths).states
+
     def read(self, source: Tensor, lengths: Tensor) -> SourceRead:
         return SourceRead(self.encode(source, lengths))
 

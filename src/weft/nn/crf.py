@@ -175,14 +175,14 @@ class _LogPartition(torch.autograd.Function):
         return words, None, first, steps, final
 
 
-class Steps(NamedTuple):
+class ShiftedTransitions(NamedTuple):
     """exp(A - shift) (L, L) in float64, and the shift."""
 
     matrix: Tensor
     shift: Tensor
 
     @classmethod
-    def of(cls, transitions: Tensor) -> Steps:
+    def of(cls, transitions: Tensor) -> ShiftedTransitions:
         wide = _wide(transitions)
         shift = wide.max().clamp(min=LOWEST)
         return cls((wide - shift).exp(), shift)
@@ -199,7 +199,7 @@ def _wide(part: Tensor) -> Tensor:
 
 def _pairs(u: Tensor, alpha: Tensor, beta: Tensor, chain: Chain, log_z: Tensor, weights: Tensor) -> Tensor:
     """Σ_t p(y_{t-1} = i, y_t = j) (L, L), weighted by (B, T - 1, 1), in one product over all rows and steps."""
-    steps = Steps.of(chain.transitions)
+    steps = ShiftedTransitions.of(chain.transitions)
     before, after = alpha[:, :-1], u[:, 1:] + beta[:, 1:]
     most = before.amax(2, keepdim=True).clamp(min=LOWEST)
     left = (before - most).exp()
@@ -211,7 +211,7 @@ def _forward(u: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
     """α (B, T, L) in float64; past a row's end that of its last word."""
     if u.size(1) == 0:
         return _wide(u)
-    real, steps = length_mask(lengths, u.size(1))[..., None], Steps.of(chain.transitions)
+    real, steps = length_mask(lengths, u.size(1))[..., None], ShiftedTransitions.of(chain.transitions)
     u = _wide(u)
     alpha = chain.start + u[:, 0]
     alphas = [alpha]
@@ -225,7 +225,7 @@ def _backward(u: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
     """β (B, T, L) in float64; e past a row's last word."""
     if u.size(1) == 0:
         return _wide(u)
-    real, steps = length_mask(lengths, u.size(1))[..., None], Steps.of(chain.transitions)
+    real, steps = length_mask(lengths, u.size(1))[..., None], ShiftedTransitions.of(chain.transitions)
     u, transposed = _wide(u), steps.matrix.T.contiguous()
     beta = _wide(chain.end).expand(u.size(0), -1)
     betas = [beta]

@@ -16,6 +16,7 @@ from weft.disk import sync
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import Evaluation, evaluate
 from weft.models import FitOptions, FittedModel
+from weft.run.embeddings import fill_embeddings
 from weft.run.fitted_learner import FittedLearner
 from weft.run.folder.checkpoint import Checkpoints
 from weft.run.folder.files import JOURNAL
@@ -61,6 +62,8 @@ class Setup:
     per_epoch: int
     total: int
     every: int
+    notes: tuple[str, ...] = ()
+    """Notes for the user on how the model was built."""
 
 
 def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
@@ -73,6 +76,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     set_threads(settings.threads)
     keep_memory()
     model = task.build(config.model, task.codec)
+    notes = fill_embeddings(model, task)
     plan: Plan | None = None
     learner: AnyLearner
     if settings.class_weights is not None:
@@ -102,6 +106,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch=per_epoch,
         total=total,
         every=settings.evaluate_every or by_default,
+        notes=tuple(notes),
     )
 
 

@@ -110,18 +110,27 @@ def _read_codec(files: RunFiles, config: Config) -> Codec:
         name = tokenizer_file(role)
         content = files.read(name, most=TOKENIZER_FILE)
         tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name), most=entries)
-    return Codec(tokenizers, tuple(labels), _read_statistics(files))
+    return Codec(tokenizers, tuple(labels), _read_statistics(files, config))
 
 
-def _read_statistics(files: RunFiles) -> dict[str, Statistics]:
+def _read_statistics(files: RunFiles, config: Config) -> dict[str, Statistics]:
     """Read the means and scales of numbers in the training data; none for a run of texts and labels."""
+    wanted = TASKS[config.task].statistic_sizes(config.data)
     tree, where = files.read_json(STATISTICS) if files.has(STATISTICS) else {}, str(files.folder / STATISTICS)
     if not isinstance(tree, dict):
         raise RunError("is not a table of statistics", where=where, cure="copy it again")
+    if set(tree) != set(wanted):
+        raise RunError(
+            f"has not the statistics of {' and '.join(wanted) or 'nothing'}", where=where, cure="copy it again"
+        )
     try:
-        return {name: Statistics.of_tree(found) for name, found in tree.items()}
+        found = {name: Statistics.of_tree(table) for name, table in tree.items()}
     except ValueError as error:
         raise RunError(str(error), where=where, cure="copy it again") from None
+    for name, size in wanted.items():
+        if size is not None and len(found[name].mean) != size:
+            raise RunError(f'has {len(found[name].mean)} numbers in "{name}"', where=where, cure="copy it again")
+    return found
 
 
 def _size(path: Path) -> int:

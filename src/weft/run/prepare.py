@@ -261,7 +261,7 @@ def prepare(
     if held is not None:
         others["valid"] = held
     running = config.train.truncate is not None
-    rest = {part: encode_evaluation(task, records, running=running) for part, records in others.items()}
+    rest = {part: encode_evaluation(task, records, task.data, running=running) for part, records in others.items()}
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records)

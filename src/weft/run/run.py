@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.config import Config, validate
-from weft.data import BadLines, Record, read_input, read_language
+from weft.data import BadLines, Record, read_input, read_language, write_vectors
+from weft.data.vectors import Format
 from weft.decoding import DecodeConfig
-from weft.errors import ConfigError, counted
+from weft.errors import ConfigError, DataError, counted
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
+from weft.models.vectors import Neighbour
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
+from weft.run.vectors import Embedded, Level, embed_records, find_neighbours, word_table
 from weft.tasks import TASKS, DataConfig, Prediction, Task, encode, encode_evaluation
 from weft.tasks.results import ScoredText
 from weft.tasks.wording import Words, read_wordings
@@ -108,6 +113,43 @@ class Run:
         records = [self.task.record_to_score(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records)) if records else []
 
+    @overload
+    def embed(self, texts: Iterable[Any], *, level: Literal["sentence"] = "sentence") -> NDArray[np.float32]: ...
+
+    @overload
+    def embed(self, texts: Iterable[Any], *, level: Literal["word", "token"]) -> list[Embedded]: ...
+
+    def embed(self, texts: Iterable[Any], *, level: Level = "sentence") -> NDArray[np.float32] | list[Embedded]:
+        """Return a vector for each text (N, D), or with level="word" or "token" one for each of its words or tokens.
+
+        The vectors are the states of the network: of the encoder, or of a language model after each token. A text's own
+        vector is their mean, or for a classifier what it pools them to. Word vectors of an embed run depend on no
+        context. Texts are given as to `predict`; a single one is a list of one.
+        """
+        if isinstance(texts, str | Mapping | Record):
+            raise DataError("a single text", where="texts", cure="give a list of texts")
+        records = [self._input_record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
+        return embed_records(self.task, self.model, records, level=level)
+
+    def neighbours(self, text: str, n: int = 10) -> list[Neighbour]:
+        """Return the n words nearest to a word, or to a sum and difference of words: "king - man + woman".
+
+        The words of `text` itself do not count. Only runs of embed have neighbours.
+        """
+        return find_neighbours(self.task, self.model, text, n=n)
+
+    def analogy(self, first: str, second: str, third: str, n: int = 1) -> list[Neighbour]:
+        """Return the n best words w for: the first word is to the second as the third is to w."""
+        return self.neighbours(f"{second} - {first} + {third}", n)
+
+    def write_vectors(self, path: str | Path, *, format: Format | None = None) -> None:
+        """Write the word vectors of an embed run: "word2vec" (text), "binary" or "glove"; see `weft.data.read_vectors`.
+
+        Without a format, .bin is binary and others text; .gz and .xz are compressed.
+        """
+        words, vectors = word_table(self.task, self.model)
+        write_vectors(path, words, vectors, format=format)
+
     def evaluate(
         self, data: Any, *, skip_bad_lines: bool = False, columns: Mapping[str, Any] | None = None, **options: Any
     ) -> Evaluation:
@@ -121,9 +163,10 @@ class Run:
         decode = self.decode(options)
         bad = BadLines(skip=skip_bad_lines)
         source = find_source(data, "data")
-        records = read_records(self.task, source, self._layout(columns or {}), bad)
+        layout = self._layout(columns or {})
+        records = read_records(self.task, source, layout, bad)
         running = self.config.train.truncate is not None
-        examples = encode_evaluation(self.task, records, running=running)
+        examples = encode_evaluation(self.task, records, layout, running=running)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)

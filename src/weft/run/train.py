@@ -195,7 +195,7 @@ def train_events(
     config, settings = prepared.config, prepared.config.train
     setup = set_up(prepared, ranks=ranks)
     model, learner, total = setup.model, setup.learner, setup.total
-    notes = (*prepared.notes, *describe_search(prepared), *point.notes, *check_total(total, point))
+    notes = (*prepared.notes, *setup.notes, *describe_search(prepared), *point.notes, *check_total(total, point))
     best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience, last=setup.keep_last)
     job = TrainingJob(
         prepared=prepared,

@@ -1,6 +1,7 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
 from weft.tasks.classify import Classification, Classify, ManyClassification
+from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
@@ -14,6 +15,7 @@ from weft.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
+    "embed": Embed,
     "lm": LanguageModelling,
     "regress": Regress,
     "tag": Tag,
@@ -28,11 +30,13 @@ __all__ = [
     "Classify",
     "Codec",
     "DataConfig",
+    "Embed",
     "Facts",
     "Generation",
     "LanguageModelling",
     "Loss",
     "ManyClassification",
+    "Neighbours",
     "Prediction",
     "Regress",
     "Regression",

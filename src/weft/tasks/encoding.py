@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +42,9 @@ def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *,
     return _examples(task, columns, limit, kept, limit.notes() if limit else (), running=running)
 
 
-def encode_evaluation(task: Task, records: Iterable[Record], *, running: bool = False) -> Examples:
-    """Encode the records of a file for an evaluation."""
-    return encode(task, task.gather(records), task.limit(training=False), running=running)
+def encode_evaluation(task: Task, records: Iterable[Record], data: Any, *, running: bool = False) -> Examples:
+    """Encode the records of a file, read with these settings of `[data]`, for an evaluation."""
+    return encode(task, task.gather(records, data), task.limit(training=False), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:

@@ -15,7 +15,14 @@ from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
 from weft.errors import DataError
 from weft.metrics import LossTally
-from weft.models import LANGUAGE_MODELS, AnyLanguageModel, DecoderSettings, NgramConfig, build_language_model
+from weft.models import (
+    LANGUAGE_MODELS,
+    AnyLanguageModel,
+    DecoderSettings,
+    LanguageModel,
+    NgramConfig,
+    build_language_model,
+)
 from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
@@ -23,6 +30,7 @@ from weft.tasks.length import passes
 from weft.tasks.results import Numbers, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
+from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
@@ -237,6 +245,14 @@ class LanguageModelling(Task):
         if not isinstance(item, str):
             raise DataError(f"{item!r} is not what a run of lm can score", cure="give the text alone")
         return Text(item)
+
+    def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
+        if not isinstance(model, LanguageModel):
+            return super().states(model, records)
+        rows = self.tokenizer.encode_many([record.text for record in records])
+        tokens, lengths = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
+        hidden: Tensor = model(tokens, lengths)
+        return hidden[:, 1:]
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
         assert isinstance(model, AnyLanguageModel)

@@ -123,6 +123,10 @@ class Regress(SequenceTask):
         super().__init__(codec, data)
         self.target: Statistics = codec.statistics[TARGET]
 
+    @classmethod
+    def statistic_sizes(cls, data: SequenceData) -> dict[str, int | None]:
+        return {**super().statistic_sizes(data), TARGET: 1}
+
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
         return sequence_defaults(facts, tree, MODEL.kind_of(written(tree, "model")))

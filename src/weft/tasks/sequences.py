@@ -13,21 +13,34 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Statistics, Steps, pad_numbers, read_answered
+from weft.data import (
+    BadLines,
+    Capacity,
+    Columns,
+    Examples,
+    Limit,
+    Ragged,
+    Statistics,
+    Steps,
+    pad_numbers,
+    read_answered,
+)
 from weft.data.ragged import Ids
 from weft.data.records import WholeInput
 from weft.data.steps import check_width
 from weft.errors import DataError
+from weft.models import Classifier
 from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.length import passes
 from weft.tasks.sections import Facts, Tree
 from weft.tasks.shift import lay
+from weft.tasks.states import Located, locate
 from weft.tasks.tables import ColumnSetting, LabelledData
 from weft.tasks.task import Codec, Rows, Task
-from weft.text import EOS, SOS, TextConfig, Tokenizer, word_defaults
+from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer, word_defaults
 
 SECOND = SOS
 """The token that marks where the second text of a pair begins."""
@@ -89,6 +102,10 @@ class SequenceTask(Task):
     def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
         return cls.roles(text) if data.features is None else {}
 
+    @classmethod
+    def statistic_sizes(cls, data: Any) -> dict[str, int | None]:
+        return {} if data.features is None else {FEATURES: None}
+
     @abstractmethod
     def answer(self, record: Any) -> Ids:
         """The answer of a record as numbers of its column."""
@@ -126,9 +143,7 @@ class SequenceTask(Task):
 
     def _encode_steps(self, record: WholeInput, limit: Limit | None) -> list[Ids]:
         assert self.features is not None
-        assert record.steps is not None
-        check_width(record.steps, len(self.features.mean), record.place)
-        numbers: Any = self.features.standardise(record.steps.array)
+        numbers: Any = standardised(record, self.features)
         pieces: list[Any] = limit.cut(numbers, record.place) if limit else [numbers]
         return [piece.reshape(-1) for piece in pieces]
 
@@ -144,6 +159,37 @@ class SequenceTask(Task):
             return Inputs(features, lengths, int(lengths.sum()))
         tokens, laid = lay(column, rows, packed=packed, capacity=capacity and capacity.side(0))
         return Inputs(tokens, laid, int(column.lengths[np.asarray(rows)].sum()))
+
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        assert self.tokenizer is not None
+        return self.tokenizer
+
+    def locate(self, record: WholeInput) -> Located:
+        if record.steps is not None:
+            return Located.of_words(tuple(map(str, range(len(record.steps.array)))))
+        first = locate(self.tokenizer_of(""), record.text)
+        if record.second is None:
+            return first
+        return first.joined(SPECIALS[SECOND], locate(self.tokenizer_of(""), record.second))
+
+    def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
+        if not isinstance(model, Classifier):
+            return super().states(model, records)
+        states: Tensor = model.encoder(*self._laid(model, records)).states
+        return states
+
+    def sentence_vectors(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
+        if not isinstance(model, Classifier):
+            return super().sentence_vectors(model, records)
+        return model.pool(*self._laid(model, records))
+
+    def _laid(self, model: Classifier, records: Sequence[Any]) -> tuple[Tensor, Tensor]:
+        """The inputs as padded tokens or features, and their lengths (B), on the device of the model."""
+        columns = {name: Ragged.from_lists(rows) for name, rows in self.encode(records, None).items()}
+        found = self.inputs(Examples(columns, self.cost(columns)), range(len(records)), packed=False, capacity=None)
+        device = next(model.parameters()).device
+        assert isinstance(found.lengths, Tensor)
+        return found.tokens.to(device), found.lengths.to(device)
 
     def record(self, source: Any) -> Any:
         """An input to predict for: a text, two texts (or one with a tab between them), or steps."""
@@ -163,10 +209,23 @@ class SequenceTask(Task):
 
 def learn_inputs(records: Iterable[Any], text: TextConfig) -> Codec:
     """The tokenizer of texts, or the statistics of features; answers are the task's own."""
-    first = next(iter(records), None)
-    if first is not None and first.steps is not None:
-        return Codec({}, (), {FEATURES: Statistics.of(_each_array(records, first.steps.width))})
+    if (features := learn_features(records)) is not None:
+        return Codec({}, (), {FEATURES: features})
     return Codec({"": Tokenizer.learn(_each_text(records), text)})
+
+
+def learn_features(records: Iterable[Any]) -> Statistics | None:
+    """The statistics of feature vectors; None for records without any."""
+    first = next(iter(records), None)
+    if first is None or first.steps is None:
+        return None
+    return Statistics.of(_each_array(records, first.steps.width))
+
+
+def standardised(record: Any, features: Statistics) -> NDArray[np.float32]:
+    """The feature vectors (T, D) of a record, as a model reads them."""
+    check_width(record.steps, len(features.mean), record.place)
+    return features.standardise(record.steps.array)
 
 
 def _each_text(records: Iterable[WholeInput]) -> Iterator[str]:

@@ -4,62 +4,50 @@ from __future__ import annotations
 
 import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 
-from weft import limits
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Tagged, pad, read_tagged
+from weft.data import (
+    BadLines,
+    Capacity,
+    Columns,
+    Examples,
+    Limit,
+    Ragged,
+    Steps,
+    Tagged,
+    pad,
+    pad_numbers,
+    read_answered,
+    read_tagged,
+)
+from weft.data.ragged import Ids
 from weft.data.values import read_example
 from weft.decoding import DecodeConfig
 from weft.errors import DataError, did_you_mean
 from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
-from weft.models import TAGGERS, FittedSettings, TagDistribution, TaggerSettings, TaggerSizes, TaggingModel
+from weft.models import TAGGERS, FittedSettings, TagDistribution, Tagger, TaggerSettings, TaggerSizes, TaggingModel
 from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
 from weft.nn.crf import Legal
-from weft.settings import Length, OneOf, Unread
+from weft.settings import OneOf
 from weft.tasks.baselines import word_baselines
 from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
-from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, summarise_tags
+from weft.tasks.sections import Facts, Sections, Tree, written
+from weft.tasks.sequences import FEATURES, learn_features, standardised
+from weft.tasks.states import Located
+from weft.tasks.tag_data import TaggedData, TaggedText
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, Task
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
 PUNCTUATION = string.punctuation + "“”‘’«»…—–¿¡。、，"
-
-
-class TaggedData(DataConfig):
-    """Tagged sentences: CoNLL-U, or columns separated by blanks with an empty line between sentences."""
-
-    field: str = "upos"
-    """The CoNLL-U column that holds the tag."""
-    column: int | None = Field(None, ge=1, le=limits.COLUMN)
-    """The tag's column in other files, counted from zero; the last one unless given."""
-    max_length: Length = 200
-    """The greatest number of words of a training sentence."""
-    overlong: Literal["error", "truncate", "split", "drop"] = "split"
-    """The treatment of a longer training sentence."""
-
-    def unread(self) -> Iterator[Unread]:
-        if self.column is not None:
-            yield Unread("field", f"is not read beside column = {self.column}", "remove one of the two")
-
-
-class TaggedText(TextConfig):
-    """Words as the files have them; a token is always a word."""
-
-    kind: Literal["word"] = "word"
-    """Words."""
-
-    def unread(self) -> Iterator[Unread]:
-        yield Unread("punctuation", "cuts nothing: the files have their words cut already", "remove it")
 
 
 MODEL = OneOf(TAGGERS)
@@ -81,8 +69,10 @@ class Tag(Task):
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
         super().__init__(codec, data)
-        self.words: Tokenizer = codec.tokenizers["words"]
-        self.characters: Tokenizer = codec.tokenizers["characters"]
+        self.features = codec.statistics.get(FEATURES)
+        if self.features is None:
+            self.words: Tokenizer = codec.tokenizers["words"]
+            self.characters: Tokenizer = codec.tokenizers["characters"]
         self.scheme = scheme_of(codec.labels)
         self.spans = self.scheme is not None
         if self.spans:
@@ -101,11 +91,12 @@ class Tag(Task):
         if issubclass(TAGGERS[kind], FittedSettings):  # one that counts, and guesses by capital letters too
             return {"text": text, "model": {}, "train": {}}
         epochs = 150_000 / facts.examples
+        tokens = facts.characters / (facts.width or 6)
         return {
             "text": {**text, "lowercase": True},
             "model": models.get(kind, {}),
             "train": {
-                "epochs": passes(tree, facts.characters / 6, 1024, epochs=epochs, between=(12, 30), updates=300),
+                "epochs": passes(tree, tokens, 1024, epochs=epochs, between=(12, 30), updates=300),
                 "rate": 3e-3 if kind == "rnn" else 1e-3,
                 "batch_tokens": 1024,
             },
@@ -117,11 +108,24 @@ class Tag(Task):
 
     @staticmethod
     def read(path: str | list[str], data: TaggedData, bad: BadLines) -> Iterator[Tagged]:
+        if data.features is not None:
+            return read_answered(path, Tag.columns(data), bad=bad)
         return read_tagged(path, field=data.field, column=data.column, bad=bad)
 
     @staticmethod
     def columns(data: TaggedData) -> Columns:
-        return Columns(Tagged, "words", "tags" if data.field == "upos" else data.field)
+        tags = "tags" if data.field == "upos" else data.field
+        if data.features is not None:
+            return Columns(Tagged, data.features, tags, steps=True, sequence=data.sequence)
+        return Columns(Tagged, "words", tags)
+
+    @classmethod
+    def tokenizer_roles(cls, text: TextConfig, data: TaggedData) -> dict[str, TextConfig]:
+        return cls.roles(text) if data.features is None else {}
+
+    @classmethod
+    def statistic_sizes(cls, data: TaggedData) -> dict[str, int | None]:
+        return {} if data.features is None else {FEATURES: None}
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:
@@ -131,6 +135,8 @@ class Tag(Task):
     def learn(records: Iterable[Tagged], text: TextConfig) -> Codec:
         labels = collect_labels(record.tags or () for record in records)
         require_classes(labels)
+        if (features := learn_features(records)) is not None:
+            return Codec({}, labels, {FEATURES: features})
         words = Tokenizer.learn_words((record.words for record in records), text)
         spelling = Tag.roles(text)["characters"]
         characters = Tokenizer.learn((word for record in records for word in record.words), spelling)
@@ -138,31 +144,43 @@ class Tag(Task):
 
     @staticmethod
     def build(model: TaggerSettings, codec: Codec) -> nn.Module:
-        words, characters = (codec.tokenizers[role] for role in ("words", "characters"))
-        scheme = scheme_of(codec.labels)
+        scheme, features = scheme_of(codec.labels), codec.statistics.get(FEATURES)
         parts = (scheme.start, scheme.transitions, scheme.end) if scheme else ()
         legal = Legal(*map(torch.from_numpy, parts)) if parts else None
+        if features is not None:
+            return model.build_tagger(TaggerSizes(0, 0, len(codec.labels), classes_of([]), legal, len(features.mean)))
+        words, characters = (codec.tokenizers[role] for role in ("words", "characters"))
         # Before the data is read something that only has a size stands for a tokenizer.
         letters = characters.tokens(range(len(characters))) if isinstance(characters, Tokenizer) else ()
         classes = classes_of([*letters, *[""] * (len(characters) - len(letters))])
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
-    def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[list[int]]]:
-        columns: dict[str, list[list[int]]] = {"words": [], "tags": [], "characters": [], "sizes": []}
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        return self.words
+
+    def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[Ids]]:
+        names = ("words", "tags", "characters", "sizes") if self.features is None else (FEATURES, "tags")
+        columns: dict[str, list[Ids]] = {name: [] for name in names}
         for record in records:
             places = list(range(len(record.words)))
+            steps = None if self.features is None else standardised(record, self.features)
             for piece in limit.cut(places, record.place) if limit else [places]:
-                words = [record.words[place] for place in piece]
-                spellings = self.characters.encode_many(words)
-                columns["words"].append(self.words.encode_words(words))
                 columns["tags"].append(
                     [UNSEEN if record.tags is None else self.codec.label_id(record.tags[place]) for place in piece]
                 )
+                if steps is not None:
+                    columns[FEATURES].append(steps[piece].reshape(-1))
+                    continue
+                words = [record.words[place] for place in piece]
+                spellings = self.characters.encode_many(words)
+                columns["words"].append(self.words.encode_words(words))
                 columns["characters"].append([letter for spelling in spellings for letter in spelling])
                 columns["sizes"].append([len(spelling) for spelling in spellings])
         return columns
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        if self.features is not None:
+            return columns[FEATURES].lengths // len(self.features.mean)  # type: ignore[no-any-return]
         lengths: NDArray[np.int64] = columns["words"].lengths
         return lengths
 
@@ -171,9 +189,13 @@ class Tag(Task):
     ) -> TaggedBatch:
         assert not packed, "a tagger takes padded batches"
         assert capacity is None
-        words, lengths = pad(examples.columns["words"], rows)
+        if self.features is None:
+            words, lengths = pad(examples.columns["words"], rows)
+            spellings, sizes, spelled = spell(examples, rows, words.shape)
+        else:
+            words, lengths = pad_numbers(examples.columns[FEATURES], rows, len(self.features.mean))
+            spellings = sizes = spelled = torch.zeros(0, dtype=torch.int64)
         tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
-        spellings, sizes, spelled = spell(examples, rows, words.shape)
         gold = tags if self.scheme is None else torch.from_numpy(self.scheme.repair_rows(tags.numpy(), lengths.numpy()))
         return TaggedBatch(
             int((tags != UNSEEN).sum()),
@@ -220,6 +242,17 @@ class Tag(Task):
                 gold = record.tags or ()
                 scores.spans.add(gold, [self.codec.labels[number] for number in row[: len(gold)]])
 
+    def locate(self, record: Tagged) -> Located:
+        return Located.of_words(record.words)
+
+    def states(self, model: nn.Module, records: Sequence[Tagged]) -> Tensor:
+        if not isinstance(model, Tagger):
+            return super().states(model, records)
+        columns = {name: Ragged.from_lists(rows) for name, rows in self.encode(records, None).items()}
+        examples = Examples(columns, self.cost(columns))
+        batch = self.collate(examples, range(len(records))).to(next(model.parameters()).device)
+        return model.encode(batch.words, batch.lengths, batch.spelling)
+
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
@@ -227,6 +260,8 @@ class Tag(Task):
 
     def record(self, source: Any) -> Tagged:
         """A sentence as a list of words, or as text: then punctuation at a word's ends is split off."""
+        if isinstance(source, Steps):
+            return Tagged(source.names, None, "", source)
         words = self.split(source) if isinstance(source, str) else [str(word) for word in source]
         return Tagged(tuple(words), None, place="")
 
@@ -295,23 +330,11 @@ class Tag(Task):
         return summarise_tags(tally, count, self.codec.labels)
 
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        if self.features is not None:
+            return [name, *["probabilities"] * probabilities]
         return label_columns(self.codec.labels, name, probabilities=probabilities)
 
 
 def scheme_of(labels: Sequence[str]) -> SpanScheme | None:
     """The rules of labels that mark spans; None for others."""
     return SpanScheme(labels, unknown=UNSEEN) if looks_like_spans(labels) else None
-
-
-def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct spellings in these rows (U, C), their lengths (U), and the number of that at each place (B, T)."""
-    words = examples.columns["sizes"].lengths[np.asarray(rows)]
-    flat = examples.columns["characters"].join(rows)
-    counts = examples.columns["sizes"].join(rows)
-    table = np.zeros((len(counts), int(counts.max(initial=1))), dtype=np.int64)
-    table[np.arange(table.shape[1]) < counts[:, None]] = flat
-    distinct, where = np.unique(table, axis=0, return_inverse=True)
-    spelled = np.zeros(shape, dtype=np.int64)
-    spelled[np.arange(shape[1]) < words[:, None]] = where.reshape(-1)
-    lengths = (distinct != 0).sum(1)
-    return torch.from_numpy(distinct), torch.from_numpy(lengths), torch.from_numpy(spelled)

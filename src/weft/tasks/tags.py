@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from weft.data import Examples
 from weft.metrics import LossTally, SpanTally
 from weft.metrics.scores import f1
 from weft.models import Spelling, TagDistribution
 from weft.tasks.labels import ClassScores
 from weft.tasks.results import Numbers, Prediction, ScoredText
 from weft.tasks.sections import Tree
-from weft.tasks.task import Batch
+from weft.tasks.task import Batch, Rows
 
 
 @dataclass(frozen=True)
@@ -135,3 +137,17 @@ def summarise_tags(tally: LossTally, sentences: int, labels: Sequence[str]) -> d
         "log_probability_per_word": -tally.loss,
         "labels": len(labels),
     }
+
+
+def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct spellings in these rows (U, C), their lengths (U), and the number of that at each place (B, T)."""
+    words = examples.columns["sizes"].lengths[np.asarray(rows)]
+    flat = examples.columns["characters"].join(rows)
+    counts = examples.columns["sizes"].join(rows)
+    table = np.zeros((len(counts), int(counts.max(initial=1))), dtype=np.int64)
+    table[np.arange(table.shape[1]) < counts[:, None]] = flat
+    distinct, where = np.unique(table, axis=0, return_inverse=True)
+    spelled = np.zeros(shape, dtype=np.int64)
+    spelled[np.arange(shape[1]) < words[:, None]] = where.reshape(-1)
+    lengths = (distinct != 0).sum(1)
+    return torch.from_numpy(distinct), torch.from_numpy(lengths), torch.from_numpy(spelled)

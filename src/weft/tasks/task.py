@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -17,13 +15,14 @@ from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.metrics import LossTally
-from weft.nn import Packing
 from weft.settings import TableError
+from weft.tasks.batch import Batch, Origin
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
+from weft.tasks.states import WithStates
 from weft.text import TextConfig
 
 __all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
@@ -31,70 +30,11 @@ __all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "T
 Rows = Sequence[int] | NDArray[np.int64]
 """Numbers of examples."""
 
-NAMED_EXAMPLES = 8
-"""Examples of a batch that a message names."""
-
 Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The examples that a batch was made of, and a function that makes a batch of some of them."""
-
-    rows: NDArray[np.int64]
-    examples: Examples
-    make: Callable[[NDArray[np.int64]], Batch]
-
-    def halves(self) -> tuple[Batch, Batch]:
-        """Two batches, each of half the examples."""
-        middle = len(self.rows) // 2
-        return self.make(self.rows[:middle]), self.make(self.rows[middle:])
-
-    def __str__(self) -> str:
-        """The first of the examples, by their places in a file where those are known."""
-        some = self.rows[:NAMED_EXAMPLES]
-        places = [record.place for record in self.examples.pick(some) if record.place]
-        named = ", ".join(places) if places else f"training examples {', '.join(map(str, some.tolist()))}"
-        return named if len(self.rows) <= NAMED_EXAMPLES else f"{named} and {len(self.rows) - NAMED_EXAMPLES:,} more"
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Examples that go through the model together, as tensors, packings, numbers or None; each task adds its fields."""
-
-    count: int
-    """The number of predictions that its loss is a sum over."""
-    origin: Origin | None = field(default=None, kw_only=True, repr=False, compare=False)
-    """Its examples, for a batch that can be made again in smaller parts."""
-    reads: int = field(default=0, kw_only=True)
-    """The number of tokens that it reads, where it has fewer predictions than tokens; else 0."""
-
-    @property
-    def token_count(self) -> int:
-        """The number of tokens for measuring speed: those read, or those predicted where `reads` is 0."""
-        return self.reads or self.count
-
-    def to(self, device: torch.device) -> Self:
-        """A copy on the device; from pinned memory the copies run beside other work."""
-        return self._each(lambda part: _move(part, device))
-
-    def pin(self) -> Self:
-        """A copy in pinned memory, from which a GPU copies without the processor."""
-        return self._each(lambda part: part.pin_memory())
-
-    def _each(self, change: Callable[[Any], Any]) -> Self:
-        parts = {item.name: getattr(self, item.name) for item in fields(self)}
-        return replace(
-            self, **{name: change(part) for name, part in parts.items() if isinstance(part, Tensor | Packing)}
-        )
-
-
-def _move(part: Tensor | Packing, device: torch.device) -> Tensor | Packing:
-    return part.to(device) if isinstance(part, Packing) else part.to(device, non_blocking=True)
-
-
-class Task(ABC):
+class Task(WithStates, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
@@ -196,6 +136,11 @@ class Task(ABC):
         """The roles of a run with these sections; none where the input is not text."""
         return cls.roles(text)
 
+    @classmethod
+    def statistic_sizes(cls, data: Any) -> dict[str, int | None]:
+        """The names of the statistics of a run, with how many numbers each has, where that is known."""
+        return {}
+
     @staticmethod
     @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
@@ -206,8 +151,10 @@ class Task(ABC):
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now."""
 
-    def gather(self, records: Iterable[Any]) -> Iterable[Any]:
-        """The records of an evaluation: those of a file, or fewer where several have one answer."""
+    @staticmethod
+    def gather(records: Iterable[Any], data: Any) -> Iterable[Any]:
+        """The records of an evaluation with these settings of `[data]`: those of a file, or fewer where several have
+        one answer."""
         return records
 
     def limit(self, *, training: bool) -> Limit | None:

@@ -24,6 +24,7 @@ from weft.tasks.pair_settings import PairData, PairText
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
+from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import EOS, SOS, TextConfig, Tokenizer
 
@@ -172,8 +173,12 @@ class Translate(Task):
         assert isinstance(record, Pair)
         return replace(record, language=self.languages.checked(language))
 
-    def gather(self, records: Iterable[Pair]) -> Iterable[Pair]:
-        return group_references(records) if self.data.references == "many" else records
+    @staticmethod
+    def gather(records: Iterable[Pair], data: PairData) -> Iterable[Pair]:
+        return group_references(records) if data.references == "many" else records
+
+    def tokenizer_of(self, part: str) -> Tokenizer:
+        return self.source if part.startswith("encoder") else self.target
 
     def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[list[int]]]:
         columns: dict[str, list[list[int]]] = {"source": [], "target": []}
@@ -208,6 +213,12 @@ class Translate(Task):
         assert isinstance(model, PairModel)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
+
+    def states(self, model: nn.Module, records: Sequence[Pair]) -> Tensor:
+        assert isinstance(model, PairModel)
+        rows = self.source.encode_many([pair.source for pair in records])
+        tokens, lengths = pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
+        return model.source_states(tokens, lengths)
 
     def scores(self) -> TranslationScores:
         items = self.target.kind == "word" and len(self.target) <= FEW_WORDS

@@ -21,7 +21,7 @@ CLOSING, OPENING = {"Pe", "Pf"}, {"Ps", "Pi"}
 """Unicode categories of characters before and after which there is no blank."""
 
 
-class Spelling(NamedTuple):
+class TokenSpelling(NamedTuple):
     """The bytes that each token adds in each state of the text, [state][token], and the state after each token; None
     where a token leaves the state as it is. Subwords and characters have one state."""
 
@@ -41,7 +41,7 @@ class Spelling(NamedTuple):
         return found
 
 
-def spelling_of(tokenizer: Tokenizer) -> Spelling:
+def spelling_of(tokenizer: Tokenizer) -> TokenSpelling:
     """The spelling of all tokens of a tokenizer."""
     if tokenizer.kind == "word":
         return _words(tokenizer)
@@ -49,10 +49,10 @@ def spelling_of(tokenizer: Tokenizer) -> Spelling:
         b"" if index in SILENT else tokenizer.decode([index]).encode() if index < len(SPECIALS) else content
         for index, content in enumerate(tokenizer.contents())
     ]
-    return Spelling((added,), [None] * len(added))
+    return TokenSpelling((added,), [None] * len(added))
 
 
-def _words(tokenizer: Tokenizer) -> Spelling:
+def _words(tokenizer: Tokenizer) -> TokenSpelling:
     """Words with the blanks between them, by the rules of `weft.text.pipeline`."""
     glued = tokenizer.config.punctuation == "split"
     bare, spaced = list[bytes](), list[bytes]()
@@ -64,4 +64,4 @@ def _words(tokenizer: Tokenizer) -> Spelling:
         bare.append(word.encode())
         spaced.append(word.encode() if closes or index in SILENT else f" {word}".encode())
         after.append(None if index in SILENT else OPEN if opens else SPACED)
-    return Spelling((bare, spaced), after)
+    return TokenSpelling((bare, spaced), after)

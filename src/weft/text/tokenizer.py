@@ -162,6 +162,10 @@ class Tokenizer:
         _check_words(self.config)
         return [[self._word(word) for word in words] for words in sentences]
 
+    def normalize(self, word: str) -> str:
+        """A word as the vocabulary spells it: in lower case where the settings say so."""
+        return self._normalize(word)
+
     def _word(self, word: str) -> int:
         if self._unknown is not None and self._unknown.fullmatch(word):
             return UNK
@@ -170,7 +174,7 @@ class Tokenizer:
     def words(self, text: str) -> list[str]:
         """For each token of a text, the word that it belongs to as the text has it: in a vocabulary of words the token
         itself, else what stands between blanks. A token of blanks alone has an empty word."""
-        return [text[first:last] for first, last in (self._word_at(text, *span) for span in self._spans(text))]
+        return [text[first:last] for first, last in (self._word_at(text, *span) for span in self.spans(text))]
 
     def _word_at(self, text: str, first: int, last: int) -> tuple[int, int]:
         """The first character and the one after the last of the word around a token."""
@@ -183,8 +187,9 @@ class Tokenizer:
             last += 1
         return first, last
 
-    def _spans(self, text: str) -> list[tuple[int, int]]:
-        """The first character of each token and the one after its last."""
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """The first character of each token and the one after its last. Tokens that are bytes of one character have
+        all of it."""
         spans: list[tuple[int, int]] = []
         begin = 0
         for found in () if self._unknown is None else self._unknown.finditer(text):

@@ -160,7 +160,7 @@ class Watch:
             self.bar = None
 
 
-PERCENT = ("accuracy", "f1", "micro_f1", "span_f1", "exact", "wer", "cer")
+PERCENT = ("accuracy", "f1", "micro_f1", "span_f1", "exact", "wer", "cer", "coverage")
 """Metrics that are shown as percentages."""
 
 MIN_SHOWN_HALF_WIDTH = 0.01

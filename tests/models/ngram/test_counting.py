@@ -14,7 +14,7 @@ from tests.models.ngram.conftest import examples_of
 from weft.data import Examples, Ragged
 from weft.data.pieces import Pieces
 from weft.models.ngram.counting import NgramCounter
-from weft.models.ngram.runs import Run, Shelf, merge
+from weft.models.ngram.runs import Shelf, SortedRun, merge
 from weft.text import EOS, SOS
 
 VOCABULARY = 9
@@ -67,7 +67,7 @@ def test_what_does_not_fit_into_memory_is_counted_on_disk():
 def test_merging_on_disk_gives_what_merging_in_memory_gives(rows):
     counts = [Counter(row) for row in rows]
     runs = [
-        Run(
+        SortedRun(
             *(
                 np.array(column, dtype=np.int64)
                 for column in ([*sorted(one)], [one[k] for k in sorted(one)], sorted(one))

@@ -20,7 +20,7 @@ from weft.data import Examples
 from weft.models.bag.characters import Alphabet, Characters
 from weft.models.bag.config import BagConfig
 from weft.models.bag.fit import BagFit, TokenTexts
-from weft.models.bag.ngrams import Vocabulary, find_ngrams
+from weft.models.bag.ngrams import NgramVocabulary, find_ngrams
 from weft.models.fitting import FitOptions, FittedModel
 from weft.models.heads import EVEN
 from weft.text import Tokenizer
@@ -68,11 +68,11 @@ class Bag(FittedModel):
         return Alphabet(self.tokenizer)
 
     @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> NgramVocabulary:
         """The n-grams that have weights."""
         rows = np.full(self.config.buckets, -1, dtype=np.int32)
         rows[self.buckets.numpy()] = np.arange(len(self.buckets), dtype=np.int32)
-        return Vocabulary(rows, self.idf.numpy())
+        return NgramVocabulary(rows, self.idf.numpy())
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """tokens (B, T), lengths (B) -> logits (B, labels)."""

@@ -6,11 +6,7 @@ import ctypes
 from typing import ClassVar, Final
 
 from weft.nn.native.library import ARITHMETIC, CFile, Library
-from weft.nn.native.struct import ConstBytes, ConstFloats, ConstLongs, Floats, NativeStruct, Pointer
-
-
-class ConstInts(Pointer):
-    target = "const int"
+from weft.nn.native.struct import ConstBytes, ConstFloats, ConstInts, ConstLongs, Floats, NativeStruct
 
 
 class NativeTexts(NativeStruct):
@@ -21,7 +17,7 @@ class NativeTexts(NativeStruct):
 
 
 class NativeNgrams(NativeStruct):
-    """The fields of `NgramKinds` and, to weigh the n-grams too, those of a `Vocabulary`."""
+    """The fields of `NgramKinds` and, to weigh the n-grams too, those of an `NgramVocabulary`."""
 
     c_name: ClassVar[str] = "ngrams_t"
     _fields_ = (

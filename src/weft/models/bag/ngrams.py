@@ -38,7 +38,7 @@ class NgramKinds(NamedTuple):
     buckets: int
 
 
-class Vocabulary(NamedTuple):
+class NgramVocabulary(NamedTuple):
     """The n-grams that have weights: the row of each bucket, -1 without one, and the idf of each row."""
 
     rows: NDArray[np.int32]
@@ -70,7 +70,7 @@ class SparseRows(NamedTuple):
         return SparseRows(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(columns), np.concatenate(values))
 
 
-def find_ngrams(texts: Characters, kinds: NgramKinds, vocabulary: Vocabulary | None = None) -> SparseRows:
+def find_ngrams(texts: Characters, kinds: NgramKinds, vocabulary: NgramVocabulary | None = None) -> SparseRows:
     """The buckets and counts of the n-grams of each text; with a vocabulary their rows and tf-idf weights.
 
     tf = 1 + ln count, and the weights of a text have the length 1.
@@ -78,7 +78,7 @@ def find_ngrams(texts: Characters, kinds: NgramKinds, vocabulary: Vocabulary | N
     return SparseRows.join(_find(chunk, kinds, vocabulary) for chunk in _chunks(texts))
 
 
-def _find(texts: Characters, kinds: NgramKinds, vocabulary: Vocabulary | None) -> SparseRows:
+def _find(texts: Characters, kinds: NgramKinds, vocabulary: NgramVocabulary | None) -> SparseRows:
     if LIBRARY.load() is None:
         counts = SparseRows(*count_plain(texts, kinds))
         return counts if vocabulary is None else SparseRows(*weigh_plain(counts, *vocabulary))

@@ -63,6 +63,9 @@ class HiddenMarkovConfig(FittedSettings):
     """Words that occur so often or less are those that endings and shapes are counted of."""
 
     def build_tagger(self, sizes: TaggerSizes) -> HiddenMarkovModel:
+        if sizes.features:
+            cure = 'use kind = "rnn" or "transformer"'
+            raise ConfigError("counts words, and the input is feature vectors", where='model.kind = "hmm"', cure=cure)
         return HiddenMarkovModel(self, sizes)
 
 

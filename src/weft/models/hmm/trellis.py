@@ -21,7 +21,7 @@ from weft.models.tagging import TagDistribution
 from weft.nn import length_mask
 from weft.nn.crf import LOWEST, pin
 
-MAX_STATE_NUMBERS: Final = 1 << 23
+MAX_STATE_NUMBERS: Final = 1 << 20
 """Numbers that some rows take together, of all their steps or of one maximum; other rows are computed after them."""
 
 
@@ -92,23 +92,26 @@ def log_marginals(u: Tensor, lengths: Tensor, trellis: Trellis) -> Tensor:
 
 
 def viterbi(u: Tensor, lengths: Tensor, trellis: Trellis) -> Tensor:
-    """u (B, T, L), lengths (B) -> the likeliest tags (B, T); 0 past a row's end."""
+    """u (B, T, L), lengths (B) -> the likeliest tags (B, T); 0 past a row's end.
+
+    A step keeps only the maxima. The way back finds again which tag each came from, for one state of each row.
+    """
     batch, time, labels = u.shape
     if time == 0:
         return torch.zeros(batch, 0, dtype=torch.long, device=u.device)
-    real = length_mask(lengths, time)
-    best, back = _first(u, trellis), []
+    real, transitions = length_mask(lengths, time), trellis.transitions[:, :labels].float()
+    best = [_first(u, trellis).float()]
     for t in range(1, time):
-        reached, source = (best[..., None] + trellis.transitions[:, :labels]).max(1)  # over i of (B, i, j, k)
-        best = torch.where(real[:, t, None, None], _with_boundary(reached + u[:, t, None, :]), best)
-        back.append(source)
-    state = (best + trellis.end).flatten(1).argmax(1)
+        reached = (best[-1][..., None] + transitions).amax(1)  # over i of (B, i, j, k)
+        there = real[:, t, None, None]
+        best.append(torch.where(there, _with_boundary(reached + u[:, t, None, :].float()), best[-1]))
+    state = (best[-1] + trellis.end.float()).flatten(1).argmax(1)
     before, tag = state // labels, state % labels
-    tags = [tag]
+    tags, rows = [tag], torch.arange(batch, device=u.device)
     for t in range(time - 1, 0, -1):
-        rows = torch.arange(batch, device=u.device)
-        # Before the second word is the boundary, which no earlier step leads to.
-        source = back[t - 1][rows, before.clamp(max=labels - 1), tag]
+        # The boundary is before the first word only, and nothing is before that.
+        known = before.clamp(max=labels - 1)
+        source = (best[t - 1][rows, :, known] + transitions[:, known, tag].T).argmax(1)
         tag, before = torch.where(real[:, t], before, tag), torch.where(real[:, t], source, before)
         tags.append(tag)
     return torch.stack(tags[::-1], dim=1).masked_fill(~real, 0)

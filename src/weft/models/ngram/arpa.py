@@ -30,7 +30,7 @@ from weft.data.sources import lines
 from weft.disk import atomic_write
 from weft.errors import ConfigError, DataError
 from weft.limits import NGRAM_ORDER
-from weft.models.ngram.tables import ZERO, Longs, Table, producible
+from weft.models.ngram.tables import ZERO, Longs, OrderTable, producible
 from weft.text import EOS, SOS, UNK
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class Arpa(NamedTuple):
     def order(self) -> int:
         return len(self.grams)
 
-    def tables(self, ids: Mapping[str, int], vocabulary: int) -> list[Table]:
+    def tables(self, ids: Mapping[str, int], vocabulary: int) -> list[OrderTable]:
         """The tables of a model over a vocabulary of that size, in which each word has an id.
 
         Words that the file does not have get the probability 0.
         """
         numbers = np.array([ids[word] for word in self.words], dtype=np.int64)
-        tables: list[Table] = []
+        tables: list[OrderTable] = []
         below = np.arange(vocabulary)  # sorted keys of the order below, and their ranks
         for order, grams in enumerate(self.grams, 1):
             words = numbers[grams.words]
@@ -92,7 +92,7 @@ class Arpa(NamedTuple):
             cure = "write the model again, with the contexts of all its n-grams"
             raise DataError(what, where=f"{self.path}:{grams.lines[entry]}", cure=cure)
 
-    def _table(self, grams: Grams, keys: Longs, vocabulary: int, *, words: Longs | None) -> Table:
+    def _table(self, grams: Grams, keys: Longs, vocabulary: int, *, words: Longs | None) -> OrderTable:
         """Sort the entries of one order; at order 1 there is an entry for every word."""
         order = np.argsort(keys, kind="stable")
         twice = np.flatnonzero(keys[order][1:] == keys[order][:-1])
@@ -103,8 +103,8 @@ class Arpa(NamedTuple):
             raise DataError(f'"{shown}" stands there a second time', where=where, cure="remove one of the two lines")
         logs, backoffs = (_from_log10(numbers)[order] for numbers in (grams.log_probabilities, grams.backoffs))
         if words is None:
-            return Table(keys[order], logs, backoffs)
-        table = Table(words, np.full(vocabulary, ZERO, dtype=np.float32), np.zeros(vocabulary, dtype=np.float32))
+            return OrderTable(keys[order], logs, backoffs)
+        table = OrderTable(words, np.full(vocabulary, ZERO, dtype=np.float32), np.zeros(vocabulary, dtype=np.float32))
         table.log_probabilities[keys[order]], table.backoffs[keys[order]] = logs, backoffs
         table.log_probabilities[~producible(vocabulary)] = ZERO
         return table

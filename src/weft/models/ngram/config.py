@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from weft import limits
 from weft.models.fitting import GRADIENT_SETTINGS, UPDATE_SETTINGS, FittedSettings
@@ -27,7 +27,12 @@ class NgramConfig(FittedSettings):
     order: int = Field(5, ge=1, le=limits.NGRAM_ORDER)
     """Tokens of the longest n-grams: the next token depends on the order - 1 before it."""
     smoothing: Annotated[Smoothing, OneOf(SMOOTHINGS)] = KneserNey()
-    """How n-grams that were never seen get a probability: kneser_ney, add_k, or none."""
+    """How n-grams that were never seen get a probability: kneser_ney, add_k or none, as a table or by name."""
+
+    @field_validator("smoothing", mode="before")
+    @classmethod
+    def _name_is_enough(cls, smoothing: object) -> object:
+        return {"kind": smoothing} if isinstance(smoothing, str) else smoothing
 
     @model_validator(mode="after")
     def _has_counts(self, info: ValidationInfo) -> Self:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data import Examples, Ragged
-from weft.models.ngram.runs import MEMORY_ENTRIES, Longs, Run, Shelf, merge
+from weft.models.ngram.runs import MEMORY_ENTRIES, Integers, Longs, Shelf, SortedRun, merge
 from weft.text import SOS
 
 CHUNK_TOKENS: Final = 2_000_000
@@ -34,8 +34,8 @@ class Level:
     the n-grams of the order below (E,). At order 1 the entries are all V words, and the index is the word."""
 
     keys: Longs
-    counts: Longs
-    suffixes: Longs
+    counts: Integers
+    suffixes: Integers
 
     @property
     def size(self) -> int:
@@ -101,19 +101,21 @@ class NgramCounter:
             before = tokens if order == 2 else self.shelf.get(f"ranks{number}")
             places, keys = self._keys(tokens, before, order)
             run, inverse = sort_run(keys, before[places + 1], inverse=not last)
+            if self.tokens < 2**31:  # all counts are below
+                run = run._replace(counts=run.counts.astype(np.int32))
             for name, array in run._asdict().items():
                 self.shelf.put(f"run{number}.{name}", array)
             if not last:
                 self.shelf.put(f"ranks{number}", spread(inverse, places, len(tokens)))
             names.append(number)
         for number in names:
-            runs.append(Run(*(self.shelf.get(f"run{number}.{name}") for name in Run._fields)))
+            runs.append(SortedRun(*(self.shelf.get(f"run{number}.{name}") for name in SortedRun._fields)))
         merged = merge(runs, self.shelf, f"level{order}")
         for number, run in zip(names, runs, strict=True):
             if not last:
                 local = self.shelf.get(f"ranks{number}")
                 self.shelf.put(f"ranks{number}", _rank(local, np.searchsorted(merged.keys, run.keys)))
-            for name in Run._fields:
+            for name in SortedRun._fields:
                 self.shelf.drop(f"run{number}.{name}")
         return Level(*merged)
 
@@ -124,13 +126,13 @@ class NgramCounter:
         return places, before[places].astype(np.int64) * self.vocabulary + last[places]
 
 
-def sort_run(keys: Longs, suffixes: NDArray[Any], *, inverse: bool) -> tuple[Run, NDArray[np.int32]]:
+def sort_run(keys: Longs, suffixes: NDArray[Any], *, inverse: bool) -> tuple[SortedRun, NDArray[np.int32]]:
     """Return the distinct keys with their counts and suffixes, and for each key its index among them if requested."""
     order = np.argsort(keys)
     keys = keys[order]
     changes = np.concatenate(([True], keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, dtype=bool)
     first = np.flatnonzero(changes)
-    run = Run(keys[first], np.diff(first, append=len(keys)), suffixes[order[first]].astype(np.int64))
+    run = SortedRun(keys[first], np.diff(first, append=len(keys)), suffixes[order[first]])
     index = np.empty(len(keys) if inverse else 0, dtype=np.int32)
     if inverse:
         index[order] = np.cumsum(changes, dtype=np.int32) - 1

@@ -21,14 +21,14 @@ SHORT: Final = -2
 
 
 class Rows(NamedTuple):
-    """The tables of one order as tensors: see `weft.models.ngram.tables.Table`."""
+    """The tables of one order as tensors: see `weft.models.ngram.tables.OrderTable`."""
 
     keys: Tensor
     log_probabilities: Tensor
     backoffs: Tensor
 
 
-class Tables:
+class NgramTables:
     """The tables of all orders, for a vocabulary of V words; `backs_off` is that of the smoothing."""
 
     def __init__(self, orders: Sequence[Rows], vocabulary: int, *, backs_off: bool) -> None:

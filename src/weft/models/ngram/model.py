@@ -13,8 +13,8 @@ from weft.data import Examples
 from weft.models.fitting import Fit, FitOptions, FittedModel
 from weft.models.ngram.config import NgramConfig
 from weft.models.ngram.fit import NgramFit
-from weft.models.ngram.lookup import SHORT, Rows, Tables
-from weft.models.ngram.tables import NEVER, ZERO, Table
+from weft.models.ngram.lookup import SHORT, NgramTables, Rows
+from weft.models.ngram.tables import NEVER, ZERO, OrderTable
 from weft.models.stepper import Step
 from weft.nn import State
 from weft.nn.slots import first_of, spread
@@ -29,7 +29,7 @@ MAX_KEY: Final = 2**62
 class NgramOutput:
     """Contexts -> log-probabilities: what the output layer is to a network."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: NgramTables) -> None:
         self.tables = tables
 
     def __call__(self, nodes: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class NgramModel(FittedModel):
             if order > 1:
                 self.register_buffer(f"{KEYS}{order}", torch.zeros(size, dtype=torch.int64, device=device))
 
-    def set_tables(self, tables: Sequence[Table]) -> None:
+    def set_tables(self, tables: Sequence[OrderTable]) -> None:
         """Take the tables of order 1 and up; higher orders become empty."""
         sizes = [len(table.log_probabilities) for table in tables]
         self._allocate(sizes + [0] * (self.order - len(sizes)), torch.device("cpu"))
@@ -81,7 +81,7 @@ class NgramModel(FittedModel):
                     state[f"{name}{order}"].copy_(torch.from_numpy(np.ascontiguousarray(numbers)))
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> NgramTables:
         """The tables as the functions of lookup.py read them."""
         state = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         empty = torch.zeros(0)
@@ -89,7 +89,7 @@ class NgramModel(FittedModel):
             Rows(*(state.get(f"{name}{order}", empty) for name in (KEYS, LOGS, BACKOFFS)))
             for order in range(1, self.order + 1)
         ]
-        return Tables(orders, self.vocabulary, backs_off=self.config.smoothing.backs_off)
+        return NgramTables(orders, self.vocabulary, backs_off=self.config.smoothing.backs_off)
 
     @property
     def output(self) -> NgramOutput:

@@ -15,17 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 Longs = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
+"""Counts and indices: int32 where that is enough."""
 
 MEMORY_ENTRIES: Final = 64_000_000
 """Numbers that a `Shelf` keeps in memory; the arrays after them go to files."""
 
 
-class Run(NamedTuple):
+class SortedRun(NamedTuple):
     """Distinct keys (E,) in ascending order, their counts (E,), and the index of each one's suffix (E,)."""
 
     keys: Longs
-    counts: Longs
-    suffixes: Longs
+    counts: Integers
+    suffixes: Integers
+
+    def part(self, begin: int, end: int) -> SortedRun:
+        """The entries from `begin` up to `end`."""
+        return SortedRun(self.keys[begin:end], self.counts[begin:end], self.suffixes[begin:end])
 
 
 class Shelf:
@@ -69,11 +75,11 @@ class Shelf:
         """Return whether so many more numbers stay in memory."""
         return self._used + numbers <= self.memory
 
-    def empty(self, name: str, size: int) -> Longs:
-        """Return a new array of this name in a file, to be written in place."""
+    def empty(self, name: str, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+        """Return a new array of this name and type in a file, to be written in place."""
         path = self._new_file()
         self._files[name] = path
-        return np.lib.format.open_memmap(path, mode="w+", dtype=np.int64, shape=(size,))
+        return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=(size,))
 
     @property
     def files(self) -> int:
@@ -91,25 +97,26 @@ class Shelf:
         return Path(self._folder.name) / f"{self._made}.npy"
 
 
-def merge(runs: Sequence[Run], shelf: Shelf, name: str) -> Run:
+def merge(runs: Sequence[SortedRun], shelf: Shelf, name: str) -> SortedRun:
     """Merge runs into one, in which the counts of equal keys are added; it is stored on the shelf under the name."""
     size = sum(len(run.keys) for run in runs)
-    if shelf.fits(len(Run._fields) * size):
+    if shelf.fits(len(SortedRun._fields) * size):
         merged = runs[0] if len(runs) == 1 else _merge_in_memory(runs)
         for field, array in merged._asdict().items():
             shelf.put(f"{name}.{field}", array)
         return merged
-    files = {field: shelf.empty(f"{name}.{field}", size) for field in Run._fields}
+    kinds = {field: array.dtype for field, array in runs[0]._asdict().items()}
+    files = {field: shelf.empty(f"{name}.{field}", size, kind) for field, kind in kinds.items()}
     end = 0
-    for parts in _key_ranges(runs, max(1, shelf.memory // (2 * len(Run._fields)))):
+    for parts in _key_ranges(runs, max(1, shelf.memory // (2 * len(SortedRun._fields)))):
         merged = _merge_in_memory(parts)
         for field, array in merged._asdict().items():
             files[field][end : end + len(array)] = array
         end += len(merged.keys)
-    return Run(*(files[field][:end] for field in Run._fields))
+    return SortedRun(*(files[field][:end] for field in SortedRun._fields))
 
 
-def _key_ranges(runs: Sequence[Run], size: int) -> Iterator[list[Run]]:
+def _key_ranges(runs: Sequence[SortedRun], size: int) -> Iterator[list[SortedRun]]:
     """Yield the parts of all runs in ranges of keys with about `size` entries together."""
     total = sum(len(run.keys) for run in runs)
     longest = max(runs, key=lambda run: len(run.keys)).keys
@@ -117,16 +124,16 @@ def _key_ranges(runs: Sequence[Run], size: int) -> Iterator[list[Run]]:
     bounds = longest[np.linspace(0, len(longest) - 1, parts + 1).astype(np.int64)[1:-1]]
     places = [np.concatenate(([0], np.searchsorted(run.keys, bounds), [len(run.keys)])) for run in runs]
     for part in range(parts):
-        cut = [Run(*(array[at[part] : at[part + 1]] for array in run)) for run, at in zip(runs, places, strict=True)]
+        cut = [run.part(at[part], at[part + 1]) for run, at in zip(runs, places, strict=True)]
         if any(len(run.keys) for run in cut):
             yield cut
 
 
-def _merge_in_memory(runs: Sequence[Run]) -> Run:
+def _merge_in_memory(runs: Sequence[SortedRun]) -> SortedRun:
     keys, counts, suffixes = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
     if not len(keys):
-        return Run(keys, counts, suffixes)
+        return SortedRun(keys, counts, suffixes)
     order = np.argsort(keys, kind="stable")  # a sort by merging, which is fast for runs that are sorted already
     keys = keys[order]
     first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-    return Run(keys[first], np.add.reduceat(counts[order], first), suffixes[order[first]])
+    return SortedRun(keys[first], np.add.reduceat(counts[order], first, dtype=counts.dtype), suffixes[order[first]])

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.models.ngram.counting import Level
-from weft.models.ngram.tables import ZERO, Longs, Table, log, producible
+from weft.models.ngram.runs import Integers
+from weft.models.ngram.tables import ZERO, Longs, OrderTable, log, producible
 from weft.settings import Positive, Settings
 from weft.text import SOS
 
@@ -39,7 +40,7 @@ class Order(NamedTuple):
     """The n-grams of one order with the same context side by side: counts a (E,), the context c of each (E,) as a
     number below `contexts`, and the probability P(w|c') of its last word after the shorter context (E,)."""
 
-    a: Longs
+    a: Integers
     c: Longs
     contexts: int
     lower: Doubles
@@ -53,7 +54,7 @@ class Order(NamedTuple):
 
 
 class Probabilities(NamedTuple):
-    """P(w|c) of each n-gram (E,), and the log-weight of each context (contexts,), as in `Table.backoffs`."""
+    """P(w|c) of each n-gram (E,), and the log-weight of each context (contexts,), as in `OrderTable.backoffs`."""
 
     p: Doubles
     weights: NDArray[np.float32]
@@ -66,7 +67,7 @@ Rule = Callable[[Order], Probabilities]
 class Estimate(NamedTuple):
     """The tables of a model, by order, and notes for the user."""
 
-    tables: list[Table]
+    tables: list[OrderTable]
     notes: tuple[str, ...] = ()
 
 
@@ -78,7 +79,7 @@ class Smoothing(Settings):
     """Whether some texts have the probability 0."""
     backs_off: ClassVar[bool] = True
     """Whether a word that was never seen after a context has its probability after a shorter one, times the backoff. If
-    not, `Table.backoffs` holds the log-probability of each such word."""
+    not, `OrderTable.backoffs` holds the log-probability of each such word."""
 
     @abstractmethod
     def probabilities(self, order: Order) -> Probabilities:
@@ -157,10 +158,10 @@ def interpolate(order: Order, d: Sequence[float]) -> Probabilities:
     return Probabilities(p, np.where(sums > 0, log(gamma), np.float32(0)))
 
 
-def adjusted_counts(levels: Sequence[Level], vocabulary: int) -> list[Longs]:
+def adjusted_counts(levels: Sequence[Level], vocabulary: int) -> list[Integers]:
     """The counts a of Kneser-Ney: below the highest order how many different words stand before an n-gram, or how often
     it occurs where it begins with the start token."""
-    adjusted = []
+    adjusted: list[Integers] = []
     begin, end = SOS, SOS + 1  # the range of n-grams that begin with the start token
     for order, level in enumerate(levels, 1):
         if order > 1:
@@ -176,7 +177,7 @@ def adjusted_counts(levels: Sequence[Level], vocabulary: int) -> list[Longs]:
     return adjusted
 
 
-def discounts(a: Longs) -> tuple[float, ...] | None:
+def discounts(a: Integers) -> tuple[float, ...] | None:
     """D_1, D_2 and D_3 of n-grams with these counts; None where too few different counts occur to estimate them."""
     t = np.bincount(a[a < 5], minlength=5)
     if not t[1:4].all():
@@ -186,22 +187,23 @@ def discounts(a: Longs) -> tuple[float, ...] | None:
     return found if all(0 < d <= k for k, d in enumerate(found, 1)) else None
 
 
-def _tabulate(levels: Sequence[Level], counts: Sequence[Longs], rules: Sequence[Rule], vocabulary: int) -> list[Table]:
+def _tabulate(
+    levels: Sequence[Level], counts: Sequence[Integers], rules: Sequence[Rule], vocabulary: int
+) -> list[OrderTable]:
     """The tables by the rule of each order, from the lowest order to the highest."""
     can = producible(vocabulary)
     words = max(1, int(can.sum()))
-    made: list[Probabilities] = []
+    tables: list[OrderTable] = []
     below = can / words
     for level, a, rule in zip(levels, counts, rules, strict=True):
-        if not made:
+        if not tables:
             order = Order(np.where(can, a, 0), np.zeros(level.size, dtype=np.int64), 1, below, words)
         else:
             order = Order(a, level.keys // vocabulary, len(below), below[level.suffixes], words)
-        found = rule(order)
-        made.append(found if made else found._replace(p=np.where(can, found.p, 0.0)))
-        below = made[-1].p
-    backoffs = [one.weights for one in made[1:]] + [np.zeros(0, dtype=np.float32)]
-    return [
-        Table(np.asarray(level.keys), log(np.minimum(one.p, 1.0)), weights)
-        for level, one, weights in zip(levels, made, backoffs, strict=True)
-    ]
+        below, weights = rule(order)
+        if tables:
+            tables[-1] = tables[-1]._replace(backoffs=weights)
+        else:
+            below = np.where(can, below, 0.0)
+        tables.append(OrderTable(level.keys, log(np.minimum(below, 1.0)), np.zeros(0, dtype=np.float32)))
+    return tables

@@ -23,7 +23,7 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 
-class Table(NamedTuple):
+class OrderTable(NamedTuple):
     """The n-grams of one order, sorted: keys (E,), natural log-probabilities (E,), and backoffs (E,) of the n-gram as a
     context. The highest order has backoffs of size 0.
 

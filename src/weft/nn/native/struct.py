@@ -34,6 +34,10 @@ class ConstFloats(Pointer):
     target = "const float"
 
 
+class ConstInts(Pointer):
+    target = "const int"
+
+
 class Longs(Pointer):
     target = "long"
 

@@ -17,7 +17,7 @@ from weft.nn.recurrent.engine.c_source import CSource
 from weft.nn.recurrent.engine.call import RecurrenceCall
 
 if TYPE_CHECKING:
-    from weft.nn.recurrent.engine.plan import Kernels, Steps, Tensors
+    from weft.nn.recurrent.engine.plan import Kernels, StepCounts, Tensors
 
 HOISTED: Final = Argument(Kind.HOISTED, 0)
 
@@ -36,12 +36,12 @@ class CPUBackend:
         self._forward, self._backward = library.forward, library.backward
         self._sizes = (ctypes.c_long * (len(self.source.sizes) + 1))(*self.source.sizes)
 
-    def forward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
+    def forward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
         """Fill histories, emitted values, last states and, where there are buffers for it, what is saved."""
         tables = _tables(steps, len(tensors[0][HOISTED]))
         self._call(self._forward, self.source.forward_arguments, tensors, steps, tables, reverse)
 
-    def backward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
+    def backward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
         """Fill the gradients of hoisted values, products, vectors and first states, and the left sides.
 
         Adds to the tensors: the states before each step that are left sides, and what each block has summed.
@@ -54,7 +54,7 @@ class CPUBackend:
         self._call(self._backward, self.source.backward_arguments, tensors, steps, _tables(steps, rows), reverse)
 
     def _call(
-        self, function: Any, given: list[Argument], tensors: list[Tensors], steps: Steps, tables: Tables,
+        self, function: Any, given: list[Argument], tensors: list[Tensors], steps: StepCounts, tables: Tables,
         reverse: list[bool],
     ) -> None:  # fmt: skip
         # Weights are packed from any layout; everything else must be contiguous.
@@ -93,7 +93,7 @@ class Tables(NamedTuple):
     capacity: Tensor
 
 
-def _tables(steps: Steps, rows: int) -> Tables:
+def _tables(steps: StepCounts, rows: int) -> Tables:
     """rows: steps of the buffers that only the engine reads, all B * T or the real ones only."""
     full = _full_tables(steps.batch, steps.time)
     if steps.lengths is None:

@@ -32,7 +32,7 @@ from weft.nn.recurrent.engine.triton_stage import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft.nn.recurrent.engine.plan import Kernels, Steps, Tensors
+    from weft.nn.recurrent.engine.plan import Kernels, StepCounts, Tensors
 
 MAX_CHUNK_STEPS: Final = 64
 """Steps of the longest chunk: many hide the gaps between graphs, few let the GPU begin while the next is queued."""
@@ -57,24 +57,24 @@ class CUDABackend:
         self._lock = threading.Lock()
         self._sessions: OrderedDict[object, _Session] = OrderedDict()
 
-    def forward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
+    def forward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
         """Fill histories, emitted values, last states and, where there are buffers for it, what is saved."""
         keep = all(Argument(Kind.KEPT, k) in tensors[0] for k in self.plan.layout.overwritten)
         keep = keep and (SAVED in tensors[0] or not self.plan.layout.saved)
         self._run("forward", tensors, steps, reverse, keep=keep)
 
-    def backward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None:
+    def backward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
         """Fill the gradients of hoisted values, products, vectors and first states, and the left sides."""
         self._run("backward", tensors, steps, reverse, keep=True)
 
-    def _run(self, kind: str, tensors: list[Tensors], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
+    def _run(self, kind: str, tensors: list[Tensors], steps: StepCounts, reverse: list[bool], *, keep: bool) -> None:
         with self._lock:  # a second thread must not change the table before this one's graphs are queued
             session = self._session(kind, tensors, steps)
             session.start(tensors, steps, reverse, keep=keep)
             session.run(steps.time)
             session.finish()
 
-    def _session(self, kind: str, tensors: list[Tensors], steps: Steps) -> _Session:
+    def _session(self, kind: str, tensors: list[Tensors], steps: StepCounts) -> _Session:
         like = tensors[0][HISTORY]
         stream = torch.cuda.current_stream(like.device).cuda_stream if like.is_cuda else 0
         batch = _rounded(steps.batch)
@@ -116,7 +116,7 @@ class _Session:
         self.keep, self.warm = True, False
         self.alive: list[Tensor] = []
 
-    def start(self, tensors: list[Tensors], steps: Steps, reverse: list[bool], *, keep: bool) -> None:
+    def start(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool], *, keep: bool) -> None:
         """Take this call's addresses and weights."""
         self.keep = keep
         entries = [steps.batch, steps.time, 0 if self.kind == "forward" else steps.time - 1]

@@ -11,10 +11,10 @@ from weft.nn.recurrent.engine.adjoint import pure_state
 from weft.nn.recurrent.engine.argument import Argument, Kind
 
 if TYPE_CHECKING:
-    from weft.nn.recurrent.engine.plan import Kernels, Steps, Tensors
+    from weft.nn.recurrent.engine.plan import Kernels, StepCounts, Tensors
 
 
-def input_gradients(plan: Kernels, tensors: Tensors, steps: Steps, *, backwards: bool) -> list[Tensor]:
+def input_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backwards: bool) -> list[Tensor]:
     """The gradients of one direction's inputs, from the buffers that the backward loop has filled."""
     constants = _constant_gradients(plan, tensors, steps, backwards=backwards)
     gradients = []
@@ -31,7 +31,7 @@ def input_gradients(plan: Kernels, tensors: Tensors, steps: Steps, *, backwards:
     return gradients
 
 
-def _constant_gradients(plan: Kernels, tensors: Tensors, steps: Steps, *, backwards: bool) -> dict[int, Tensor]:
+def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backwards: bool) -> dict[int, Tensor]:
     program, layout = plan.program, plan.layout
     constants: dict[int, Tensor] = {}
 
@@ -80,7 +80,7 @@ def _over_steps(gradient: Tensor) -> Tensor:
     return gradient.sum(0)
 
 
-def shift(history: Tensor, start: Tensor, steps: Steps, *, backwards: bool) -> Tensor:
+def shift(history: Tensor, start: Tensor, steps: StepCounts, *, backwards: bool) -> Tensor:
     """The state before each step (N, n), from that after each step and the first one."""
     before = torch.empty_like(history)
     first = base = steps.base(history.device)

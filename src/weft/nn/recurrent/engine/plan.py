@@ -26,7 +26,7 @@ Writing over an input saves memory, but is not allowed under a compiler that reo
 """
 
 
-class Steps(NamedTuple):
+class StepCounts(NamedTuple):
     """How many steps each row of the batch has: its own of `lengths`, else all T of `time`."""
 
     batch: int
@@ -45,9 +45,9 @@ Tensors = dict[Argument, Tensor]
 class Backend(Protocol):
     """Runs the loop over time: fills the tensors of each direction."""
 
-    def forward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None: ...
+    def forward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None: ...
 
-    def backward(self, tensors: list[Tensors], steps: Steps, reverse: list[bool]) -> None: ...
+    def backward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)

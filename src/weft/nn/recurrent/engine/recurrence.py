@@ -17,14 +17,14 @@ from weft.errors import WeftError
 from weft.nn.native import pages
 from weft.nn.recurrent.engine.argument import Argument, Kind, arguments
 from weft.nn.recurrent.engine.gradients import input_gradients
-from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, Steps, Tensors
+from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, StepCounts, Tensors
 
 START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 """Every plan has a state; the tensors of the first have the numbers of rows and of steps."""
 
 
 def recur(
-    kernels: Kernels, inputs: list[Tensor], steps: Steps, reverse: list[bool]
+    kernels: Kernels, inputs: list[Tensor], steps: StepCounts, reverse: list[bool]
 ) -> list[tuple[list[Tensor], list[Tensor]]]:
     """For each direction hoisted (N, n), first states (B, n), constants -> emitted (N, n), last states (B, n)."""
     keep = NOTHING
@@ -62,7 +62,7 @@ def _forward(
             }
         mine |= made
         kept += [mine[argument] for argument in plan.kept] if keep != NOTHING else []
-    steps = Steps(tensors[0][START].shape[0], time, lengths)
+    steps = StepCounts(tensors[0][START].shape[0], time, lengths)
     plan.backend(inputs[0]).forward(tensors, steps, reverse)
     return outputs, kept
 
@@ -89,7 +89,7 @@ def _backward(
         given = gradients[direction * share : (direction + 1) * share]
         mine |= {argument: gradient.contiguous() for argument, gradient in zip(order, given, strict=True)}
         mine |= _empty_gradients(plan, mine, rows)
-    steps = Steps(tensors[0][START].shape[0], time, lengths)
+    steps = StepCounts(tensors[0][START].shape[0], time, lengths)
     plan.backend(kept[0]).backward(tensors, steps, reverse)
     return [
         gradient

@@ -16,7 +16,7 @@ from weft.nn.native.compiler import NoCompiler
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
-from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, Steps
+from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, StepCounts
 from weft.nn.recurrent.engine.recurrence import recur
 from weft.nn.recurrent.engine.rows import BatchRows
 from weft.nn.recurrent.lengths import zero_past_end
@@ -99,7 +99,7 @@ def _run_directions(
         rests.append(values[split.hoisted + split.constants :])
     reverse = [bool(direction) for direction in range(len(cells))]
     if kernels is not None:
-        steps = Steps(batch, rows.time, lengths)
+        steps = StepCounts(batch, rows.time, lengths)
         results = recur(kernels, [tensor for mine in inputs for tensor in mine], steps, reverse)
     else:
         results = [

@@ -1,0 +1,18 @@
+"""Word vectors: skip-gram and CBOW with negative sampling."""
+
+from weft.models.vectors.heldout import heldout_loss
+from weft.models.vectors.model import WordVectors
+from weft.models.vectors.queries import Neighbour, nearest, solve_analogies
+from weft.models.vectors.settings import VECTORS, CbowSettings, SkipGramSettings, VectorSettings
+
+__all__ = [
+    "VECTORS",
+    "CbowSettings",
+    "Neighbour",
+    "SkipGramSettings",
+    "VectorSettings",
+    "WordVectors",
+    "heldout_loss",
+    "nearest",
+    "solve_analogies",
+]

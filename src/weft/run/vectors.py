@@ -1,0 +1,99 @@
+"""Vectors from a run: of the words, the tokens or the whole of each text; and questions to word vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.data import Batches, Record
+from weft.errors import ConfigError, DataError, did_you_mean
+from weft.models.vectors import Neighbour, WordVectors
+from weft.tasks import Task
+from weft.tasks.embed import Embed
+from weft.tasks.states import Located, word_means
+
+Level: TypeAlias = Literal["word", "token", "sentence"]
+LEVELS: Final = ("word", "token", "sentence")
+
+BATCH_TOKENS: Final = 4096
+"""Tokens of a batch."""
+
+
+class Embedded(NamedTuple):
+    """The words or tokens of a text, and their vectors (T, D)."""
+
+    tokens: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+
+def embed_records(
+    task: Task, model: Any, records: Sequence[Record], *, level: str, batch_tokens: int = BATCH_TOKENS
+) -> list[Embedded] | NDArray[np.float32]:
+    """Vectors of each text's words or tokens, or one of each text (N, D); the result depends on no other text."""
+    if level not in LEVELS:
+        raise ConfigError("is no level", where=f"level = {level!r}", cure=did_you_mean(str(level), LEVELS))
+    model.eval()
+    located = [task.locate(record) for record in records]
+    found: dict[int, Any] = {}
+    lengths = np.array([max(1, len(one.tokens)) for one in located], dtype=np.int64)
+    with torch.inference_mode():
+        for rows in Batches(lengths, batch_tokens=batch_tokens).in_order() if len(records) else ():
+            numbers = rows.tolist()
+            some = [records[row] for row in numbers]
+            if level == "sentence":
+                found |= zip(numbers, task.sentence_vectors(model, some).float().cpu().numpy(), strict=True)
+            else:
+                found |= zip(numbers, _parts(task, model, some, [located[row] for row in numbers], level), strict=True)
+    if level != "sentence":
+        return [found[row] for row in range(len(records))]
+    return np.stack([found[row] for row in range(len(records))]) if found else np.zeros((0, 0), dtype=np.float32)
+
+
+def _parts(
+    task: Task, model: Any, records: Sequence[Record], located: Sequence[Located], level: str
+) -> Iterator[Embedded]:
+    states = task.states(model, records).float().cpu()
+    for one, row in zip(located, states, strict=True):
+        own = row[: len(one.tokens)]
+        if level == "token":
+            yield Embedded(one.tokens, own.numpy().copy())
+        else:
+            yield Embedded(one.words, word_means(own, one).numpy())
+
+
+def find_neighbours(task: Task, model: Any, text: str, *, n: int) -> list[Neighbour]:
+    """The words nearest to a word, or to a sum such as "king - man + woman"."""
+    task, model = _vectors_of(task, model)
+    if n < 1:
+        raise ConfigError("asks for no word", where=f"n = {n}", cure="raise it")
+    found = task.neighbours(model, text, n=n)
+    if found.unknown or not found.neighbours:
+        unknown = found.unknown[0] if found.unknown else text
+        what = f'"{unknown}" has no vector'
+        known = [word for word, count in zip(model.words, model.counts.tolist(), strict=True) if count]
+        raise DataError(what, cure=_near(unknown, known))
+    return list(found.neighbours)
+
+
+def word_table(task: Task, model: Any) -> tuple[list[str], NDArray[np.float32]]:
+    """The words that occurred in the training text, the most frequent first, and their vectors (N, D)."""
+    task, model = _vectors_of(task, model)
+    order = torch.argsort(model.counts, descending=True, stable=True)
+    order = order[model.counts[order] > 0]
+    return [model.words[number] for number in order.tolist()], model.vectors(order).numpy()
+
+
+def _vectors_of(task: Task, model: Any) -> tuple[Embed, WordVectors]:
+    if not isinstance(task, Embed) or not isinstance(model, WordVectors):
+        where = f'task = "{task.name}"'
+        raise ConfigError("has no vectors of single words", where=where, cure="runs of embed do; see run.embed")
+    return task, model
+
+
+def _near(word: str, words: Sequence[str]) -> str:
+    cure = did_you_mean(word, words)
+    return cure if cure.startswith("did you mean") else "the training text has too few of it"
