@@ -148,7 +148,7 @@ def test_data_show_prints_how_a_file_is_read(weft, labelled):
     assert f"1  {labelled}:2 · training\n" in outcome.out
     assert "   label      " in outcome.out
     assert "tokens" not in outcome.out
-    one = weft("data", "show", "classify", labelled, "--row", "7")
+    one = weft("data", "show", "classify", labelled, "text.kind=word", "--row", "7")
     assert f"7  {labelled}:8 · " in one.out
     assert "5 tokens   the " in one.out
     assert weft("data", "show", "classify", labelled, "--row", "201").err == (
