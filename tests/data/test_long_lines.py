@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import weft
-from weft.catalog import TASKS
 from weft.config import read_config
 from weft.data import Batches, PackedBatches
 from weft.errors import DataError
@@ -106,7 +105,7 @@ def test_training_goes_through(task: str, policy: str, tmp_path: Path) -> None:
     assert np.isfinite(run.report["valid"]["loss"]), "measured on the long line too"
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", WRITE)
 def test_evaluation_and_prediction_go_through(task: str, tmp_path: Path) -> None:
     chosen = settings(task, tmp_path, "drop")
     run = weft.train({"task": task}, chosen | {"train.steps": 1}, out=tmp_path / "run", quiet=True)
@@ -121,7 +120,7 @@ def test_evaluation_and_prediction_go_through(task: str, tmp_path: Path) -> None
         assert len(long.record()["tags"]) == WORDS
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", WRITE)
 def test_error_names_the_line_the_length_and_the_cure(task: str, tmp_path: Path) -> None:
     # A tagged sentence begins where its first word stands, after the 30 before it and the lines between them.
     line = 1 + sum(4 + number % 5 + 1 for number in range(30)) if task == "tag" else 31

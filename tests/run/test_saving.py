@@ -29,7 +29,7 @@ def files_of(size: int, *, labels: tuple[str, ...] = ("a", "b")) -> Any:
     """The plain files of a run that has a size and labels."""
     config = SimpleNamespace(task="lm", tree=lambda: {"size": size})
     tokenizer = SimpleNamespace(to_json=lambda: '{"a": "tokenizer"}')
-    codec = SimpleNamespace(tokenizers={"": tokenizer}, labels=labels)
+    codec = SimpleNamespace(tokenizers={"": tokenizer}, labels=labels, statistics={})
     return ModelFiles(config, codec, torch.nn.Linear(1, 1))  # type: ignore[arg-type]
 
 

@@ -50,9 +50,8 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft parse GRAMMAR "the cat sleeps"[/]   trees by a context-free grammar
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
-Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts
-       [bold]tag[/] tagged words           [bold]regress[/] texts with a number
-       [bold]lm[/] plain text
+Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts   [bold]regress[/] texts with a number
+       [bold]tag[/] tagged words           [bold]lm[/] plain text             [bold]embed[/] word vectors of plain text
 Every command has --help.
 """
 
