@@ -77,7 +77,7 @@ SIZE: Final = 1 << 17
 """Size of a layer: hidden units, embedding, width."""
 
 NGRAM: Final = 15
-"""Words or characters of an n-gram of a bag; the kinds of n-grams are told apart by these numbers."""
+"""Words or characters of an n-gram of a bag; these numbers distinguish the kinds of n-grams."""
 
 BUCKETS: Final = 1 << 26
 """Buckets of hashed n-grams; a table of numbers for all of them is in memory."""

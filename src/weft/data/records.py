@@ -170,8 +170,30 @@ class Pair:
         return len(self.source)
 
 
+class WordRecord:
+    """The properties of a record of a few words, which has no label and no second side."""
+
+    __slots__ = ()
+
+    @property
+    def key(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def stratum(self) -> str | None:
+        return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def size(self) -> int:
+        return len(self.key)
+
+
 @dataclass(frozen=True, slots=True)
-class Similarity:
+class Similarity(WordRecord):
     """Two words, and the similarity that people gave them."""
 
     first: str
@@ -183,21 +205,9 @@ class Similarity:
     def key(self) -> str:
         return f"{self.first} {self.second}"
 
-    @property
-    def stratum(self) -> str | None:
-        return None
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def size(self) -> int:
-        return len(self.key)
-
 
 @dataclass(frozen=True, slots=True)
-class Analogy:
+class Analogy(WordRecord):
     """Four words: the first is to the second as the third is to the fourth."""
 
     words: tuple[str, ...]
@@ -207,18 +217,6 @@ class Analogy:
     @property
     def key(self) -> str:
         return " ".join(self.words)
-
-    @property
-    def stratum(self) -> str | None:
-        return None
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def size(self) -> int:
-        return len(self.key)
 
 
 Record: TypeAlias = Text | Labelled | ManyLabelled | Measured | Tagged | Pair | Similarity | Analogy

@@ -35,7 +35,7 @@ MAX_WORD_BYTES: Final = 1 << 14
 """Bytes in which a word of a binary file must end."""
 
 LOOK_BYTES: Final = 64
-"""Bytes after the first word of a file by which text and float32 numbers are told apart."""
+"""Bytes after the first word of a file that show whether a file holds text or float32 numbers."""
 
 FASTTEXT_MODEL: Final = (793712314).to_bytes(4, "little")
 """The first bytes of a model of fastText, which has more than vectors."""

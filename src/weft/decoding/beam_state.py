@@ -37,9 +37,9 @@ class NextTokens(NamedTuple):
     """The log-probabilities (A·K, V) of the next token."""
 
     every: Tensor
-    """Those that the search ranks and draws by: with penalties, and -inf for tokens that are forbidden here."""
+    """Log-probabilities that the search ranks and draws by: with penalties, and -inf for forbidden tokens."""
     model: Tensor
-    """Those of the model, without penalties."""
+    """Log-probabilities of the model, without penalties."""
     ending: Tensor | None
     """Whether a token ends the text, where not only the end token does."""
 

@@ -48,7 +48,7 @@ def search_exhaustive(
 
 
 class Asked(NamedTuple):
-    """What is searched for one sentence."""
+    """The search for one sentence."""
 
     request: Request
     sentence: int
@@ -114,7 +114,7 @@ def _says(before: Sequence[int], tokens: Sequence[int], phrase: Phrase) -> bool:
 
 
 def _extend(model: Stepper, asked: Asked, last: tuple[int, State], so_far: SearchPath) -> Iterator[SearchPath]:
-    """All texts that begin with `so_far` and go on from token and state `last`."""
+    """All texts that begin with `so_far` and continue from token and state `last`."""
     request, device = asked.request, asked.request.device
     limit, said = int(request.limits[asked.sentence]), so_far.tokens
     logits, state, _ = model.step(torch.tensor([last[0]], device=device), last[1])

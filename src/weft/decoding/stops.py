@@ -44,7 +44,7 @@ class StopStrings:
         """(nodes, V) in int16."""
 
     def start(self, before: Sequence[int]) -> int:
-        """The node before the first token of a text that goes on from some tokens; they count in no string."""
+        """The node before the first token of a text that continues some tokens; they count in no string."""
         return self.spelling.state(before)
 
     def stops(self, tokens: Sequence[int], before: Sequence[int]) -> bool:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from weft.config import merge, validate
-from weft.errors import ConfigError, DataError, Fault, RunError, WeftError
+from weft.errors import ConfigError, DataError, Fault, WeftError
 from weft.ladder.rungs import Rung
 from weft.nn import CellClass
 from weft.run import train_run
 from weft.run.dry_run import dry_run
-from weft.run.folder.files import read_json, read_table, write_json
+from weft.run.folder.files import read_table, write_json
+from weft.run.folder.study import claim_study
 from weft.run.prepare import prepare
 from weft.tasks import Tree
 from weft.training.progress import Watch
@@ -55,7 +56,8 @@ def climb(
     With `seconds` each rung trains at most that long: where all its updates would take longer, it makes as many as fit,
     so that the schedule of the learning rate ends with them.
     """
-    claim(out, {"seconds": seconds, "rungs": [rung.tree() for rung in rungs]}, resume=resume)
+    plan = {"seconds": seconds, "rungs": [rung.tree() for rung in rungs]}
+    claim_study(out, PLAN, plan, what="ladder", parts="rungs, settings and budget", resume=resume)
     found = ClimbOutcome({})
     for number, rung in enumerate(rungs, 1):
         if rung.error:
@@ -85,22 +87,6 @@ def climb(
         name, why = next(iter(found.failed.items()))
         raise WeftError(f"every rung failed, {name} with: {why}", where=str(out), cure="fix that first")
     return found
-
-
-def claim(out: Path, plan: Tree, *, resume: bool) -> None:
-    """Make the folder of the ladder, or with `resume` check that the same ladder began in it."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        if not resume:
-            raise RunError("is not empty", where=str(out), cure="choose another --out, or go on with --resume")
-        if read_json(out / PLAN) != plan:
-            cure = "go on with the rungs, settings and budget it began with, or choose another --out"
-            raise ConfigError("another ladder was begun here", where=str(out / PLAN), cure=cure)
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot be written: {error.strerror}", where=str(out), cure="choose another --out") from None
-    write_json(out / PLAN, plan)
 
 
 def next_free(task: str, folder: Path = Path("runs")) -> Path:

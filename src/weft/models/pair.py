@@ -11,7 +11,7 @@ from weft.nn import Packing
 
 
 class SourceRead(NamedTuple):
-    """What a search begins with: the memory of the sources, or the tokens that the writer reads before each target."""
+    """The start of a search: the memory of the sources, or the tokens that the writer reads before each target."""
 
     memory: Any
     prompts: list[list[int]] | None = None

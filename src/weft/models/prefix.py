@@ -118,7 +118,7 @@ class JoinedRows(NamedTuple):
         if longest is None or self.tokens.size(1) <= longest or not isinstance(target, Tensor):
             return self
         size = int((source + target).max())
-        places = self.places.clamp(max=size - 1)  # of padding, whose hidden states nobody reads
+        places = self.places.clamp(max=size - 1)  # of padding, whose hidden states are not read
         return self._replace(tokens=self.tokens[:, :size], free=self.free[:, :size], places=places)
 
 

@@ -29,7 +29,7 @@ from weft.settings import Settings, Unread
 
 
 class TaggerSizes(NamedTuple):
-    """What a tagger must know of the data: the sizes of its vocabularies, its labels, and the rules of these."""
+    """The data that a tagger is built for: the sizes of its vocabularies, its labels, and the rules of these."""
 
     words: int
     characters: int

@@ -46,7 +46,7 @@ class Chain(NamedTuple):
     end: Tensor
 
     def where(self, legal: Legal | None) -> Chain:
-        """The same scores, with -inf for all that is not legal."""
+        """The scores, with -inf for all that is not legal."""
         if legal is None:
             return self
         return Chain(*(part.masked_fill(~may, -torch.inf) for part, may in zip(self, legal, strict=True)))

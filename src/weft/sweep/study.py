@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.config import read_config
-from weft.errors import ConfigError, DataError, Fault, RunError, WeftError
+from weft.errors import ConfigError, DataError, Fault, WeftError
 from weft.extras import EXTRAS
 from weft.nn import CellClass
 from weft.run import train_run
-from weft.run.folder.files import read_json, write_json
+from weft.run.folder.study import claim_study
 from weft.sweep.space import Choice, Dimension, Value
 from weft.sweep.trial import Goal, Outcome, Trial, TrialWatch, ended_trials, rank, read_trial
 from weft.tasks import Tree
@@ -62,7 +62,8 @@ def sweep(
             read_config(tree, {dimension.path: value}, cells=cells)
     tree = tree | {"data": {name: value for name, value in tree["data"].items() if name != "test"}}
     goal = Goal.of(tree, [dimension.path for dimension in space])
-    _claim(out, {"settings": tree, "space": [dimension.tree() for dimension in space]}, resume=resume)
+    about = {"settings": tree, "space": [dimension.tree() for dimension in space]}
+    claim_study(out, ABOUT, about, what="sweep", parts="settings and ranges", resume=resume)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage, dropped = open_journal(out / JOURNAL)
     if dropped:
@@ -83,22 +84,6 @@ def sweep(
         if signal and len(ended_trials(study)) < total:
             return Outcome(rank(study, goal), signal)
     return Outcome(rank(study, goal))
-
-
-def _claim(out: Path, about: Tree, *, resume: bool) -> None:
-    """Make the folder of the sweep, or with `resume` check that the same sweep began in it."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        if not resume:
-            raise RunError("is not empty", where=str(out), cure="choose another --out, or go on with --resume")
-        if read_json(out / ABOUT) != about:
-            cure = "go on with the settings and ranges it began with, or choose another --out"
-            raise ConfigError("another sweep was begun here", where=str(out / ABOUT), cure=cure)
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot be written: {error.strerror}", where=str(out), cure="choose another --out") from None
-    write_json(out / ABOUT, about)
 
 
 def _open_study(out: Path, tree: Tree, goal: Goal, storage: optuna.storages.JournalStorage) -> optuna.Study:

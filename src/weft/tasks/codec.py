@@ -1,4 +1,4 @@
-"""What is learned from the training data before a model is built: tokenizers, labels, statistics of numbers."""
+"""Facts learned from the training data before a model is built: tokenizers, labels, statistics of numbers."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class ScoredText(ABC):
 
     @abstractmethod
     def record(self) -> Tree:
-        """What `--json` writes."""
+        """The record that `--json` writes."""
 
     @abstractmethod
     def add_to(self, tally: LossTally) -> None:

@@ -61,7 +61,7 @@ class Task(WithStates, ABC):
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
     continues: bool = False
-    """Whether the texts that it writes go on from their inputs."""
+    """Whether the texts that it writes continue their inputs."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
