@@ -123,7 +123,7 @@ class Tagger(nn.Module):
         self.word_dropout = TokenDropout(config.word_dropout)
         self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
-        self.encoder = config.build_encoder(build_input(config.vectors, sizes.words, sizes.features), extra=extra)
+        self.encoder = config.build_encoder(build_input(config, sizes.words, sizes.features), extra=extra)
         self.scores = nn.Linear(self.encoder.output_size, sizes.labels)
         self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None
 

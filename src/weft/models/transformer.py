@@ -27,6 +27,7 @@ from weft.nn.kernels import power_of_two
 from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
 from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
+from weft.nn.transformer.norm import EPSILON, LayerNorm
 from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
 
 
@@ -53,6 +54,12 @@ class TransformerConfig(PartSettings):
     """The function between those maps."""
     norm: str = "pre"
     """Where a block normalises: post, pre or rezero (nowhere, but each part starts with weight 0)."""
+    norm_epsilon: float = Field(EPSILON, gt=0.0, le=1.0)
+    """The number that every norm adds to the variance before it divides by its root."""
+    embedding_scale: bool = True
+    """Multiply token vectors by the root of their size, so that they start at a scale of 1."""
+    embedding_norm: bool = False
+    """Normalise the sum of token and position vectors before the first block."""
     positions: str = "sinusoid"
     """How positions are encoded: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
     max_positions: Length = 1024
@@ -89,6 +96,10 @@ class TransformerConfig(PartSettings):
     def unread(self) -> Iterator[Unread]:
         if self.positions not in self.counted:
             yield self.unbounded()
+        if self.norm == "rezero" and not self.embedding_norm:
+            yield Unread("norm_epsilon", 'is added nowhere: norm = "rezero" has no norms', "remove it")
+        if self.embedding == "onehot":
+            yield Unread("embedding_scale", "scales nothing: one-hot vectors have no table", "remove it")
 
     def unread_without_export(self) -> Iterator[Unread]:
         if self.longest is None:
@@ -109,12 +120,17 @@ class TransformerConfig(PartSettings):
         """The embedding, with its default filled in."""
         return self.width if self.embedding is None else self.embedding
 
+    @property
+    def scales_vectors(self) -> bool:
+        return self.embedding_scale
+
     def block_options(self) -> dict[str, Any]:
         """The options of every block."""
         names = (
             "heads",
             "activation",
             "norm",
+            "norm_epsilon",
             "dropout",
             "attention_dropout",
             "attention_bias",
@@ -157,6 +173,7 @@ class Placed(nn.Module):
         self.positions = POSITIONS[config.positions](size, config.max_positions)
         placed = self.positions.output_size
         self.widen = nn.Linear(placed, config.width) if placed != config.width else None
+        self.norm = LayerNorm(config.width, eps=config.norm_epsilon) if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
 
     def reach(self, longest: int) -> None:
@@ -167,8 +184,12 @@ class Placed(nn.Module):
     def next(self, vectors: Tensor, places: Tensor) -> Tensor:
         """vectors (N, E) at positions (N) that `reach` has prepared -> (N, D)."""
         within = {"within": True} if isinstance(self.positions, SinusoidPositions) else {}
-        x = self.positions(vectors, places, **within)
-        return x if self.widen is None else self.widen(x)  # type: ignore[no-any-return]
+        return self._finish(self.positions(vectors, places, **within))
+
+    def _finish(self, x: Tensor) -> Tensor:
+        """Vectors with their positions -> vectors of the width of the blocks, normalised where there is a norm."""
+        x = x if self.widen is None else self.widen(x)
+        return x if self.norm is None else self.norm(x)
 
     def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
         """vectors (B, T, E) and positions (T), or both packed -> (B, T, D) or (N, D); `longest` is the last position
@@ -183,7 +204,7 @@ class Placed(nn.Module):
             x.device.type
         ):  # the residual stream in the type of the products, which halves its memory
             x = x.to(torch.get_autocast_dtype(x.device.type))
-        return self.dropout(x if self.widen is None else self.widen(x))  # type: ignore[no-any-return]
+        return self.dropout(self._finish(x))  # type: ignore[no-any-return]
 
     def all(self, vectors: Tensor, lengths: Lengths) -> Tensor:
         """Whole rows: vectors (B, T, E), or packed (N, E)."""
@@ -334,7 +355,7 @@ class TransformerDecoder(Decoder):
         positions = self.placed.positions
         if not isinstance(self.embedding, Vectors) or not isinstance(positions, ADDED):
             return None
-        if self.placed.widen is not None:
+        if self.placed.widen is not None or self.placed.norm is not None:
             return None
         return Added(self.embedding.weight, self.embedding.scale, positions.vectors)
 

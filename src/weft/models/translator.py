@@ -78,18 +78,19 @@ class PairSettings(Protocol):
 class Translator(PairModel):
     """source -> Memory -> hidden states of the target -> logits.
 
-    Where the vocabulary is shared and both embeddings have the same size, there is one table for both sides, and for a
-    tied output too.
+    Where the vocabulary is shared and both embeddings have the same size and scale, there is one table for both sides,
+    and for a tied output too.
     """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
         super().__init__()
-        one_table = shared and config.encoder.vectors == config.decoder.vectors
-        embedding = build_embedding(config.encoder.vectors, source)
-        self.encoder = config.encoder.build_encoder(embedding)
-        self.decoder = config.decoder.build_decoder(
-            embedding if one_table else build_embedding(config.decoder.vectors, target), self.encoder
-        )
+        reads, writes = config.encoder, config.decoder
+        same = (reads.vectors, reads.scales_vectors) == (writes.vectors, writes.scales_vectors)
+        first = second = build_embedding(reads.vectors, source, scaled=reads.scales_vectors)
+        if not (shared and same):
+            second = build_embedding(writes.vectors, target, scaled=writes.scales_vectors)
+        self.encoder = reads.build_encoder(first)
+        self.decoder = writes.build_decoder(second, self.encoder)
         self.output = Output(
             self.decoder.output_size, target, tied=self.decoder.embedding if config.decoder.tie else None
         )
