@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,12 +48,13 @@ def test_a_task_is_imported_by_every_command_and_missed_without(weft: Callable[.
     assert 'a task of your own comes by --import FILE.py:CLASS or weft.catalog.TASKS["count"] = CLASS' in unknown.err
     assert weft("new", "count", *COUNT, "--out", "count.toml").code == 0
     assert weft(*train, "--out", "run", *COUNT).code == 0
+    shutil.copytree("run", "copy")
     card = Path("run/README.md").read_text(encoding="utf-8")
     assert 'import weft\nimport weft.catalog\n\nweft.catalog.TASKS["count"] = …\n\nrun = weft.load(' in card
     for words in (
         ("evaluate", "run", "train.tsv"),
         ("predict", "run", "train.tsv"),
-        ("compare", "run", "run", "--data", "train.tsv"),
+        ("compare", "run", "copy", "--data", "train.tsv"),
         ("inspect", "parameters", "run"),
         ("data", "show", "count", "train.tsv"),
         ("config", "fill", "count.toml"),
