@@ -74,7 +74,7 @@ def test_tests_of_words_choose_the_model_by_what_they_measure(words, valid, metr
     data = {"train": "train.txt", "valid": valid}
     run = weft_package.train(settings(data=data, train={"epochs": 2, "threads": 1}), out="run", quiet=True)
     assert set(run.report["valid"]) >= {metric, "coverage"}
-    with pytest.raises(ConfigError, match='train.metric = "loss": is not measured here'):
+    with pytest.raises(ConfigError, match=r'train\.metric = "loss": is not measured here'):
         weft_package.train(settings(data=data, train={"epochs": 1, "metric": "loss"}), out="other", quiet=True)
 
 
