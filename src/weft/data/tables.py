@@ -102,6 +102,8 @@ class Table:
 
     def _listed(self, cells: Object, path: str, place: str, *, joined: bool) -> list[str]:
         value = look_up(cells, path) if reaches(cells, path) else None
+        if value == [] and not joined:
+            raise no_targets(path, place)
         if isinstance(value, list):
             return [spell(text, path, place) for text in value]
         return [] if value is None and joined else [self._value(cells, path, place, joined=joined)]
