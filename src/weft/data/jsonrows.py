@@ -118,7 +118,9 @@ def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 def no_targets(name: object, place: str) -> DataError:
     """The error for an empty list of right targets."""
-    return DataError(f'"{name}" is an empty list', where=place, cure="give at least one right target, or remove the row")
+    return DataError(
+        f'"{name}" is an empty list', where=place, cure="give at least one right target, or remove the row"
+    )
 
 
 def spell(value: Any, name: str, place: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from weft.data.badlines import BadLines
 from weft.data.columns import OVERRIDE, Column, Finder, Key, Wanted
 from weft.data.delimited import NumberedCells, find_delimiter, split_lines
-from weft.data.jsonrows import Object, leaves, look_up, reaches, read_objects, spell
+from weft.data.jsonrows import Object, leaves, look_up, no_targets, reaches, read_objects, spell
 from weft.data.sources import lines, suffix
 from weft.errors import DataError
 

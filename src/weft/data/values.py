@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from weft.data.answers import Whole, make_record
 from weft.data.columns import Column
 from weft.data.example_columns import Columns, show_column
+from weft.data.jsonrows import no_targets
 from weft.data.records import Labelled, ManyLabelled, Pair, Record, Tagged, Text
 from weft.data.sources import has_surrogate
 from weft.data.steps import Steps, pick_steps, read_steps

@@ -201,9 +201,7 @@ def test_a_file_with_rounding_without_backoffs_and_with_logarithms_of_zero_is_pr
     assert run.score(["dog"])[0].log_probabilities == pytest.approx([math.log(2 / 3), 0.0], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("backoff", "shown"), [("-1.5", "0.682"), ("0.3", "1.66")], ids=["too little", "too much"]
-)
+@pytest.mark.parametrize(("backoff", "shown"), [("-1.5", "0.682"), ("0.3", "1.66")], ids=["too little", "too much"])
 def test_probabilities_that_do_not_sum_to_one_are_named(file, weft, backoff, shown):
     file.write_text(PROPER.replace("-0.17609\n", f"{backoff}\n"), encoding="utf-8")
     with pytest.warns(UserWarning, match=rf'^model\.arpa:7: the probabilities after "<s>" sum to {shown}, not to 1'):
