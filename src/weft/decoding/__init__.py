@@ -11,6 +11,7 @@ from weft.models.stepper import Step, Stepper
 
 __all__ = [
     "NEVER",
+    "NEVER_CONTINUED",
     "Constraint",
     "DecodeConfig",
     "Hypothesis",

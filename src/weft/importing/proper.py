@@ -16,7 +16,7 @@ SAMPLED_CONTEXTS: Final = 100
 """Contexts of each order that are checked, besides as many with the largest backoffs."""
 
 SAMPLED_PROBABILITIES: Final = 20_000_000
-"""Probabilities that are computed for the contexts of each order: with a large vocabulary fewer contexts are checked."""
+"""Probabilities that are computed for the contexts of each order: a large vocabulary has fewer contexts checked."""
 
 TOLERATED: Final = 0.1
 """The distance of a sum from one that rounding and pruning explain; a file beyond it is named."""

@@ -25,8 +25,8 @@ Row = tuple[str, NDArray[np.float32]]
 
 
 class Found(NamedTuple):
-    """The vector of each token that has one, how many were found in lower case or stood there twice, and the words whose
-    vector has only zeros, which is no direction."""
+    """The vector of each token that has one, how many were found in lower case or stood there twice, and the words
+    whose vector has only zeros, which is no direction."""
 
     vectors: dict[int, NDArray[np.float32]]
     lowered: int

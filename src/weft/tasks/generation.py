@@ -73,7 +73,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Generation(Prediction):
-    """The texts that a model wrote for `source`, best first; none where the settings and constraints allow none, or only
+    """The texts that a model wrote for `source`, best first; none where settings and constraints allow none, or only
     texts with the probability 0. `source_tokens` are the columns of attention, where it was requested."""
 
     source: str
