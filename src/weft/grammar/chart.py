@@ -107,8 +107,8 @@ class GrammarTables:
 class Chart:
     """The items of a sentence. An item is coded as i · S + state for S states, so moving the dot adds one.
 
-    items[k] are the codes at position k, without those that `completed` adds. `reached` is the last position with items:
-    the number of words that begin some sentence of the grammar.
+    items[k] are the codes at position k, without those that `completed` adds. `reached` is the last position that has
+    items: the number of words that begin some sentence of the grammar.
     """
 
     def __init__(self, tables: GrammarTables, words: Sequence[str]) -> None:
