@@ -22,6 +22,7 @@ from weft.models.fitting import (
 )
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
+from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
@@ -62,6 +63,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "MASKED_MODELS",
     "PREFIX_DECODERS",
     "REGRESSORS",
     "SPELLERS",
@@ -88,6 +90,8 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
+    "MaskedLanguageModel",
+    "MaskedModelSettings",
     "Memory",
     "NgramConfig",
     "NgramModel",
