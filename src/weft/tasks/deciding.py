@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from weft.data import Labelled, Ragged
 from weft.errors import ConfigError, did_you_mean
-from weft.metrics import Confusion, Reliability, choose_thresholds
+from weft.metrics import Confusion, Reliability, Thresholds, choose_thresholds
 from weft.models import decide
 from weft.tasks.labels import ClassScores, label_columns, label_scores
 from weft.tasks.results import Prediction, Scores
@@ -101,7 +101,7 @@ class Deciding(ABC):
     ) -> None: ...
 
     @abstractmethod
-    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Thresholds:
         """The decision thresholds (C) that suit logits (N, C) and their labels best."""
 
     @abstractmethod
@@ -159,8 +159,8 @@ class OneLabel(Deciding):
     ) -> None:
         scores.add(logits, labels, decide(logits, thresholds))
 
-    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return torch.from_numpy(choose_thresholds(logits.softmax(-1).numpy(), labels.numpy()))
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Thresholds:
+        return choose_thresholds(logits.softmax(-1).numpy(), labels.numpy())
 
     def answers(self, logits: Tensor, records: Sequence[Any], *, thresholds: Tensor | None) -> list[Classification]:
         found, chosen = [], decide(logits, thresholds).tolist()

@@ -32,13 +32,15 @@ def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(sorted({label for group in groups for label in group}))
 
 
-def require_classes(labels: tuple[str, ...], *, least: int = 2) -> None:
-    """Raise where there are fewer labels than a classifier needs: two, or one that may be there or not."""
+def require_classes(
+    labels: tuple[str, ...], *, least: int = 2, model: str = "a classifier", setting: str = "data.label"
+) -> None:
+    """Raise where there are fewer labels than such a model needs: two, or one that may be there or not."""
     if len(labels) < least:
         raise DataError(
             f"the training data has {f'only the label {labels[0]!r}' if labels else 'no labels'}",
             where="data.train",
-            cure=f"a classifier needs at least {'two labels' if least > 1 else 'one label'}; check data.label",
+            cure=f"{model} needs at least {'two labels' if least > 1 else 'one label'}; check {setting}",
         )
 
 

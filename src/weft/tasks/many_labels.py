@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.data import ManyLabelled, Ragged
-from weft.metrics import LossTally, ManyCounts, Reliability, choose_each, wilson
+from weft.metrics import LossTally, ManyCounts, Reliability, Thresholds, choose_each, wilson
 from weft.models import decide_each
 from weft.tasks.deciding import Deciding, Targets, Weights
 from weft.tasks.labels import MAX_SHOWN_LABELS
@@ -139,8 +139,8 @@ class ManyLabels(Deciding):
         for reliability in scores.reliability.values():
             reliability.add(logits, labels)
 
-    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return torch.from_numpy(choose_each(logits.sigmoid().numpy(), (labels > 0).numpy()))
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Thresholds:
+        return choose_each(logits.sigmoid().numpy(), (labels > 0).numpy())
 
     def answers(self, logits: Tensor, records: Sequence[Any], *, thresholds: Tensor | None) -> list[ManyClassification]:
         found, chosen = [], decide_each(logits, thresholds).tolist()
