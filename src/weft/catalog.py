@@ -17,6 +17,7 @@ from weft.models import (
     VECTORS,
 )
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
+from weft.settings import Settings
 from weft.tasks import TASKS
 from weft.training import OPTIMIZERS, SCHEDULES
 
@@ -40,6 +41,12 @@ CATALOG: dict[str, Mapping[str, Any]] = {
     "schedules": SCHEDULES,
 }
 
+PARTS: dict[str, tuple[dict[str, type[Settings]], ...]] = {
+    "build_encoder": (ENCODERS,),
+    "build_decoder": (DECODERS, LANGUAGE_MODELS, PREFIX_DECODERS),
+}
+"""The dicts that the settings of a new encoder or decoder belong to, by the method that builds it."""
+
 __all__ = [
     "CATALOG",
     "CELLS",
@@ -50,6 +57,7 @@ __all__ = [
     "LANGUAGE_MODELS",
     "NORMS",
     "OPTIMIZERS",
+    "PARTS",
     "POOLINGS",
     "POSITIONS",
     "PREFIX_DECODERS",

@@ -31,7 +31,7 @@ from weft.models.fitting import (
 )
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
-from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
@@ -104,6 +104,7 @@ __all__ = [
     "NgramModel",
     "PairModel",
     "PairSettings",
+    "PartSettings",
     "PrefixConfig",
     "PrefixTranslator",
     "RecurrentClassifierConfig",

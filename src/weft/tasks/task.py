@@ -103,6 +103,10 @@ class Task(WithStates, ABC):
         """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
         return cls.metric
 
+    def measured_on(self, records: Iterable[Any]) -> Sequence[str]:
+        """The metrics that are measured on these records, where that depends on what they are."""
+        return self.metrics
+
     @staticmethod
     @abstractmethod
     def read(path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
