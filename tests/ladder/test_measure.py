@@ -9,9 +9,9 @@ import pytest
 
 from weft.compare import Tally
 from weft.data import Labelled, Tagged
-from weft.ladder.summary import ScoredRung, build_summary
 from weft.ladder.baseline import guess
 from weft.ladder.page import conclusion, plot_text, rows
+from weft.ladder.summary import ScoredRung, build_summary
 
 
 def share(right):

@@ -92,7 +92,7 @@ def test_of_few_examples_none_are_chosen() -> None:
 
 
 def test_a_threshold_needs_ten_examples_of_each_kind() -> None:
-    """9 of 60 examples with the label, or 9 without it, choose nothing, however well a threshold would separate them."""
+    """9 of 60 examples with the label, or 9 without it, choose nothing, however well a threshold separates them."""
     for positive in (1, 9, 51, 59):
         labels = (np.arange(60) < positive).astype(np.int64)
         share = np.where(labels == 1, 0.3, 0.1)

@@ -51,8 +51,9 @@ def ladder(
 ) -> None:
     """Train models of rising strength on the same data and put them into one table.
 
-    The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn and
-    transformer; of regress bag, rnn and transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of translate rnn-first, rnn-after and transformer.
+    The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn
+    and transformer; of regress bag, rnn and transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of
+    translate rnn-first, rnn-after and transformer.
 
     Examples:
     weft ladder classify train.tsv valid.tsv test.tsv --seconds 60

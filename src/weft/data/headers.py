@@ -234,7 +234,7 @@ def guess_columns(
     settings: Collection[str],
     taken: Collection[int] = (),
 ) -> dict[str, int]:
-    """Return the column that each setting (text, pair, label, source, target) probably means, except those in `taken`."""
+    """Return the column that each setting (text, pair, label, source, target) probably means, except those `taken`."""
     width = len(names) if names is not None else len(rows[0]) if rows else 0
     heads = names if names is not None else [""] * width
     columns = {

@@ -1,4 +1,4 @@
-"""A bag of n-grams with a linear layer: the classifier and regressor `kind = "bag"`, and a baseline of their reports."""
+"""A bag of n-grams with a linear layer: the classifier and regressor `kind = "bag"`, and their baseline."""
 
 from weft.models.bag.baseline import BagBaseline, fit_bag, fit_number_bag
 from weft.models.bag.config import BagConfig, BagRegressorConfig, BagSettings, bag_defaults

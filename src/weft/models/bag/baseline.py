@@ -32,9 +32,9 @@ class BagBaseline(NamedTuple):
         found: NDArray[np.int64] = self.model.logits(read_characters(_cut(texts))).argmax(-1).numpy()
         return found
 
-    def numbers(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The number of each text (N), of a bag that predicts numbers."""
-        found: NDArray[np.float32] = self.model.logits(read_characters(_cut(texts)))[:, 0].numpy()
+        found: NDArray[np.float64] = self.model.logits(read_characters(_cut(texts)))[:, 0].double().numpy()
         return found
 
 

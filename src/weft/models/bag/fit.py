@@ -1,4 +1,4 @@
-"""Fits a bag of n-grams to texts with labels or numbers: chooses the n-grams that get weights, then makes updates in a random order.
+"""Fits a bag of n-grams to texts with labels or numbers: chooses the n-grams that get weights, then makes updates.
 
 The n-grams of all texts stay in memory, or with very many texts are found again for each part of an epoch.
 """

@@ -36,7 +36,8 @@ class NativeUpdates(NativeStruct):
     c_name: ClassVar[str] = "updates_t"
     _fields_ = (
         ("starts", ConstLongs), ("columns", ConstInts), ("values", ConstFloats), ("label_starts", ConstLongs),
-        ("labels", ConstLongs), ("targets", ConstFloats), ("order", ConstLongs), ("class_weights", ConstFloats), ("weights", Floats),
+        ("labels", ConstLongs), ("targets", ConstFloats), ("order", ConstLongs), ("class_weights", ConstFloats),
+        ("weights", Floats),
         ("output", Floats), ("bias", ConstFloats), ("losses", Floats), ("count", ctypes.c_long),
         ("classes", ctypes.c_long), ("width", ctypes.c_long), ("tasks", ctypes.c_long), ("rate", ctypes.c_float),
         ("last_rate", ctypes.c_float), ("many", ctypes.c_int),

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent for a linear classifier or regressor on sparse rows, one row at a time; the C is in bag.c.
+"""Stochastic gradient descent for a linear model of sparse rows, one row at a time; the C is in bag.c.
 
 z = b + x W, or b + (x W) U with a width          g = softmax(z) - y          W ← W - η xᵀ g          x sparse (F)
 With `many` labels at once g = σ(z) - y, for a number g = z - y.          η falls in a straight line
