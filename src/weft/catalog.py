@@ -11,6 +11,7 @@ from weft.models import (
     DECODERS,
     ENCODERS,
     LANGUAGE_MODELS,
+    MASKED_MODELS,
     PREFIX_DECODERS,
     TAGGERS,
     TRANSLATORS,
@@ -24,6 +25,7 @@ from weft.training import OPTIMIZERS, SCHEDULES
 CATALOG: dict[str, Mapping[str, Any]] = {
     "tasks": TASKS,
     "language_models": LANGUAGE_MODELS,
+    "masked_models": MASKED_MODELS,
     "classifiers": CLASSIFIERS,
     "taggers": TAGGERS,
     "translators": TRANSLATORS,
@@ -55,6 +57,7 @@ __all__ = [
     "DECODERS",
     "ENCODERS",
     "LANGUAGE_MODELS",
+    "MASKED_MODELS",
     "NORMS",
     "OPTIMIZERS",
     "PARTS",

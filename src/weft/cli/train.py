@@ -26,7 +26,9 @@ OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=")
 def train(
     what: Annotated[
         str,
-        typer.Argument(help="A config file, or lm, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"),
+        typer.Argument(
+            help="A config file, or lm, mask, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"
+        ),
     ],
     words: Annotated[
         list[str] | None,

@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, classify, regress, tag, translate or embed."""
+    """lm, mask, classify, regress, tag, translate or embed."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -216,7 +216,7 @@ def validate(
     if not isinstance(task, str) or task not in TASKS:
         raise unknown_task(str(task), where=f'task = "{task}"')
     given = dict(tree)
-    if not writes(task) and given.pop("decode", None) is not None and not keep_unread:
+    if not writes(task) and "decode" in given and not keep_unread:
         raise ConfigError(f"no such setting: {task} writes no text", where="decode", cure="remove it")
     try:
         context = {"cells": cells or {}} | (KEEP_UNREAD if keep_unread else {})

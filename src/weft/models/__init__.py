@@ -31,6 +31,7 @@ from weft.models.fitting import (
 )
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
+from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
@@ -71,6 +72,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "MASKED_MODELS",
     "PREFIX_DECODERS",
     "REGRESSORS",
     "SPELLERS",
@@ -99,6 +101,8 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
+    "MaskedLanguageModel",
+    "MaskedModelSettings",
     "Memory",
     "NgramConfig",
     "NgramModel",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -62,6 +63,8 @@ class Task(WithStates, ABC):
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
     continues: bool = False
     """Whether the texts that it writes continue their inputs."""
+    answer_options: Mapping[str, Any] = MappingProxyType({})
+    """The settings of `[decode]` that `predict` of a task reads which writes no text, with their defaults."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
