@@ -9,12 +9,20 @@ import pytest
 from weft.data import Labelled, Tagged
 from weft.tasks import TASKS, Codec, Facts, Task, encode
 from weft.tasks.baselines import text_baselines, word_baselines
+from weft.tasks.classify import Classification
 from weft.tasks.labels import describe_labels
 from weft.text import TextConfig
 
 
 def test_labels_in_a_line() -> None:
     assert list(describe_labels({"neg": 1200, "pos": 1300}, 2500)) == ["labels: pos 1,300 · neg 1,200"]
+
+
+def test_a_label_with_line_breaks_is_one_line_of_an_answer() -> None:
+    answer = Classification("text", "a\nb\tc", 0.75, {"a\nb\tc": 0.75, "d": 0.25})
+    assert answer.line() == r"a\nb\tc"
+    assert answer.line(probabilities=True) == "a\\nb\\tc\t0.75\td\t0.25"
+    assert answer.record()["label"] == "a\nb\tc"
 
 
 def test_of_many_labels_some() -> None:

@@ -19,7 +19,7 @@ from weft.data import Labelled, Ragged
 from weft.errors import ConfigError, did_you_mean
 from weft.metrics import Confusion, Reliability, Thresholds, choose_thresholds
 from weft.models import decide
-from weft.tasks.labels import ClassScores, label_columns, label_scores
+from weft.tasks.labels import ClassScores, label_columns, label_scores, on_one_line
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import Tree
 from weft.tasks.sequences import describe_input
@@ -62,8 +62,8 @@ class Classification(Prediction):
 
     def line(self, *, probabilities: bool = False) -> str:
         if not probabilities:
-            return self.label
-        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+            return on_one_line(self.label)
+        return "\t".join(f"{on_one_line(label)}\t{share:.4g}" for label, share in self.probabilities.items())
 
     def cells(self, name: str, *, probabilities: bool = False) -> Tree:
         each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}

@@ -32,6 +32,11 @@ def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(sorted({label for group in groups for label in group}))
 
 
+def on_one_line(label: str) -> str:
+    """A label for a line whose parts are separated by tabs: line breaks and tabs are spelled \\n, \\r and \\t."""
+    return label.translate({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
+
+
 def require_classes(
     labels: tuple[str, ...], *, least: int = 2, model: str = "a classifier", setting: str = "data.label"
 ) -> None:

@@ -19,7 +19,7 @@ from weft.data import ManyLabelled, Ragged
 from weft.metrics import LossTally, ManyCounts, Reliability, Thresholds, choose_each, wilson
 from weft.models import decide_each
 from weft.tasks.deciding import Deciding, Targets, Weights
-from weft.tasks.labels import MAX_SHOWN_LABELS
+from weft.tasks.labels import MAX_SHOWN_LABELS, on_one_line
 from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Tree
 from weft.tasks.sequences import describe_input
@@ -44,8 +44,8 @@ class ManyClassification(Prediction):
 
     def line(self, *, probabilities: bool = False) -> str:
         if not probabilities:
-            return str(self)
-        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+            return on_one_line(str(self))
+        return "\t".join(f"{on_one_line(label)}\t{share:.4g}" for label, share in self.probabilities.items())
 
     def cells(self, name: str, *, probabilities: bool = False) -> Tree:
         each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
