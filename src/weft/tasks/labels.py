@@ -20,6 +20,9 @@ from weft.tasks.task import UNSEEN, Codec, Loss, cross_entropy
 MAX_SHOWN_LABELS, FREQUENT_LABELS, RARE_LABELS = 10, 6, 2
 """Up to so many labels are all listed with their counts; of more, so many of the most frequent and of the rarest."""
 
+MAX_CONFUSION_LABELS = 500
+"""A report has the table of gold against predicted labels up to so many of them; its size grows with their square."""
+
 LOPSIDED_SHARE = 0.95
 """The share of one label above which accuracy says little."""
 
@@ -155,7 +158,7 @@ class ClassScores(Scores):
             "labels": list(confusion.labels),
             "majority_accuracy": confusion.majority,
             "per_class": [row._asdict() for row in confusion.occurring()],
-            "confusion": confusion.matrix.tolist(),
+            **({"confusion": confusion.matrix.tolist()} if len(confusion.labels) <= MAX_CONFUSION_LABELS else {}),
             "unseen": confusion.unseen,
             "unseen_labels": dict(self.unseen.most_common(MAX_SHOWN_LABELS)),
             **{name: reliability.error for name, reliability in self.reliability.items()},
