@@ -19,7 +19,7 @@ BASE_SECTIONS = ("data", "seed")
 
 
 def ladder(
-    task: Annotated[str, typer.Argument(help="lm, classify, tag or translate.", metavar="TASK")],
+    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag or translate.", metavar="TASK")],
     words: Annotated[
         list[str],
         typer.Argument(
@@ -51,8 +51,9 @@ def ladder(
 ) -> None:
     """Train models of rising strength on the same data and put them into one table.
 
-    The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn and
-    transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of translate rnn-first, rnn-after and transformer.
+    The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn
+    and transformer; of regress bag, rnn and transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of
+    translate rnn-first, rnn-after and transformer.
 
     Examples:
     weft ladder classify train.tsv valid.tsv test.tsv --seconds 60
@@ -62,8 +63,8 @@ def ladder(
     from weft.cli.output import note, print_json
     from weft.errors import ConfigError
     from weft.ladder import build_rungs, climb, summarise
-    from weft.ladder.climbing import next_free
     from weft.ladder.page import draw_page
+    from weft.run.folder.lock import next_free
     from weft.training.progress import Watch
 
     if seconds is not None and updates is not None:
@@ -74,7 +75,7 @@ def ladder(
     base, overrides = read_words(task, words, updates=updates)
     chosen = None if only is None else [name for name in only.split(",") if name not in ("", "none")]
     rungs = build_rungs(base, only=chosen, files=rung or [], overrides=overrides, cells=cells)
-    folder = out or next_free(task)
+    folder = out or next_free(Path("runs"), f"ladder-{task}")
     found = climb(
         rungs,
         out=folder,
@@ -112,11 +113,11 @@ def read_words(task: str, words: list[str], *, updates: int | None) -> tuple[dic
     """The task and data of a command as settings, and the settings for all rungs."""
     from weft.catalog import TASKS
     from weft.cli.train import OVERRIDE
-    from weft.config import merge, parse_overrides
-    from weft.errors import ConfigError, did_you_mean
+    from weft.config import merge, parse_overrides, unknown_task
+    from weft.errors import ConfigError
 
     if task not in TASKS:
-        raise ConfigError("is no task", where=f'"{task}"', cure=did_you_mean(task, TASKS))
+        raise unknown_task(task, where=f'"{task}"')
     settings = parse_overrides(word for word in words if OVERRIDE.match(word))
     files = [word for word in words if not OVERRIDE.match(word)]
     if len(files) > 3:
@@ -135,7 +136,8 @@ def show(summary: Summary) -> None:
 
     body = [[cells[1], *cells[2:], cells[0]] for cells in rows(summary)]
     names = headings(summary)
-    print_table([*names[1:], "plot"], body, title=f"{summary.task}: scores on the {summary.measured_on} data")
+    title = f"{summary.task}: scores on the {summary.measured_on} data ({summary.examples:,} examples)"
+    print_table([*names[1:], "plot"], body, title=title)
     write(f"{plot_text(summary)}\n\n")
     say("{}", conclusion(summary))
     for line in summary.notes:

@@ -1,6 +1,15 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
-from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
+from weft.models.bag import (
+    Bag,
+    BagBaseline,
+    BagConfig,
+    BagRegressorConfig,
+    BagSettings,
+    bag_defaults,
+    fit_bag,
+    fit_number_bag,
+)
 from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
@@ -22,7 +31,8 @@ from weft.models.fitting import (
 )
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
-from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
+from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
@@ -62,6 +72,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "MASKED_MODELS",
     "PREFIX_DECODERS",
     "REGRESSORS",
     "SPELLERS",
@@ -73,6 +84,8 @@ __all__ = [
     "Bag",
     "BagBaseline",
     "BagConfig",
+    "BagRegressorConfig",
+    "BagSettings",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -88,11 +101,14 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
+    "MaskedLanguageModel",
+    "MaskedModelSettings",
     "Memory",
     "NgramConfig",
     "NgramModel",
     "PairModel",
     "PairSettings",
+    "PartSettings",
     "PrefixConfig",
     "PrefixTranslator",
     "RecurrentClassifierConfig",
@@ -128,4 +144,5 @@ __all__ = [
     "decide",
     "decide_each",
     "fit_bag",
+    "fit_number_bag",
 ]

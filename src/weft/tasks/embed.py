@@ -4,7 +4,7 @@ judgements of similarity."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -142,6 +142,15 @@ class Embed(Task):
         subsample = 1e-3 if facts.characters >= MUCH_TEXT else 1e-2 if facts.characters >= SOME_TEXT else 0.0
         return {"text": text, "model": {"subsample": subsample}, "train": train}
 
+    @classmethod
+    def own_metric(cls, measured: Collection[str]) -> str:
+        return next((name for name in ("loss", "spearman", "accuracy") if name in measured), cls.metric)
+
+    def measured_on(self, records: Iterable[Any]) -> list[str]:
+        names = {Text: ("loss",), Similarity: ("spearman", "coverage"), Analogy: ("accuracy", "coverage")}
+        found = {name for kind in {type(record) for record in records} for name in names[kind]}
+        return [name for name in self.metrics if name in found]
+
     @staticmethod
     def read(path: str | list[str], data: VectorData, bad: BadLines) -> Iterator[Any]:
         texts = read_texts if data.unit == "line" else read_stream
@@ -160,7 +169,7 @@ class Embed(Task):
         return WordVectors(model, codec.tokenizers[""])
 
     def limit(self, *, training: bool) -> Limit | None:
-        return Limit(limits.LENGTH, "split") if training else None
+        return Limit(limits.LENGTH_TOKENS, "split") if training else None
 
     def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
         rows: list[list[int]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -62,6 +63,8 @@ class Task(WithStates, ABC):
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
     continues: bool = False
     """Whether the texts that it writes continue their inputs."""
+    answer_options: Mapping[str, Any] = MappingProxyType({})
+    """The settings of `[decode]` that `predict` of a task reads which writes no text, with their defaults."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
@@ -102,6 +105,10 @@ class Task(WithStates, ABC):
     def own_metric(cls, measured: Collection[str]) -> str:
         """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
         return cls.metric
+
+    def measured_on(self, records: Iterable[Any]) -> Sequence[str]:
+        """The metrics that are measured on these records, where that depends on what they are."""
+        return self.metrics
 
     @staticmethod
     @abstractmethod
@@ -266,7 +273,7 @@ class Task(WithStates, ABC):
 
     def choose_thresholds(self, model: nn.Module, logits: Tensor, labels: Tensor) -> Tree:
         """Choose the decision thresholds of a model that has some, on logits and labels of `labelled_logits`; returns
-        them for the report (`calibrates`)."""
+        them, and the labels whose threshold stays as it was, for the report (`calibrates`)."""
         return {}
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
