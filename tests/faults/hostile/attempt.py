@@ -93,7 +93,7 @@ class Battery:
         (self.base / "labelled.tsv").write_text("text\tlabel\n" + lines, encoding="utf-8")
         (self.base / "texts.txt").write_text("".join(f"{text}\n" for text, _ in rows), encoding="utf-8")
         numbers = "".join(f"{text}\t{number / 7}\n" for number, (text, _) in enumerate(rows))
-        (self.base / "numbers.tsv").write_text("text\tnumber\n" + numbers, encoding="utf-8")
+        (self.base / "numbers.tsv").write_text("text\tlabel\n" + numbers, encoding="utf-8")
         tagged = "".join("".join(f"{word} {word[0]}\n" for word in text.split()) + "\n" for text, _ in rows)
         (self.base / "tagged.txt").write_text(tagged, encoding="utf-8")
         (self.base / "in.txt").write_text("the red\nthe cat\n", encoding="utf-8")
