@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -184,8 +185,11 @@ class Classify(SequenceTask):
         thresholds = thresholds_of(model)
         if thresholds is None:
             return {}
-        thresholds.copy_(self.deciding.thresholds(logits, labels))
-        return dict(zip(self.codec.labels, thresholds.tolist(), strict=True))
+        values, chosen = self.deciding.thresholds(logits, labels)
+        thresholds.copy_(torch.from_numpy(values))
+        default = [label for label, own in zip(self.codec.labels, chosen, strict=True) if not own]
+        found = {"thresholds": dict(zip(self.codec.labels, thresholds.tolist(), strict=True))}
+        return found | ({"default_thresholds": default} if default else {})
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         assert isinstance(model, Classifier | Bag)

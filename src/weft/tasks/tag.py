@@ -134,7 +134,7 @@ class Tag(Task):
     @staticmethod
     def learn(records: Iterable[Tagged], text: TextConfig) -> Codec:
         labels = collect_labels(record.tags or () for record in records)
-        require_classes(labels)
+        require_classes(labels, model="a tagger", setting="data.field or data.column")
         if (features := learn_features(records)) is not None:
             return Codec({}, labels, {FEATURES: features})
         words = Tokenizer.learn_words((record.words for record in records), text)
