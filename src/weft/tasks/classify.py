@@ -18,12 +18,13 @@ from weft.settings import OneOf, Unread
 from weft.tasks.baselines import text_baselines
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
 from weft.tasks.deciding import Classification, Deciding, OneLabel, majority_baselines, thresholds_of
+from weft.tasks.features import FEATURES
 from weft.tasks.labels import collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
 from weft.tasks.many_labels import ManyClassification, ManyLabels, many_baselines
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, learn_inputs, sequence_defaults
+from weft.tasks.sequences import SequenceData, SequenceTask, learn_inputs, sequence_defaults
 from weft.tasks.tables import LabelledData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
 from weft.text import TextConfig, word_defaults

@@ -23,9 +23,10 @@ from weft.models.bag.config import NUMBER_RATE
 from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
+from weft.tasks.features import FEATURES
 from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
+from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
 from weft.text import TextConfig
 
