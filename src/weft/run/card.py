@@ -161,7 +161,7 @@ def _describe_thresholds(found: Mapping[str, Any]) -> str:
     if len(default) == len(thresholds):
         what = f"of {found['examples']:,} validation examples no label has {enough}"
         if found["examples"] < MIN_EXAMPLES:
-            what = f"{found['examples']:,} validation examples are fewer than {MIN_EXAMPLES}"
+            what = f"{MIN_EXAMPLES} validation examples are needed, and the data has {found['examples']}"
         return f"no decision thresholds were chosen: {what}"
     named = ", ".join(f"{label} {value:.2f}" for label, value in list(thresholds.items())[:SHOWN_THRESHOLDS])
     more = f" and {len(thresholds) - SHOWN_THRESHOLDS:,} more" * (len(thresholds) > SHOWN_THRESHOLDS)
