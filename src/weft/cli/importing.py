@@ -19,7 +19,8 @@ def import_(
     """Make a run of a model that other software has trained.
 
     A folder with config.json, model.safetensors and a tokenizer becomes a run with equal outputs: GPT-2 one of lm,
-    Marian one of translate. An ARPA file, as KenLM and SRILM write them, becomes a language model of its words, cut at blanks.
+    Marian one of translate. An ARPA file, as KenLM and SRILM write them, becomes a language model of its words, cut at
+    blanks.
 
     Examples:
     weft import downloads/opus-mt-en-fr --out runs/en-fr

@@ -44,7 +44,7 @@ class Checkpoint:
     def has(self, name: str) -> bool:
         return (self.folder / name).exists()
 
-    def content(self, name: str, *, most: int = limits.SMALL_FILE) -> bytes:
+    def content(self, name: str, *, most: int = limits.SMALL_FILE_BYTES) -> bytes:
         """The bytes of a file."""
         path = self.folder / name
         try:
@@ -54,7 +54,7 @@ class Checkpoint:
         except OSError as error:
             raise cannot_read(path, error) from None
 
-    def table(self, name: str, *, most: int = limits.SMALL_FILE) -> dict[str, Any]:
+    def table(self, name: str, *, most: int = limits.SMALL_FILE_BYTES) -> dict[str, Any]:
         """A JSON file whose value is a table."""
         try:
             found = parse_json(self.content(name, most=most))
@@ -146,7 +146,7 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
         for name in _shards(folder):
             path = folder / name
             try:
-                file = opened.enter_context(open_regular(path, most=limits.TENSORS_FILE))
+                file = opened.enter_context(open_regular(path, most=limits.TENSORS_FILE_BYTES))
             except OSError as error:
                 if isinstance(error, FileNotFoundError):
                     raise DataError(f"lacks {name}, which {INDEX} names", where=str(folder)) from None
@@ -164,7 +164,7 @@ def _shards(folder: Path) -> list[str]:
         return [WEIGHTS]
     if (folder / INDEX).exists():
         try:
-            table = parse_json(read_regular(folder / INDEX, most=limits.SMALL_FILE))
+            table = parse_json(read_regular(folder / INDEX, most=limits.SMALL_FILE_BYTES))
             names = sorted(set(table["weight_map"].values()))
         except OSError as error:
             raise cannot_read(folder / INDEX, error) from None

@@ -11,7 +11,7 @@ from weft.importing.checkpoint import CONFIG, Checkpoint
 from weft.importing.found import ACTIVATIONS, Found, Named, affine
 from weft.importing.tokenizers import read_pieces
 from weft.importing.vocabulary import Vocabulary, arrange, build_tokenizer
-from weft.limits import LAYERS, LENGTH, VOCABULARY
+from weft.limits import LAYERS, LENGTH_TOKENS, VOCABULARY
 from weft.tasks import Codec
 from weft.text import EOS, PAD, SOS
 
@@ -37,7 +37,7 @@ def read_gpt2(checkpoint: Checkpoint) -> Found:
         "norm_epsilon": checkpoint.share("layer_norm_epsilon", 1e-5),
         "embedding_scale": False,
         "positions": "learned",
-        "max_positions": checkpoint.number("n_positions", 1024, most=LENGTH),
+        "max_positions": checkpoint.number("n_positions", 1024, most=LENGTH_TOKENS),
         "dropout": checkpoint.share("resid_pdrop", 0.1),
         "attention_dropout": checkpoint.share("attn_pdrop", 0.1),
         "attention_bias": True,

@@ -15,7 +15,7 @@ from weft.importing.found import ACTIVATIONS, Found, Named, affine, joined
 from weft.importing.gpt2 import check_size, token_id
 from weft.importing.tokenizers import FILE, read_pieces, read_sentencepieces
 from weft.importing.vocabulary import Pieces, Vocabulary, arrange, build_tokenizer
-from weft.limits import BEAM, LAYERS, LENGTH, VOCABULARY
+from weft.limits import BEAM, LAYERS, LENGTH_TOKENS, VOCABULARY
 from weft.tasks import Codec
 from weft.text import EOS, PAD, SOS, UNK
 
@@ -74,7 +74,7 @@ def _side(checkpoint: Checkpoint, side: str, width: int) -> dict[str, Any]:
         "norm": "post",
         "embedding_scale": checkpoint.config.get("scale_embedding", False) is True,
         "positions": "sinusoid",
-        "max_positions": checkpoint.number("max_position_embeddings", 1024, most=LENGTH),
+        "max_positions": checkpoint.number("max_position_embeddings", 1024, most=LENGTH_TOKENS),
         "dropout": checkpoint.share("dropout", 0.1),
         "attention_dropout": checkpoint.share("attention_dropout", 0.0),
         "attention_bias": True,

@@ -14,7 +14,7 @@ from weft.errors import DataError
 from weft.importing.checkpoint import Checkpoint, name_some
 from weft.importing.sentencepiece import read_sentencepiece
 from weft.importing.vocabulary import Pieces
-from weft.limits import TOKENIZER_FILE, VOCABULARY
+from weft.limits import TOKENIZER_FILE_BYTES, VOCABULARY
 from weft.text.imported import HIDDEN, MODELS, part_steps
 from weft.text.vocabulary import SPECIALS, UNK
 
@@ -69,7 +69,7 @@ def special_names(checkpoint: Checkpoint) -> dict[str, str]:
 
 def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
     """Read a tokenizer.json; raise where it has a part that weft would have to leave out."""
-    tree, where = checkpoint.table(name, most=TOKENIZER_FILE), str(checkpoint.folder / name)
+    tree, where = checkpoint.table(name, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / name)
     try:
         return _read_tree(tree)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -160,7 +160,7 @@ def _in_order(entries: Mapping[int, str]) -> list[str]:
 
 def _read_wordpiece(checkpoint: Checkpoint) -> Pieces:
     settings = checkpoint.table(SETTINGS) if checkpoint.has(SETTINGS) else {}
-    text = checkpoint.content("vocab.txt", most=TOKENIZER_FILE).decode("utf-8", "replace")
+    text = checkpoint.content("vocab.txt", most=TOKENIZER_FILE_BYTES).decode("utf-8", "replace")
     entries = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
     normal = {
         "type": "BertNormalizer",
@@ -183,7 +183,7 @@ def _read_wordpiece(checkpoint: Checkpoint) -> Pieces:
 def _read_byte_pairs(checkpoint: Checkpoint) -> Pieces:
     settings = checkpoint.table(SETTINGS) if checkpoint.has(SETTINGS) else {}
     entries = _ids_in_order(checkpoint, "vocab.json")
-    text = checkpoint.content("merges.txt", most=TOKENIZER_FILE).decode("utf-8", "replace")
+    text = checkpoint.content("merges.txt", most=TOKENIZER_FILE_BYTES).decode("utf-8", "replace")
     lines = [line.rstrip("\r") for line in text.split("\n")]
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     if any(len(pair) != 2 for pair in merges):
@@ -197,7 +197,7 @@ def _read_byte_pairs(checkpoint: Checkpoint) -> Pieces:
 
 def read_sentencepieces(checkpoint: Checkpoint, spm: str, vocabulary: str) -> Pieces:
     """Pieces of a .spm file with the ids of a vocab.json; entries that the file does not know are hidden."""
-    found = read_sentencepiece(checkpoint.content(spm, most=TOKENIZER_FILE), str(checkpoint.folder / spm))
+    found = read_sentencepiece(checkpoint.content(spm, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / spm))
     entries = _ids_in_order(checkpoint, vocabulary)
     rules = {
         "normalizer": found.normalizer,
@@ -214,7 +214,7 @@ def read_sentencepieces(checkpoint: Checkpoint, spm: str, vocabulary: str) -> Pi
 
 def _ids_in_order(checkpoint: Checkpoint, name: str) -> list[str]:
     try:
-        return _in_order({index: entry for entry, index in checkpoint.table(name, most=TOKENIZER_FILE).items()})
+        return _in_order({index: entry for entry, index in checkpoint.table(name, most=TOKENIZER_FILE_BYTES).items()})
     except (ValueError, TypeError) as error:
         raise DataError(str(error), where=str(checkpoint.folder / name)) from None
 
