@@ -3,6 +3,8 @@
 from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
+from weft.tasks.forecast import Forecast
+from weft.tasks.forecast_answer import SeriesForecast
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.regress import Regress, Regression
@@ -16,6 +18,7 @@ from weft.tasks.translate import Translate
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "embed": Embed,
+    "forecast": Forecast,
     "lm": LanguageModelling,
     "regress": Regress,
     "tag": Tag,
@@ -32,6 +35,7 @@ __all__ = [
     "DataConfig",
     "Embed",
     "Facts",
+    "Forecast",
     "Generation",
     "LanguageModelling",
     "Loss",
@@ -42,6 +46,7 @@ __all__ = [
     "Regression",
     "Scores",
     "Sections",
+    "SeriesForecast",
     "Tag",
     "Tagging",
     "Task",
