@@ -95,8 +95,9 @@ def highest_peak(correlations: Numbers) -> int:
     lowest = np.minimum.accumulate(unbiased)[lags]
     least = chance(count)
     peak &= (unbiased[lags] > least) & (unbiased[lags] - lowest > least)
-    again = np.array([_around(unbiased, 2 * int(lag)).max() - _around(unbiased, 3 * int(lag) // 2).min() for lag in lags])
-    peak &= (again > least) & np.array([_around(unbiased, 2 * int(lag)).max() > least for lag in lags])
+    again = np.array([_around(unbiased, 2 * int(lag)).max() for lag in lags])
+    between = np.array([_around(unbiased, 3 * int(lag) // 2).min() for lag in lags])
+    peak &= (again > least) & (again - between > least)
     if not peak.any():
         return 1
     # Multiples of a season are peaks nearly as high: the first of the high ones is the season itself.

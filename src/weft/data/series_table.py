@@ -6,10 +6,9 @@ time stamps, the targets among the columns of numbers.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,51 +17,17 @@ from weft.data.badlines import BadLines
 from weft.data.delimited import find_delimiter, split_lines
 from weft.data.objects import Objects
 from weft.data.series import Series
+from weft.data.series_columns import SeriesColumns, SeriesRow, SeriesTable, find_columns, number_of
 from weft.data.series_time import Frequency, find_frequency, read_frequency, read_stamp
 from weft.data.sources import each_path, lines, suffix
-from weft.data.steps import MAX_NUMBER, Steps
-from weft.errors import ConfigError, DataError, counted, did_you_mean
-
-MISSING: Final = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
-"""Cells without a number, in lower case."""
+from weft.data.steps import Steps
+from weft.errors import DataError, counted
 
 SAMPLE_LINES: Final = 200
 """Lines that are read ahead to find the delimiter, and rows by which columns are recognised."""
 
-SERIES_NAMES: Final = ("series", "series_id", "unique_id", "item_id", "id", "name")
-TARGET_NAMES: Final = ("value", "target", "y")
-TIME_NAMES: Final = ("time", "date", "datetime", "timestamp", "ds", "month", "day", "week", "year", "period", "step", "t")
-"""The usual names of columns, in lower case."""
-
 MAX_INSERTED: Final = 20
 """Steps that are inserted for each one in the file; more means that the frequency is wrong."""
-
-
-class SeriesColumns(NamedTuple):
-    """The columns of a table, as far as they are known."""
-
-    target: tuple[str, ...] = ()
-    time: str | None = None
-    series: str | None = None
-    static: tuple[str, ...] = ()
-    past: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
-    frequency: str | None = None
-
-
-class SeriesRow(NamedTuple):
-    """A row with its place: file and line, or the number of a record."""
-
-    place: str
-    cells: Sequence[Any]
-
-
-class SeriesTable(NamedTuple):
-    """All rows of a table, and the names of its columns."""
-
-    name: str
-    header: list[str]
-    rows: list[SeriesRow]
 
 
 def read_series(paths: str | list[str], columns: SeriesColumns, bad: BadLines) -> Iterator[Series]:
@@ -101,7 +66,7 @@ def _read_file(name: str, bad: BadLines) -> SeriesTable:
     header = [cell.strip() for cell in header]
     if not header:
         raise DataError("is empty", where=name, cure="give a table with a header line")
-    if len(set(header)) < len(header) or any(_number(cell) is not None for cell in header):
+    if len(set(header)) < len(header) or any(number_of(cell) is not None for cell in header):
         what = "the first line is no header with a name for each column"
         raise DataError(what, where=f"{name}:{number}", cure="write the names of the columns into it: time,value")
     rows = []
@@ -182,33 +147,33 @@ def _in_order(
         what = f"the time stamp {first.cells[column]!s:.40}{shown} is there twice, first in {first.place}"
         cure = "remove one of the two, or name the column that tells series apart: data.series=COLUMN"
         raise DataError(what, where=second.place, cure=cure)
-    frequency = find_frequency(stamps, numbered=numbered) if columns.frequency is None else read_frequency(columns.frequency)
-    _check_regular(rows, stamps, frequency, shown, bad, given=columns.frequency is not None)
+    given = columns.frequency
+    frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
+    _check_regular(rows, stamps, frequency, shown, bad)
     return rows, stamps, frequency
 
 
 def _check_regular(
-    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, shown: str, bad: BadLines, *, given: bool
+    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, shown: str, bad: BadLines
 ) -> None:
     """Raise where a time stamp lies between two steps; note the steps that are missing."""
     at = frequency.positions(int(stamps[0]), stamps)
-    exact = frequency.stamps(int(stamps[0]), 0, int(at[-1]) + 1)[at] if at[-1] < MAX_INSERTED * len(rows) + 1000 else None
-    calendar = frequency.unit in ("M", "Y", "B")
-    wrong = np.flatnonzero(np.diff(at) == 0) if calendar or exact is None else np.flatnonzero(exact != stamps) - 1
-    cure = f'give the distance of two steps, as in data.frequency="{"h" if str(frequency) == "D" else "D"}", or mend the file'
-    if len(wrong):
-        later = rows[wrong[0] + 1]
-        what = f"the time stamps{shown} are irregular: this one is no multiple of {frequency} after the first"
-        raise DataError(what, where=later.place, cure=cure)
-    if exact is None:
+    other = "h" if str(frequency) == "D" else "D"
+    cure = f'give the distance of two steps, as in data.frequency="{other}", or mend the file'
+    if at[-1] > MAX_INSERTED * len(rows) + 1000:
         what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {frequency} in {len(rows):,} rows"
         raise DataError(what, where=rows[0].place, cure=cure)
+    # Months differ in length: there a stamp may be any day, as long as each month has one.
+    exact = frequency.stamps(int(stamps[0]), 0, int(at[-1]) + 1)[at]
+    between = np.diff(at) == 0 if frequency.unit in ("M", "Y", "B") else exact[1:] != stamps[1:]
+    if between.any():
+        what = f"the time stamps{shown} are irregular: this one is no multiple of {frequency} after the first"
+        raise DataError(what, where=rows[int(between.argmax()) + 1].place, cure=cure)
     gaps = np.flatnonzero(np.diff(at) > 1)
     if len(gaps):
         missing = int(at[-1]) + 1 - len(rows)
-        first = rows[gaps[0] + 1].place
-        bad.note(f"{counted(missing, 'step')}{shown} of {frequency} {'is' if missing == 1 else 'are'} not in the file, "
-                 f"the first before {first}: read as missing")  # fmt: skip
+        what = f"{counted(missing, 'step')}{shown} of {frequency} {'is' if missing == 1 else 'are'} not in the file"
+        bad.note(f"{what}, the first before {rows[gaps[0] + 1].place}: read as missing")
 
 
 def _read_numbers(rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int]) -> NDArray[np.float64]:
@@ -217,7 +182,7 @@ def _read_numbers(rows: list[SeriesRow], names: Sequence[str], places: Mapping[s
     for column, name in enumerate(names):
         place = places[name]
         for number, row in enumerate(rows):
-            value = _number(row.cells[place])
+            value = number_of(row.cells[place])
             if value is None:
                 cure = "write a number such as 2.5, or leave the cell empty where it is missing"
                 what = f'"{name}" is {row.cells[place]!r:.40}, not a number'
@@ -235,89 +200,3 @@ def _read_static(rows: list[SeriesRow], names: Sequence[str], places: Mapping[st
             cure = "a static feature is one number for a whole series; give others as data.past or data.known"
             raise DataError(what, where=rows[other[0]].place, cure=cure)
     return tuple(numbers[0].tolist())
-
-
-def _number(value: Any) -> float | None:
-    """The number of a cell, NaN for a missing one, None for anything else."""
-    if isinstance(value, str):
-        text = value.strip()
-        if text.lower() in MISSING:
-            return math.nan
-        value = text
-    elif value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return math.nan
-    if isinstance(value, bool):
-        return None
-    try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return found if math.isnan(found) or abs(found) <= MAX_NUMBER else None
-
-
-def find_columns(table: SeriesTable, wanted: SeriesColumns) -> SeriesColumns:
-    """The columns of a table: those that are wanted, which must be there, and those that are found."""
-    settings = wanted._asdict()
-    del settings["frequency"]
-    for setting, value in settings.items():
-        for name in (value,) if isinstance(value, str) else value or ():
-            if name not in table.header:
-                what = f'no column "{name}" for data.{setting}'
-                raise DataError(what, where=f"{table.name}:1", cure=did_you_mean(name, table.header))
-    sample = table.rows[:SAMPLE_LINES]
-    kinds = {name: _kind([row.cells[number] for row in sample]) for number, name in enumerate(table.header)}
-    taken = {*wanted.target, *wanted.static, *wanted.past, *wanted.known, wanted.series} - {None}
-    time = wanted.time or _find_time(kinds, taken)
-    series = wanted.series or _find_series(table, kinds, {*taken, time}, time)
-    target = wanted.target or _find_target(table, kinds, {*taken, time, series}, long=series is not None)
-    twice = [name for name in target if name in (*wanted.past, *wanted.known, *wanted.static, time, series)]
-    if twice:
-        raise ConfigError("is a target too", where=f'column "{twice[0]}" in [data]', cure="name it once")
-    return wanted._replace(target=tuple(target), time=time, series=series)
-
-
-def _kind(cells: Iterable[Any]) -> str:
-    """number, time, text, or empty for a column without a value."""
-    values = [cell for cell in cells if str(cell).strip().lower() not in MISSING]
-    if not values:
-        return "empty"
-    if all(_number(value) is not None for value in values):
-        return "number"
-    return "time" if all(read_stamp(str(value)) is not None for value in values) else "text"
-
-
-def _find_time(kinds: Mapping[str, str], taken: set[Any]) -> str | None:
-    times = [name for name, kind in kinds.items() if kind == "time" and name not in taken]
-    named = [name for name, kind in kinds.items() if name.lower() in TIME_NAMES and kind == "number" and name not in taken]
-    return next(iter([*times, *named]), None)
-
-
-def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], time: str | None) -> str | None:
-    """The column of texts that tells rows with equal time stamps apart, or that has a usual name."""
-    free = [name for name in table.header if name not in taken and kinds[name] in ("text", "number")]
-    if time is None:
-        return next((name for name in free if name.lower() in SERIES_NAMES), None)
-    place = table.header.index(time)
-    stamps = [str(row.cells[place]) for row in table.rows]
-    if len(set(stamps)) == len(stamps):
-        return None
-    free.sort(key=lambda name: (kinds[name] != "text", name.lower() not in SERIES_NAMES))
-    for name in free:
-        if kinds[name] == "number" and name.lower() not in SERIES_NAMES:
-            continue
-        column = table.header.index(name)
-        names = [str(row.cells[column]).strip() for row in table.rows]
-        if len(set(zip(names, stamps, strict=True))) == len(stamps):
-            return name
-    return None
-
-
-def _find_target(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], *, long: bool) -> list[str]:
-    free = [name for name in table.header if name not in taken and kinds[name] == "number"]
-    usual = [name for name in free if name.lower() in TARGET_NAMES]
-    if long and len(free) > 1:
-        free = usual[:1]
-    if not free:
-        cure = f"name the column to forecast: data.target=COLUMN; there are {', '.join(table.header)}"
-        raise DataError("no column of numbers that could be the target", where=f"{table.name}:1", cure=cure)
-    return free

@@ -45,11 +45,11 @@ MONDAY: Final = 4
 class Frequency(NamedTuple):
     """The distance of two steps."""
 
-    count: int
+    every: int
     unit: str
 
     def __str__(self) -> str:
-        return self.unit if self.count == 1 else f"{self.count}{self.unit}"
+        return self.unit if self.every == 1 else f"{self.every}{self.unit}"
 
     def position(self, start: int, stamp: int) -> int:
         """The number of steps from one stamp to another, rounded down."""
@@ -58,24 +58,22 @@ class Frequency(NamedTuple):
     def positions(self, start: int, stamps: Stamps) -> Stamps:
         """The number of steps from `start` to each stamp, rounded down."""
         if self.unit in MONTHS_PER:
-            every = self.count * MONTHS_PER[self.unit]
+            every = self.every * MONTHS_PER[self.unit]
             found: Stamps = (_month(stamps) - _month(np.array([start]))) // every
             return found
         if self.unit == "B":
-            return (_business(stamps) - _business(np.array([start]))) // self.count
-        return (stamps - start) // (self.count * SECONDS[self.unit])
+            return (_business(stamps) - _business(np.array([start]))) // self.every
+        return (stamps - start) // (self.every * SECONDS[self.unit])
 
     def stamps(self, start: int, first: int, count: int) -> Stamps:
         """The stamps of steps `first` to `first + count`, where step 0 is `start`."""
-        steps = (first + np.arange(count, dtype=np.int64)) * self.count
+        steps = (first + np.arange(count, dtype=np.int64)) * self.every
         if self.unit in MONTHS_PER:
-            months = _month(np.array([start])) + steps * MONTHS_PER[self.unit]
-            begin = months.astype("datetime64[M]").astype("datetime64[s]").astype(np.int64)
-            days = ((months + 1).astype("datetime64[M]").astype("datetime64[s]").astype(np.int64) - begin) // DAY
-            first_of_month = int(_month(np.array([start]))[0].astype("datetime64[M]").astype("datetime64[s]").astype(int))
-            day, rest = divmod(start - first_of_month, DAY)
-            last = _is_month_end(start)
-            found: Stamps = begin + np.where(last, days - 1, np.minimum(day, days - 1)) * DAY + rest
+            first_month = _month(np.array([start]))
+            begin, end = (_month_start(first_month + steps * MONTHS_PER[self.unit] + more) for more in (0, 1))
+            day, rest = divmod(start - int(_month_start(first_month)[0]), DAY)
+            days = (end - begin) // DAY
+            found: Stamps = begin + np.where(_is_month_end(start), days - 1, np.minimum(day, days - 1)) * DAY + rest
             return found
         if self.unit == "B":
             number = _business(np.array([start])) + steps
@@ -96,6 +94,10 @@ class Frequency(NamedTuple):
 
 def _month(stamps: Stamps) -> Stamps:
     return stamps.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+
+
+def _month_start(months: Stamps) -> Stamps:
+    return months.astype("datetime64[M]").astype("datetime64[s]").astype(np.int64)
 
 
 def _business(stamps: Stamps) -> Stamps:

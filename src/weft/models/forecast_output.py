@@ -11,6 +11,7 @@ B batch, H horizon, Q quantiles.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import numpy as np
@@ -127,8 +128,8 @@ class StudentOutput:
 
 
 def student_table(levels: list[float]) -> tuple[Tensor, Tensor]:
-    """1/ν (N,) from 0.001 up, and the quantiles (N, Q) of the standard Student-t distribution with ν degrees of freedom:
-    its density is integrated numerically."""
+    """1/ν (N,) from 0.001 up, and the quantiles (N, Q) of the standard Student-t distribution with ν degrees of
+    freedom, whose density is integrated numerically."""
     inverse = np.linspace(1e-3, 1 / MIN_FREEDOM, 200)
     x = np.sinh(np.linspace(0.0, 12.0, 20_001))
     rows = []
@@ -140,5 +141,9 @@ def student_table(levels: list[float]) -> tuple[Tensor, Tensor]:
     return torch.tensor(inverse, dtype=torch.float32), torch.tensor(np.array(rows), dtype=torch.float32)
 
 
-OUTPUTS: Final = {"quantile": QuantileOutput, "point": PointOutput, "student_t": StudentOutput}
+OUTPUTS: Final[dict[str, Callable[[list[float]], ForecastOutput]]] = {
+    "quantile": QuantileOutput,
+    "point": PointOutput,
+    "student_t": StudentOutput,
+}
 """The outputs of a forecaster by their names in `model.output`."""

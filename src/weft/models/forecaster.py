@@ -12,23 +12,16 @@ causal transformer, or causal convolutions. B batch, L history, H horizon, R ste
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from weft.models.convolutional import ConvolutionalDecoder, ConvolutionalStackConfig
 from weft.models.forecast_output import OUTPUTS, ForecastOutput
 from weft.models.forecast_skip import SIMPLE, fill_missing, simple_forecasts
-from weft.models.heads import build_input
-from weft.models.memory import Decoder
-from weft.models.pretrained import EmbeddingSetting
-from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
-from weft.models.transformer import TransformerConfig, TransformerDecoder
+from weft.models.forecaster_settings import ForecasterConfig
 from weft.nn import Dropout
-from weft.settings import Length, Settings, Size
 
 MIN_SCALE: Final = 0.05
 """The least scale of a window, in units of the deviation of its whole series: a flat window has no scale of its own."""
@@ -38,79 +31,6 @@ MIX_SPEED: Final = 5.0
 
 EVALUATION_ROWS: Final = 256
 """Windows that are evaluated together."""
-
-
-class ForecasterSettings(Settings):
-    """The settings of a forecaster beside those of its network."""
-
-    output: Literal["quantile", "point", "student_t"] = "quantile"
-    """What is forecast for each step: quantiles, one number, or a Student-t distribution."""
-    quantiles: list[float] = Field(default_factory=lambda: [0.1, 0.5, 0.9], min_length=1, max_length=99)
-    """The levels of the quantiles of a forecast, in rising order, with 0.5."""
-    multistep: Literal["direct", "recursive"] = "direct"
-    """direct forecasts all steps at once; recursive reads each forecast to make the next."""
-    context: Length = 128
-    """The last steps of the history that the network reads; simple forecasts read all of it."""
-    linear: bool = True
-    """Add a linear map of the steps that the network reads."""
-    series_size: Size = 8
-    """Size of the learned vector of each series, where there are several."""
-
-    @field_validator("quantiles")
-    @classmethod
-    def _rising(cls, levels: list[float]) -> list[float]:
-        if levels != sorted(set(levels)) or not all(0 < level < 1 for level in levels) or 0.5 not in levels:
-            raise ValueError(f"quantiles = {levels} must rise from above 0 to below 1 and contain 0.5")
-        return levels
-
-
-class RecurrentForecasterConfig(ForecasterSettings, RecurrentConfig):
-    """Recurrent layers over the past."""
-
-    def build_decoder(self, features: int) -> Decoder:
-        return RecurrentDecoder(self, _projection(self.vectors, features))
-
-
-class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
-    """A causal transformer over the past."""
-
-    def build_decoder(self, features: int) -> Decoder:
-        return TransformerDecoder(self, _projection(self.vectors, features), memory_size=None)
-
-
-class ConvolutionalForecasterConfig(ForecasterSettings, ConvolutionalStackConfig):
-    """Causal convolutions over the past."""
-
-    def build_decoder(self, features: int) -> Decoder:
-        return ConvolutionalDecoder(self, _projection(self.vectors, features))
-
-
-FORECASTERS: Final[dict[str, type[Settings]]] = {
-    "rnn": RecurrentForecasterConfig,
-    "transformer": TransformerForecasterConfig,
-    "conv": ConvolutionalForecasterConfig,
-}
-"""The settings of `[model]` for a forecaster, by their `kind`."""
-
-
-def _projection(setting: EmbeddingSetting, features: int) -> Any:
-    """The map of the features of a step, in the place of an embedding."""
-    return build_input(setting, 0, features)
-
-
-class ForecasterConfig(Protocol):
-    """The settings that all forecasters have."""
-
-    output: str
-    quantiles: list[float]
-    multistep: str
-    context: int
-    linear: bool
-    series_size: int
-    dropout: float
-
-    def build_decoder(self, features: int) -> Decoder:
-        """The network over steps of so many features."""
 
 
 class ForecastSizes(NamedTuple):
@@ -127,8 +47,8 @@ class ForecastSizes(NamedTuple):
 
 
 class SeriesWindow(NamedTuple):
-    """target (B, L) in units of its series, 0 where it is missing; observed (B, L); past (B, L, P); known (B, L + H, K);
-    series (B), 0 for one that is not in the training data; static (B, S)."""
+    """target (B, L) in units of its series, 0 where it is missing; observed (B, L); past (B, L, P);
+    known (B, L + H, K); series (B), 0 for one that is not in the training data; static (B, S)."""
 
     target: Tensor
     observed: Tensor
@@ -239,7 +159,7 @@ class Forecaster(nn.Module):
         return torch.cat([columns, window.past[:, -reads:], window.known[:, length - reads : length]], dim=-1)
 
     def _history(self, window: SeriesWindow, about: Normalised) -> Tensor:
-        """The features of the history that a recursive network reads (B, R - 1, F): each step reads the value before."""
+        """The features of the history for a recursive network (B, R - 1, F): each step reads the value before it."""
         steps = self._steps(window, about)
         own = torch.stack([steps[:, :-1, 0], steps[:, :-1, 1], steps[:, 1:, 2]], dim=-1)
         past, known = self.sizes.past, self.sizes.known
@@ -289,7 +209,7 @@ class Forecaster(nn.Module):
 
     def _forecast(self, window: SeriesWindow, about: Normalised, corrections: Tensor) -> WindowForecast:
         """The forecast with these corrections (B, H, size + 6) of the simple forecasts."""
-        raw, weights = corrections.float().split([self.output.size, len(SIMPLE)], dim=-1)
+        raw, weights = corrections[..., : self.output.size].float(), corrections[..., self.output.size :].float()
         shares = torch.softmax(MIX_SPEED * self.mix + weights, dim=-1)
         base = (shares * about.simple).sum(-1)
         if self.linear is not None:

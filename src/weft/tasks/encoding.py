@@ -46,8 +46,7 @@ def encode_evaluation(
     task: Task, records: Iterable[Record], data: Any, *, running: bool = False, origins: int | None = None
 ) -> Examples:
     """Encode the records of a file, read with these settings of `[data]`, for an evaluation."""
-    gathered = task.gather(records, data, origins=origins) if task.rolls_origin else task.gather(records, data)
-    return encode(task, gathered, task.limit(training=False), running=running)
+    return encode(task, task.gather(records, data, origins=origins), task.limit(training=False), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:

@@ -1,8 +1,8 @@
 """The `[data]` section of a forecast: columns, season and lengths; those left open are found in the training data.
 
-    train …………………………| valid ……………| test ……………       time →
-    |← history →|← horizon →|                            a training window lies within the training part
-              |← history →|← horizon →|                  a validation window forecasts steps of the validation part
+train …………………………| valid ……………| test ……………       time →
+|← history →|← horizon →|                            a training window lies within the training part
+          |← history →|← horizon →|                  a validation window forecasts steps of the validation part
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from weft.data.season import default_season, find_season
 from weft.data.series import Series
-from weft.data.series_table import SeriesColumns
+from weft.data.series_columns import SeriesColumns
 from weft.data.series_time import HORIZONS, find_cycles, read_frequency
 from weft.errors import ConfigError, DataError, counted
 from weft.settings import Length
@@ -93,7 +93,9 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     first = records[0]
     frequency = data.frequency or first.frequency or None
     if data.frequency is not None and not first.frequency:
-        raise ConfigError("there are no time stamps", where=f'data.frequency = "{data.frequency}"', cure="name data.time")
+        raise ConfigError(
+            "there are no time stamps", where=f'data.frequency = "{data.frequency}"', cure="name data.time"
+        )
     longest = max(record.end for record in records)
     found: Tree = {
         "target": list(dict.fromkeys(record.columns[0] for record in records)),
@@ -119,8 +121,8 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
         raise DataError(what, where=first.place, cure=cure)
     train = longest if data.valid is not None else valid_start(longest, horizon)
     history = data.history or default_history(season, horizon, train)
-    notes.append(f"forecasts {counted(horizon, 'step')} from the last {history:,}"
-                 + (f", a step is {frequency} of {first.columns[1]}" if frequency else ", in the order of the rows"))  # fmt: skip
+    step = f"a step is {frequency} of {first.columns[1]}" if frequency else "in the order of the rows"
+    notes.append(f"forecasts {counted(horizon, 'step')} from the last {history:,}, {step}")
     seconds = max(int(record.seconds(record.end, 1)[0]) - record.start for record in records)
     cycles = find_cycles(frequency or "", seconds) if first.frequency else []
     found |= {"season": season, "horizon": horizon, "history": history, "calendar": cycles}
@@ -188,7 +190,9 @@ def continue_series(earlier: Iterable[Series], later: Iterable[Series]) -> Itera
             continue
         if record.frequency and record.start <= int(before.seconds(before.end - 1, 1)[0]):
             what = f'series "{record.name}" begins at {record.times(0, 1)[0]}, within the data before it'
-            cure = f"validation and test data follow the training data, which ends at {before.times(before.end - 1, 1)[0]}"
+            cure = (
+                f"validation and test data follow the training data, which ends at {before.times(before.end - 1, 1)[0]}"
+            )
             raise DataError(what, where=record.place, cure=cure)
         yield before.followed_by(record)
 

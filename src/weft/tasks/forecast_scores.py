@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from weft.errors import counted
 from weft.metrics import LossTally
 from weft.metrics.forecast import POINT_SUMS, SUMS, Numbers, forecast_metrics
 from weft.tasks.results import Scores
@@ -58,7 +59,7 @@ class ForecastScores(Scores):
             "count_of": "values",
             "windows": self.windows,
             "shown": ["mase", "mae", "rmse", "smape", "quantile_loss", "coverage"],
-            "interval": f"coverage of the interval from {self.levels[0]:g} to {self.levels[-1]:g}, {100 * share:.0f}% of "
-            f"values, in {self.windows:,} windows",
+            "interval": f"from {self.levels[0]:g} to {self.levels[-1]:g}, which is to cover {100 * share:.0f}%; "
+            f"{counted(int(self.own[0]), 'value')} in {counted(self.windows, 'window')}",
             "baselines": self.baselines(),
         }

@@ -10,7 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Corpus, Examples, InputFile, Limit, Objects, Ragged, Record, open_inputs
+from weft.data import (
+    BadLines,
+    Capacity,
+    Columns,
+    Corpus,
+    Examples,
+    InputFile,
+    Limit,
+    Objects,
+    Ragged,
+    Record,
+    open_inputs,
+)
 from weft.data.columns import Column
 from weft.data.ragged import Ids
 from weft.data.sources import STDIN
@@ -66,6 +78,8 @@ class Task(WithStates, ABC):
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
     reads_text: bool = True
     """Whether its inputs are texts: there is a section `[text]`."""
+    prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
+    """What `weft predict RUN` does, in the summary of a training."""
     continues: bool = False
     """Whether the texts that it writes continue their inputs."""
     measures_answers: bool = False
@@ -241,7 +255,9 @@ class Task(WithStates, ABC):
         """Inputs given in Python as records, for a task that does not read them one by one."""
         return None
 
-    def open_inputs(self, name: str | None, *, format: str | None, column: Column | None, names: list[str]) -> InputFile:
+    def open_inputs(
+        self, name: str | None, *, format: str | None, column: Column | None, names: list[str]
+    ) -> InputFile:
         """A file of inputs, or standard input; `names` are the columns of an answer."""
         data = self.data
         return open_inputs(
