@@ -41,6 +41,7 @@ from weft.text import EOS, UNK
 from weft.training import Update, compilation
 from weft.training.finite import Finite
 from weft.training.forcing import FORCINGS
+from weft.training.gradients import tensors_of
 
 ROWS = tomllib.loads((Path(__file__).parent / "settings.toml").read_text(encoding="utf-8"))
 
@@ -85,6 +86,12 @@ BLOCKS = {
         "A dog",
         "A cat",
     ],
+    "mask.txt": [
+        "The cat sleeps, the cat does! It does and it does",
+        "A dog runs and runs.",
+        "A dog and a cat",
+        "A cat",
+    ],
     "embed.txt": [
         "The cat sleeps, the cat does! It does and it does",
         "A dog runs and runs.",
@@ -125,6 +132,7 @@ NEVER = {
         "text.kind",
     },
     "lm": {"train.device", "decode.copy_unknown", "train.class_weights"},
+    "mask": {"train.teacher_forcing", "train.truncate", "train.class_weights"},
     "regress": {
         "train.teacher_forcing",
         "train.truncate",
@@ -306,6 +314,7 @@ def see_data(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     for part in (prepared.train, prepared.valid, prepared.test):
         columns = part.columns.values()
         yield [(list(column.lengths), column.flat(0, 10**6).tolist()) for column in columns]
+        yield [tensor.tolist() for tensor in tensors_of(prepared.task.collate(part, range(len(part))))]
     codec = prepared.task.codec
     yield codec.labels, [tokenizer.tokens(range(len(tokenizer))) for tokenizer in codec.tokenizers.values()]
 

@@ -3,10 +3,12 @@
 from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
+from weft.tasks.filling import Filled
 from weft.tasks.forecast import Forecast
 from weft.tasks.forecast_answer import SeriesForecast
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
+from weft.tasks.mask import Mask
 from weft.tasks.regress import Regress, Regression
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
@@ -20,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
     "embed": Embed,
     "forecast": Forecast,
     "lm": LanguageModelling,
+    "mask": Mask,
     "regress": Regress,
     "tag": Tag,
     "translate": Translate,
@@ -35,11 +38,13 @@ __all__ = [
     "DataConfig",
     "Embed",
     "Facts",
+    "Filled",
     "Forecast",
     "Generation",
     "LanguageModelling",
     "Loss",
     "ManyClassification",
+    "Mask",
     "Neighbours",
     "Prediction",
     "Regress",
