@@ -180,7 +180,9 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
     kind = tree.get("text", {}).get("kind", text["kind"])
     if task.reads_text:
         defaults["text"] = _fit_text(text, tree.get("text", {}), word_defaults(facts.characters))
-    if facts.device == "cuda" and "batch_tokens" in defaults["train"]:  # a model that fits itself has none
+    if (
+        facts.device == "cuda" and task.reads_text and "batch_tokens" in defaults["train"]
+    ):  # a model that fits itself has none
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
     draft = validate(merge(defaults, tree), cells=cells, keep_unread=True)
     for error in draft.all_idle(defaults):

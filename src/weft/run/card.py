@@ -109,12 +109,7 @@ def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
     part = "test" if "test" in report else "valid"
     baselines = report.get("baselines", {}).get(part, {})
     for name, scores in baselines.items():
-        listed = (
-            f"{metric_name(metric)} {show_metric(metric, scores[metric])}"
-            for metric in report[part]
-            if metric in scores
-        )
-        yield f"{BASELINES.get(name, name)}: {', '.join(listed)}"
+        yield describe_baseline(name, {metric: scores[metric] for metric in report[part] if metric in scores})
     if baselines:
         yield from _compare_baselines(report, part)
     if "temperature" in report.get("calibration", {}):
@@ -123,6 +118,12 @@ def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
             yield _describe_thresholds(report["calibration"])
     if "intervals" in report.get("calibration", {}):
         yield str(report["calibration"]["intervals"])
+
+
+def describe_baseline(name: str, scores: Mapping[str, Any]) -> str:
+    """A simple model and its scores in a line."""
+    listed = (f"{metric_name(metric)} {show_metric(metric, value)}" for metric, value in scores.items())
+    return f"{BASELINES.get(name, name)}: {', '.join(listed)}"
 
 
 def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:

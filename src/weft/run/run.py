@@ -68,8 +68,11 @@ class Run:
         `language` is the one to translate to, for all inputs or for each, where a run has several.
         """
         several = not isinstance(inputs, str | Mapping | Record)
-        records = self.task.read_inputs(inputs)
-        if records is None:
+        given = self.task.read_inputs(inputs)
+        if given is not None:
+            several = isinstance(given, list)
+            records = given if isinstance(given, list) else [given]
+        else:
             rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
             records = [
                 self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows

@@ -31,7 +31,7 @@ from weft.metrics.conformal import conformal_offsets
 from weft.metrics.forecast import forecast_metrics, point_sums, quantile_sums, simple_baselines
 from weft.models.forecaster import Forecaster, ForecastSizes
 from weft.models.forecaster_settings import FORECASTERS, ForecasterConfig
-from weft.settings import OneOf
+from weft.settings import OneOf, TableError
 from weft.tasks.forecast_answer import SeriesForecast, SeriesInputs
 from weft.tasks.forecast_data import (
     ForecastData,
@@ -91,7 +91,7 @@ class Forecast(SeriesTask):
         small = steps < 2000
         size = 32 if small else 64
         models: dict[str, Tree] = {
-            "rnn": {"cell": "gru", "embedding": 32, "hidden": size, "dropout": 0.1},
+            "rnn": {"embedding": 32, "hidden": size, "dropout": 0.1},
             "transformer": {"width": size, "heads": 4, "layers": 2, "dropout": 0.1},
             "conv": {"embedding": 32, "width": size, "layers": 4, "kernel": 8, "dropout": 0.1},
         }
@@ -138,6 +138,14 @@ class Forecast(SeriesTask):
     @staticmethod
     def follow(earlier: Iterable[Series], later: Iterable[Series]) -> Iterable[Series]:
         return list(continue_series(earlier, later))
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        forcing = config.train.teacher_forcing
+        if forcing != 1.0 and config.model.multistep == "direct":
+            what = 'the network reads no forecast of its own: model.multistep = "direct"'
+            shown = forcing if isinstance(forcing, float) else f'{{ kind = "{forcing.kind}" }}'
+            yield TableError(what, where=f"train.teacher_forcing = {shown}", cure='remove it, or use "recursive"')
 
     @staticmethod
     def learn(records: Iterable[Series], text: TextConfig) -> Codec:
@@ -237,7 +245,7 @@ class Forecast(SeriesTask):
         text = f"intervals are split-conformal: quantiles moved by their errors in {windows}"
         return {"intervals": text, "windows": len(every)}
 
-    def read_inputs(self, inputs: Any) -> list[Series] | None:
+    def read_inputs(self, inputs: Any) -> list[Series] | Series:
         return read_series_inputs(inputs, self.data, self.codec.labels)
 
     def open_inputs(self, name: str | None, *, format: str | None, column: Any, names: list[str]) -> SeriesInputs:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft import limits
-from weft.data import Capacity, Examples, Limit, Ragged, pad_numbers
+from weft.data import Capacity, Examples, Limit, Ragged, Statistics, pad_numbers
 from weft.data.ragged import numbers_of
 from weft.data.series import Series
 from weft.data.series_time import calendar
@@ -102,11 +102,11 @@ class SeriesTask(Task):
             parts.append(np.nan_to_num(self.standardise(COVARIATES, array[:, 1:])))
         if self.data.calendar:
             parts.append(calendar(record.seconds(0, len(array)), self.data.calendar))
-        found: NDArray[np.float32] = np.concatenate(parts, axis=1).astype(np.float32)
-        return found
+        return np.concatenate(parts, axis=1).astype(np.float32)
 
     def standardise(self, name: str, columns: NDArray[np.float64]) -> NDArray[np.float32]:
-        return self.codec.statistics[name].standardise(columns)
+        statistics: Statistics = self.codec.statistics[name]
+        return statistics.standardise(columns)
 
     def scaling(self, record: Series) -> Scaling:
         """The scaling of a series: that of the training data, or its own where it was not part of that."""

@@ -18,11 +18,11 @@ from weft.errors import DataError
 from weft.tasks.forecast_data import ForecastData
 
 
-def read_series_inputs(inputs: Any, data: ForecastData, names: Sequence[str]) -> list[Series]:
-    """The series of a path or of several, of a table in Python, or of the numbers of one series, which has the name of
-    the only series of a run."""
+def read_series_inputs(inputs: Any, data: ForecastData, names: Sequence[str]) -> list[Series] | Series:
+    """The series of a path or of several, or of a table in Python; or the one series of a list of numbers, which has
+    the name of the first series of a run."""
     if isinstance(inputs, Series):
-        return [inputs]
+        return inputs
     paths = isinstance(inputs, str | os.PathLike)
     rows = None if paths else find_objects(inputs, "inputs")
     if rows is None:
@@ -33,7 +33,8 @@ def read_series_inputs(inputs: Any, data: ForecastData, names: Sequence[str]) ->
         return list(series_of_objects(rows, data.layout, BadLines()))
     plain = Objects([{names[0]: value} for value in rows.rows()], "inputs")
     columns = data.layout._replace(time=None, series=None, target=(names[0],))
-    return list(series_of_objects(plain, columns, BadLines()))
+    (one,) = series_of_objects(plain, columns, BadLines())
+    return one
 
 
 def own_files(data: ForecastData) -> list[str]:

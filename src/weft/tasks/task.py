@@ -15,19 +15,12 @@ from weft.data import (
     BadLines,
     Capacity,
     Columns,
-    Corpus,
     Examples,
-    InputFile,
     Limit,
-    Objects,
     Ragged,
     Record,
-    open_inputs,
 )
-from weft.data.columns import Column
 from weft.data.ragged import Ids
-from weft.data.sources import STDIN
-from weft.data.tables import LAYOUT
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.metrics import LossTally
@@ -37,6 +30,7 @@ from weft.tasks.calibration import calibrate_logits
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
+from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.tasks.states import WithStates
@@ -51,7 +45,7 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-class Task(WithStates, ABC):
+class Task(WithRecords, WithStates, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
@@ -77,10 +71,6 @@ class Task(WithStates, ABC):
     """The column of encoded examples that holds label numbers, of a task that chooses from the labels of its data."""
     writes: bool = False
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
-    reads_text: bool = True
-    """Whether its inputs are texts: there is a section `[text]`."""
-    prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
-    """What `weft predict RUN` does, in the summary of a training."""
     continues: bool = False
     """Whether the texts that it writes continue their inputs."""
     answer_options: Mapping[str, Any] = MappingProxyType({})
@@ -101,8 +91,6 @@ class Task(WithStates, ABC):
     """Whether `loss` reads `label_smoothing`."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
-    rolls_origin: bool = False
-    """Whether an evaluation may be of the last so many answers of each record (`gather` reads `origins`)."""
 
     def __init__(self, codec: Codec, data: Any) -> None:
         self.codec, self.data = codec, data
@@ -185,27 +173,6 @@ class Task(WithStates, ABC):
         """The network of a whole configuration."""
         return cls.build(config.model, codec)
 
-    @classmethod
-    def read_objects(cls, source: Objects, data: Any, bad: BadLines) -> Iterator[Any]:
-        """The records of Python data."""
-        return source.read(cls.columns(data), bad)
-
-    @staticmethod
-    def find_settings(records: Iterable[Any], data: Any) -> tuple[Tree, list[str]]:
-        """Settings of `[data]` that the training records decide where the configuration leaves them open, and notes."""
-        return {}, []
-
-    @staticmethod
-    def divide(records: Corpus, data: Any) -> tuple[Corpus, Corpus | None, list[str]] | None:
-        """The training records in two parts, to learn from and to validate on (None where there is a file for that),
-        and notes; None for a task whose records may be divided at random."""
-        return None
-
-    @staticmethod
-    def follow(earlier: Iterable[Any], later: Iterable[Any]) -> Iterable[Any]:
-        """The records of validation or test data, given those before them: with their past where they continue it."""
-        return later
-
     @staticmethod
     def gather(records: Iterable[Any], data: Any, *, origins: int | None = None) -> Iterable[Any]:
         """The records of an evaluation with these settings of `[data]`: those of a file, or fewer where several have
@@ -257,29 +224,6 @@ class Task(WithStates, ABC):
     def add_answers(self, scores: Any, records: Sequence[Any], answers: Sequence[Any]) -> None:
         """Add the answers to some records to the scores (`measures_answers`)."""
         raise NotImplementedError
-
-    def read_inputs(self, inputs: Any) -> list[Any] | None:
-        """Inputs given in Python as records, for a task that does not read them one by one."""
-        return None
-
-    def open_inputs(
-        self, name: str | None, *, format: str | None, column: Column | None, names: list[str]
-    ) -> InputFile:
-        """A file of inputs, or standard input; `names` are the columns of an answer."""
-        data = self.data
-        return open_inputs(
-            name or STDIN,
-            self.columns(data),
-            format=format,
-            column=column,
-            layout=getattr(data, "layout", LAYOUT),
-            names=names,
-            tag=getattr(data, "column", None) or getattr(data, "field", None),
-        )
-
-    def to_predict(self, records: Sequence[Any]) -> Sequence[Any]:
-        """Inputs as `encode` reads them, without an answer."""
-        return records
 
     def record(self, source: Any) -> Record:
         """An input to predict for, as a record without its answer."""
