@@ -23,4 +23,4 @@ def calibrate_logits(task: Any, model: nn.Module, batches: Iterable[Any]) -> Tre
     if temperature != 1.0:
         task.set_temperature(model, temperature)
     chosen = task.choose_thresholds(model, logits.double() / temperature, labels)
-    return {"temperature": temperature, "examples": len(labels)} | ({"thresholds": chosen} if chosen else {})
+    return {"temperature": temperature, "examples": len(labels), **chosen}
