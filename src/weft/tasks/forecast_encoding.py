@@ -71,7 +71,7 @@ class SeriesTask(Task):
         return {TARGET: None, ERROR: None} | {name: size for name, size in columns.items() if size}
 
     def limit(self, *, training: bool) -> Limit | None:
-        return Limit(limits.LENGTH, "error") if training else None
+        return Limit(limits.LENGTH_TOKENS, "error") if training else None
 
     @property
     def width(self) -> int:
