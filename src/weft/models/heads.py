@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from weft import limits
 from weft.errors import ConfigError
 from weft.models.embedding import Embedding, build_embedding
-from weft.models.memory import EncoderSettings
+from weft.models.pretrained import EmbeddingSetting
 from weft.nn import Dropout
 from weft.settings import Settings, Size
 
@@ -75,11 +75,12 @@ class Projection(nn.Linear):
             self.bias.zero_()
 
 
-def build_input(config: EncoderSettings, vocabulary: int, features: int | None) -> Embedding | Projection:
+def build_input(
+    setting: EmbeddingSetting, vocabulary: int, features: int | None, *, scaled: bool = True
+) -> Embedding | Projection:
     """The first layer: an embedding of tokens, or a map of feature vectors."""
-    setting = config.vectors
     if features is None:
-        return build_embedding(setting, vocabulary, scaled=config.scales_vectors)
+        return build_embedding(setting, vocabulary, scaled=scaled)
     if not isinstance(setting, int):
         what = "is for tokens, and the input is feature vectors"
         raise ConfigError(what, where=f'model.embedding = "{setting}"', cure="give the size of their projection")
