@@ -11,11 +11,14 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from weft.data.badlines import BadLines
+from weft.data.captions import read_features, read_source
 from weft.data.columns import Column
 from weft.data.example_columns import Columns
+from weft.data.images import Picture, beside, is_picture_file, open_picture, pictures_in
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
@@ -41,7 +44,7 @@ class Input(NamedTuple):
     """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
 
     place: str
-    source: str | list[str] | tuple[str, str] | Steps | None
+    source: str | list[str] | tuple[str, str] | Steps | Picture | None
     row: Any
     language: str | None = None
 
@@ -69,7 +72,7 @@ class InputFile(Protocol):
 
 def formats_of(columns: Columns) -> tuple[str, ...]:
     """The formats in which a task accepts inputs."""
-    if columns.steps:
+    if columns.steps and not columns.pictures:
         return tuple(TABLES)
     return (PLAIN, *SENTENCES) if columns.record is Tagged else (PLAIN, *TABLES)
 
@@ -79,7 +82,7 @@ def find_format(name: str, columns: Columns) -> str:
 
     For taggers and language models a suffix means the same as in training.
     """
-    if columns.steps:
+    if columns.steps and not columns.pictures:
         return SUFFIXES.get(suffix(name), "jsonl")
     if name == STDIN or columns.record is Text:
         return PLAIN
@@ -113,15 +116,17 @@ def open_inputs(
         raise ConfigError(f"{chosen} has no columns to choose from", where=f"--column {column}", cure=cure)
     if chosen in SENTENCES:
         return SentenceInputs(open_sentences(name, conllu=chosen == "conllu", field=tag))
+    if chosen == PLAIN and columns.pictures:
+        return PathInputs(name, steps=columns.steps)
     if chosen == PLAIN:
         return LineInputs(name)
     columns = _replace_input(columns, column)
     kind, override = layout._replace(format=TABLES[chosen]), "--column={column}"
-    if columns.steps and TABLES[chosen] in ("tsv", "csv"):
+    if columns.steps and TABLES[chosen] in ("tsv", "csv") and not columns.pictures:
         steps = StepTable(name, columns, layout=kind, labelled=False, override=override, bad=BadLines())
         return StepInputs(steps, names, each=columns.record is Tagged)
     settings = columns.settings()
-    needed = [setting for setting in settings if setting not in ("label", "field", "target", "language")]
+    needed = [setting for setting in settings if setting not in ("label", "field", "target", "language", "caption")]
     table = read_table(name, settings, needed=needed, layout=kind, override=override, bad=BadLines())
     return ObjectInputs(table, columns, names) if table.delimiter is None else CellInputs(table, columns, names)
 
@@ -154,6 +159,44 @@ class LineInputs:
 
     def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
         return f"{line}\n"
+
+    def end(self) -> str:
+        return ""
+
+
+@dataclass
+class PathInputs:
+    """Pictures: a folder, one file, or a list with a path per line; an answer is its name, a tab and the caption, or of
+    a list the caption alone. With `steps` the paths are those of `.npy` files."""
+
+    name: str
+    steps: bool = False
+    plain: ClassVar = True
+
+    def __iter__(self) -> Iterator[Input]:
+        if not self.listed:
+            for path in pictures_in(self.name) if Path(self.name).is_dir() else [self.name]:
+                yield Input(path, open_picture(path), path)
+            return
+        for number, line in enumerate(read_inputs(self.name), start=1):
+            place = f"{self.name}:{number}"
+            yield Input(place, self._read(line.strip(), place) if line.strip() else None, line)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the file is a list of paths, and not itself a picture or a folder of them."""
+        return not is_picture_file(self.name) and not Path(self.name).is_dir()
+
+    def _read(self, line: str, place: str) -> Picture | Steps:
+        if self.steps:
+            return read_features(line, self.name, place)
+        return open_picture(beside(self.name, line), name=line, place=place)
+
+    def begin(self) -> str:
+        return ""
+
+    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
+        return f"{line}\n" if self.listed else f"{item.place}\t{line}\n"
 
     def end(self) -> str:
         return ""
@@ -297,7 +340,9 @@ def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
     row: Row
     first = next(iter(columns.settings()))
     for row in table:
-        if columns.steps:
+        if columns.pictures:
+            yield Input(row.place, read_source(table, row, columns), row)
+        elif columns.steps:
             steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
             yield Input(row.place, steps, row)
         elif columns.second is not None:

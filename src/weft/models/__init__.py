@@ -1,6 +1,7 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
 from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
+from weft.models.captioner import PICTURE_ENCODERS, Captioner, CaptionerConfig
 from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
@@ -11,6 +12,7 @@ from weft.models.classifier import (
 )
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
 from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
+from weft.models.encoder_decoder import EncoderDecoder
 from weft.models.fitting import (
     GRADIENT_SETTINGS,
     UPDATE_SETTINGS,
@@ -62,6 +64,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "PICTURE_ENCODERS",
     "PREFIX_DECODERS",
     "REGRESSORS",
     "SPELLERS",
@@ -73,6 +76,8 @@ __all__ = [
     "Bag",
     "BagBaseline",
     "BagConfig",
+    "Captioner",
+    "CaptionerConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -81,6 +86,7 @@ __all__ = [
     "Decoder",
     "DecoderSettings",
     "Encoder",
+    "EncoderDecoder",
     "EncoderSettings",
     "Fit",
     "FitOptions",

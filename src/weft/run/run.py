@@ -67,7 +67,7 @@ class Run:
         token, which a vocabulary of words may generate. With `attention` candidates have the attention weights.
         `language` is the one to translate to, for all inputs or for each, where a run has several.
         """
-        several = not isinstance(inputs, str | Mapping | Record)
+        several = not self.task.is_one_input(inputs)
         rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
         records = [self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
         records = self._in_language(records, language)

@@ -1,5 +1,6 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
+from weft.tasks.caption import Caption
 from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
@@ -14,6 +15,7 @@ from weft.tasks.task import Batch, Codec, Loss, Task
 from weft.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
+    "caption": Caption,
     "classify": Classify,
     "embed": Embed,
     "lm": LanguageModelling,
@@ -26,6 +28,7 @@ __all__ = [
     "TASKS",
     "Batch",
     "Candidate",
+    "Caption",
     "Classification",
     "Classify",
     "Codec",
