@@ -11,19 +11,19 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final
 
 from weft.data.badlines import BadLines
-from weft.data.captions import read_features, read_source
+from weft.data.captions import read_source
 from weft.data.columns import Column
 from weft.data.example_columns import Columns
-from weft.data.images import Picture, beside, is_picture_file, open_picture, pictures_in
+from weft.data.input_file import Input, InputFile
+from weft.data.picture_inputs import PathInputs
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
 from weft.data.step_rows import StepTable
-from weft.data.steps import Steps, pick_steps
+from weft.data.steps import pick_steps
 from weft.data.tables import Format, Layout, Row, Table, read_table
 from weft.data.texts import read_inputs
 from weft.documents import to_json
@@ -38,36 +38,6 @@ SENTENCES: Final = ("conllu", "columns")
 COLUMN_SUFFIXES: Final = (".tsv", ".conll", ".iob", ".iob2", ".bio")
 """The suffixes of files with a word and its tags on each line."""
 SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
-
-
-class Input(NamedTuple):
-    """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
-
-    place: str
-    source: str | list[str] | tuple[str, str] | Steps | Picture | None
-    row: Any
-    language: str | None = None
-
-
-class InputFile(Protocol):
-    """One pass over a file. `cells` are the columns of an answer, empty for a row without an answer."""
-
-    plain: ClassVar[bool]
-    """Whether an answer is a line by itself."""
-
-    def __iter__(self) -> Iterator[Input]: ...
-
-    def begin(self) -> str:
-        """The text before the first row."""
-        ...
-
-    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
-        """Format a row with its answer, which is `line` in plain text."""
-        ...
-
-    def end(self) -> str:
-        """The text after the last row."""
-        ...
 
 
 def formats_of(columns: Columns) -> tuple[str, ...]:
@@ -159,44 +129,6 @@ class LineInputs:
 
     def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
         return f"{line}\n"
-
-    def end(self) -> str:
-        return ""
-
-
-@dataclass
-class PathInputs:
-    """Pictures: a folder, one file, or a list with a path per line; an answer is its name, a tab and the caption, or of
-    a list the caption alone. With `steps` the paths are those of `.npy` files."""
-
-    name: str
-    steps: bool = False
-    plain: ClassVar = True
-
-    def __iter__(self) -> Iterator[Input]:
-        if not self.listed:
-            for path in pictures_in(self.name) if Path(self.name).is_dir() else [self.name]:
-                yield Input(path, open_picture(path), path)
-            return
-        for number, line in enumerate(read_inputs(self.name), start=1):
-            place = f"{self.name}:{number}"
-            yield Input(place, self._read(line.strip(), place) if line.strip() else None, line)
-
-    @property
-    def listed(self) -> bool:
-        """Whether the file is a list of paths, and not itself a picture or a folder of them."""
-        return not is_picture_file(self.name) and not Path(self.name).is_dir()
-
-    def _read(self, line: str, place: str) -> Picture | Steps:
-        if self.steps:
-            return read_features(line, self.name, place)
-        return open_picture(beside(self.name, line), name=line, place=place)
-
-    def begin(self) -> str:
-        return ""
-
-    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
-        return f"{line}\n" if self.listed else f"{item.place}\t{line}\n"
 
     def end(self) -> str:
         return ""
