@@ -11,18 +11,21 @@ from weft.models import (
     DECODERS,
     ENCODERS,
     LANGUAGE_MODELS,
+    MASKED_MODELS,
     PREFIX_DECODERS,
     TAGGERS,
     TRANSLATORS,
     VECTORS,
 )
 from weft.nn import CELLS, NORMS, POOLINGS, POSITIONS, SCORES
+from weft.settings import Settings
 from weft.tasks import TASKS
 from weft.training import OPTIMIZERS, SCHEDULES
 
 CATALOG: dict[str, Mapping[str, Any]] = {
     "tasks": TASKS,
     "language_models": LANGUAGE_MODELS,
+    "masked_models": MASKED_MODELS,
     "classifiers": CLASSIFIERS,
     "taggers": TAGGERS,
     "translators": TRANSLATORS,
@@ -40,6 +43,12 @@ CATALOG: dict[str, Mapping[str, Any]] = {
     "schedules": SCHEDULES,
 }
 
+PARTS: dict[str, tuple[dict[str, type[Settings]], ...]] = {
+    "build_encoder": (ENCODERS,),
+    "build_decoder": (DECODERS, LANGUAGE_MODELS, PREFIX_DECODERS),
+}
+"""The dicts that the settings of a new encoder or decoder belong to, by the method that builds it."""
+
 __all__ = [
     "CATALOG",
     "CELLS",
@@ -48,8 +57,10 @@ __all__ = [
     "DECODERS",
     "ENCODERS",
     "LANGUAGE_MODELS",
+    "MASKED_MODELS",
     "NORMS",
     "OPTIMIZERS",
+    "PARTS",
     "POOLINGS",
     "POSITIONS",
     "PREFIX_DECODERS",

@@ -64,6 +64,9 @@ TREEBANK_FILE: Final = 4 << 30
 CHART_ITEMS: Final = 5_000_000
 """Items of a parser's chart, and branches of the forest of its trees; together they take up to two gigabytes."""
 
+CHART_STEPS: Final = 4 * CHART_ITEMS
+"""Steps of a parser that complete items; they grow with the third power of the words of an ambiguous sentence."""
+
 LIBRARY_FILE: Final = 64 * MEGABYTE
 """Bytes of a compiled library in the cache."""
 

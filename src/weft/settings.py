@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, Self
 
@@ -16,7 +17,7 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
 from weft import limits
 from weft.errors import ConfigError, did_you_mean
@@ -106,7 +107,8 @@ class OneOf:
     """Marks a setting that is a table of one of several kinds: `Annotated[Contract, OneOf(ARMS)]`.
 
     The arms stand in a dict beside the parts, each a `Settings` with its name as `kind`; a table without a kind is
-    of the first. All arms have the type of the contract, which the type checker uses.
+    of the first. All arms have the type of the contract, which the type checker uses. The dict is read whenever a table
+    is validated, so that a line may be added to it at any time.
     """
 
     arms: Mapping[str, type[Settings]]
@@ -121,13 +123,19 @@ class OneOf:
         return kind or self.default
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        choices = {kind: handler.generate_schema(arm) for kind, arm in self.arms.items()}
-        return core_schema.no_info_before_validator_function(
-            self._name_kind, core_schema.tagged_union_schema(choices, discriminator="kind", from_attributes=True)
-        )
+        return core_schema.with_info_plain_validator_function(self._validate)
 
-    def _name_kind(self, value: Any) -> Any:
-        return {"kind": self.default, **value} if isinstance(value, Mapping) else value
+    def _validate(self, value: Any, info: ValidationInfo) -> Settings:
+        table = {"kind": self.default, **value} if isinstance(value, Mapping) else value
+        found: Settings = _union(tuple(self.arms.items())).validate_python(table, context=info.context)
+        return found
+
+
+@cache
+def _union(arms: tuple[tuple[str, type[Settings]], ...]) -> SchemaValidator:
+    """The validator of a table that is one of the arms, by its `kind`."""
+    choices = {kind: arm.__pydantic_core_schema__ for kind, arm in arms}
+    return SchemaValidator(core_schema.tagged_union_schema(choices, discriminator="kind", from_attributes=True))
 
 
 def known(name: str, names: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ SMALL = {"embedding": 8, "hidden": 8}
 MODELS = {
     "classify": SMALL,
     "lm": SMALL,
+    "mask": SMALL,
     "tag": SMALL | {"characters": 4},
     "translate": {"encoder": SMALL, "decoder": SMALL},
 }
@@ -23,7 +24,7 @@ MODELS = {
 
 @pytest.fixture
 def files(labelled, texts, tagged, pairs):
-    return {"classify": labelled, "lm": texts, "tag": tagged, "translate": pairs}
+    return {"classify": labelled, "lm": texts, "mask": texts, "tag": tagged, "translate": pairs}
 
 
 def train(task, path, out, **data):

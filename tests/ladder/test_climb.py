@@ -204,7 +204,10 @@ def test_the_picture(weft, labelled):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["clasify", "x.tsv"], '"clasify": is no task (did you mean "classify"?)'),
+        (
+            ["clasify", "x.tsv"],
+            '"clasify": is not a task (did you mean "classify"? a task of your own comes by --import',
+        ),
         (["classify", "x.tsv", "--seconds", "3", "--updates", "3"], "--seconds: is one budget, --updates another"),
         (["classify", "x.tsv", "--resume"], "--resume: needs the folder of the ladder"),
         (["classify", "train.rate=1"], "no training data"),

@@ -1,4 +1,4 @@
-"""A decoder with forward, start and step, and an encoder with forward, encode and final_like, work everywhere."""
+"""A decoder with start and step, and an encoder with encode and final_like, work everywhere."""
 
 from __future__ import annotations
 
@@ -31,13 +31,6 @@ class TinyDecoder(Decoder):
         self.embedding, self.output_size = embedding, SIZE
         self.map = nn.Linear(SIZE, SIZE)
 
-    def forward(self, tokens: Tensor, memory: Memory | None, lengths: Any = None) -> Tensor:
-        state, hidden = self.start(memory, torch.arange(tokens.size(0))), []
-        for column in tokens.unbind(1):
-            now, state, _ = self.step(column, state)
-            hidden.append(now)
-        return torch.stack(hidden, dim=1)
-
     def start(self, memory: Memory | None, rows: Tensor) -> State:
         context = torch.zeros(int(rows.max()) + 1, SIZE) if memory is None else memory.states.mean(1)
         return torch.zeros(rows.numel(), SIZE), Shared(context, rows)
@@ -55,9 +48,6 @@ class TinyEncoder(Encoder):
         super().__init__()
         self.embedding, self.output_size = embedding, SIZE
         self.map = nn.Linear(SIZE, SIZE)
-
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
-        return self.encode(self.embedding(tokens), lengths)
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Memory:
         states = self.map(vectors) * length_mask(lengths, vectors.size(1))[..., None]

@@ -14,7 +14,7 @@ import weft
 from weft.catalog import CELLS
 from weft.errors import ConfigError, RunError
 from weft.nn import Cell
-from weft.run import import_cells
+from weft.run import import_classes
 
 SOURCE = '''
 """A cell with options, a state of two fields and a dataclass, as a person might write it."""
@@ -122,7 +122,7 @@ def test_without_the_cell_one_line_says_which_is_missing_and_how_to_give_it(run:
         weft.load(run.folder)
     assert str(caught.value) == (
         f'{run.folder}: has a cell of its own, "mine" '
-        '(give its class: cells={"mine": …}, or --import mine=FILE.py:CLASS)'
+        '(give its class: --import mine=FILE.py:CLASS or cells={"mine": CLASS})'
     )
 
 
@@ -139,7 +139,7 @@ def test_two_loads_with_different_cells_of_one_name_do_not_disturb_each_other(ru
 
 
 def test_import_executes_the_file_and_takes_the_class_by_name(file: Path) -> None:
-    cells = import_cells([f"{file}:Traces", f"slow={file}:Traces"])
+    cells = import_classes([f"{file}:Traces", f"slow={file}:Traces"])
     assert list(cells) == ["Traces", "slow"]
     assert cells["Traces"] is cells["slow"]
     assert cells["slow"](3, 4, leak=0.5).leak == 0.5
@@ -149,14 +149,14 @@ def test_import_executes_the_file_and_takes_the_class_by_name(file: Path) -> Non
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("traces.py", r'--import "traces\.py": is not a cell to import \(write FILE\.py:CLASS\)'),
+        ("traces.py", r'--import "traces\.py": is not a class to import \(write FILE\.py:CLASS\)'),
         ("nowhere.py:Traces", r"--import nowhere\.py: no such file"),
-        ("{file}:Trace", r'has no cell "Trace" \(did you mean "Traces"\?\)'),
-        ("{file}:Note", r'has no cell "Note" \(choose from Other, Traces\)'),
+        ("{file}:Trace", r'has no cell, task or settings of a model named "Trace" \(did you mean "Traces"\?\)'),
+        ("{file}:Note", r'named "Note" \(choose from Other, Traces\)'),
         ("{text}:Traces", r"is not a Python file \(its name must end in \.py\)"),
         ("{broken}:Traces", r"broken\.py:2: cannot be run: ZeroDivisionError: division by zero"),
         ("{typo}:Traces", r"typo\.py: cannot be run: SyntaxError"),
-        ("{empty}:Traces", r'has no cell "Traces" \(a cell is a subclass of weft\.nn\.Cell\)'),
+        ("{empty}:Traces", r'named "Traces" \(it must be a subclass of weft\.nn\.Cell, weft\.tasks\.Task or'),
     ],
 )
 def test_a_wrong_import_is_named(word: str, message: str, file: Path, tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_a_wrong_import_is_named(word: str, message: str, file: Path, tmp_path: 
         (tmp_path / others[name]).write_text(source, encoding="utf-8")
     places = {name: str(tmp_path / place) for name, place in others.items()}
     with pytest.raises(ConfigError, match=message):
-        import_cells([word.format(file=file, **places)])
+        import_classes([word.format(file=file, **places)])
 
 
 def test_two_cells_of_one_name_are_refused(file: Path) -> None:
     with pytest.raises(ConfigError, match=r'gives a second cell the name "Traces" \(use NAME=…\)'):
-        import_cells([f"{file}:Traces", f"{file}:Traces"])
+        import_classes([f"{file}:Traces", f"{file}:Traces"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,15 +14,37 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+FILE = re.compile(r"# (\w+)\.py\n")
+"""The first line of a block that is a file, which later blocks of the page import."""
+
+
 def blocks(language):
     for page in PAGES:
         found = re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
         yield from (pytest.param(block, id=f"{page.name}-{number}") for number, block in enumerate(found))
 
 
-@pytest.mark.parametrize("block", list(blocks("python")))
-def test_python_blocks_run(block, tmp_path, monkeypatch):
+@pytest.fixture
+def files_of_pages(tmp_path, monkeypatch):
+    """The blocks that are files, in the current folder, from which they can be imported; the catalog is restored."""
+    from weft import catalog
+
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for block in (block.values[0] for block in blocks("python")):
+        if match := FILE.match(block):
+            Path(f"{match[1]}.py").write_text(block, encoding="utf-8")
+            monkeypatch.delitem(sys.modules, match[1], raising=False)
+    before = {name: dict(parts) for name, parts in catalog.CATALOG.items()}
+    yield
+    for name, parts in catalog.CATALOG.items():
+        parts.clear()
+        parts.update(before[name])
+
+
+@pytest.mark.parametrize("block", list(blocks("python")))
+@pytest.mark.usefixtures("files_of_pages")
+def test_python_blocks_run(block):
     lines = [f"{word} film {n}\t{label}" for n in range(60) for word, label in (("good", "yes"), ("bad", "no"))]
     Path("reviews.tsv").write_text("\n".join(lines), encoding="utf-8")
     exec(compile(block, "documentation", "exec", dont_inherit=True), {"__name__": "documentation"})

@@ -18,6 +18,7 @@ from weft.tasks.shift import lay, shift
 
 RECORDS = {
     "lm": [Text("one two", ""), Text("three", ""), Text("", "")],
+    "mask": [Text("one two", ""), Text("three", ""), Text("", "")],
     "translate": [Pair("one two", "un deux trois", ""), Pair("three", "trois", ""), Pair("a b c d", "a", "")],
     "classify": [Labelled("one two", "x", ""), Labelled("three", "y", ""), Labelled("a b c", "x", "")],
     "tag": [Tagged(("one", "two"), ("x", "y"), ""), Tagged(("three",), ("y",), "")],
@@ -60,7 +61,7 @@ def test_laid_rows_are_the_same_padded_and_packed():
     assert_close(packing.pad(flat), tokens)
 
 
-@pytest.mark.parametrize("task", ["lm", "translate", "classify"])
+@pytest.mark.parametrize("task", ["lm", "mask", "translate", "classify"])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_a_packed_batch_has_the_loss_of_a_padded_one(task, label_smoothing):
     made, model, examples = build(task)

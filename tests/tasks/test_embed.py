@@ -69,6 +69,15 @@ def test_vectors_are_trained_measured_and_used(words, model):
     assert ("1 have a word" in evaluated.details["word_pairs"]) == (not with_ngrams)
 
 
+@pytest.mark.parametrize(("valid", "metric"), [("pairs.tsv", "spearman"), ("analogies.txt", "accuracy")])
+def test_tests_of_words_choose_the_model_by_what_they_measure(words, valid, metric):
+    data = {"train": "train.txt", "valid": valid}
+    run = weft_package.train(settings(data=data, train={"epochs": 2, "threads": 1}), out="run", quiet=True)
+    assert set(run.report["valid"]) >= {metric, "coverage"}
+    with pytest.raises(ConfigError, match=r'train\.metric = "loss": is not measured here'):
+        weft_package.train(settings(data=data, train={"epochs": 1, "metric": "loss"}), out="other", quiet=True)
+
+
 def test_a_run_goes_on_bit_for_bit_where_it_was_stopped(words, monkeypatch):
     whole = weft_package.train(settings(), out="whole", quiet=True)
     step = VectorFit.step

@@ -15,7 +15,6 @@ from tests.tasks.test_toy_task import count, files, report  # noqa: F401
 from torch import nn
 
 import weft as weft_package
-from weft.config import schema
 from weft.errors import ConfigError, RunError, WeftError
 from weft.models import Fit, FitStep, FittedModel, FittedSettings
 from weft.run.folder.files import WEIGHTS
@@ -82,7 +81,6 @@ class MeansFit(Fit):
 def fitted(count, monkeypatch):  # noqa: F811
     monkeypatch.setattr(count, "sections", Sections(LabelledData, TextConfig, MeansConfig, marks=0))
     monkeypatch.setattr(count, "build", staticmethod(lambda model, codec: Means(len(codec.tokenizers[""]))))
-    schema.cache_clear()
 
 
 CONFIG = {"task": "count", "data": {"train": "train.tsv", "valid": "valid.tsv", "test": "test.tsv"}}

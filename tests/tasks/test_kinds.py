@@ -13,6 +13,8 @@ CASES = {
     "lm-conv": ("lm", CONV),
     "lm-transformer": ("lm", TRANSFORMER),
     "lm-learned": ("lm", TRANSFORMER | {"positions": "learned"}),
+    "mask-rnn": ("mask", RNN),
+    "mask-transformer": ("mask", TRANSFORMER | {"positions": "learned"}),
     "classify-transformer": ("classify", TRANSFORMER),
     "tag-transformer": ("tag", TRANSFORMER | {"characters": 4}),
     "translate-transformer": ("translate", {"encoder": TRANSFORMER, "decoder": TRANSFORMER}),
@@ -21,6 +23,7 @@ CASES = {
 }
 INPUTS = {
     "lm": ["the cat", "a"],
+    "mask": ["the <mask> runs", "a", "[MASK] cat<mask>"],
     "classify": ["the red and the cow", "the fox"],
     "tag": ["the cat runs.", ["a", "dog"]],
     "translate": ["one two", "three"],
@@ -30,7 +33,7 @@ INPUTS = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_loaded_run_answers_and_scores_as_the_trained_one(case, labelled, texts, tagged, pairs, tmp_path):
     task, model = CASES[case]
-    path = {"lm": texts, "classify": labelled, "tag": tagged, "translate": pairs}[task]
+    path = {"lm": texts, "mask": texts, "classify": labelled, "tag": tagged, "translate": pairs}[task]
     config = {"task": task, "data": {"train": path}, "model": model, "train": {"steps": 3}}
     run = weft.train(config, out=tmp_path / "run", quiet=True)
     again = weft.load(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""A task of one's own: the page of CONTRIBUTING.md and its one line go through every command without another edit."""
+"""A task of one's own: the page of docs/extending.md and its one line go through every command without another edit."""
 
 from __future__ import annotations
 
@@ -11,26 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from weft.config import schema
 from weft.tasks import TASKS
 
-PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Add a task")[2]
+PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def count(monkeypatch, tmp_path_factory):
-    """The page as a file of its own, its task registered by the line that CONTRIBUTING.md shows."""
+    """The task of the page, registered by one line."""
     folder = tmp_path_factory.mktemp("page")
-    page = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    line = re.search(r"The line in `TASKS`:\n\n    (.+)\n", PAGE)
+    page = re.search(r"```python\n# count.py\n(.*?)```", PAGE, re.DOTALL)
     (folder / "count_page.py").write_text(page[1], encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "count_page", raising=False)
-    for name, task in eval(f"{{{line[1]}}}", vars(importlib.import_module("count_page"))).items():
-        monkeypatch.setitem(TASKS, name, task)
-    schema.cache_clear()
-    yield TASKS["count"]
-    schema.cache_clear()
+    monkeypatch.setitem(TASKS, "count", importlib.import_module("count_page").Count)
+    return TASKS["count"]
 
 
 @pytest.fixture

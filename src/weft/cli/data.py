@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
 from weft.cli.options import SkipBadLines
 from weft.cli.settings import TakesSettings
 
@@ -62,6 +63,7 @@ def show(
     most: Annotated[int, typer.Option(min=0, help="Examples to show without --row.")] = 5,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens also without --row.")] = False,
     skip_bad_lines: SkipBadLines = False,
+    imports: Imports = None,
 ) -> None:
     """Show how weft reads a file: the number of examples, their length, and the first few; or some with their tokens.
 
@@ -73,8 +75,10 @@ def show(
     from weft.cli.train import read
     from weft.inspect.examples import view_examples
 
+    cells = read_imports(imports)
     found = view_examples(
-        read(task, words or []),
+        read(task, words or [], cells),
+        cells=cells,
         rows=row or (),
         most=most,
         tokens=tokens or bool(row),

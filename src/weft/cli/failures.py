@@ -11,7 +11,7 @@ import traceback
 from contextlib import suppress
 from typing import Final
 
-from weft.cli.imports import place_in_import
+from weft.cli.imports import imported_files, place_in_import
 from weft.cli.output import errors, note, print_error
 from weft.cli.streams import silence
 from weft.console import visible
@@ -121,11 +121,14 @@ def _size(said: str) -> str:
 
 
 def _report_fault(error: BaseException) -> None:
-    """Print a mistake in weft, and write its traceback to a file if one can be written."""
+    """Print a mistake in weft or in an imported class, and write its traceback to a file if one can be written."""
     note("[bold red]fault[/] {}: {}", type(error).__name__, next(iter(str(error).splitlines()), ""))
     details = "run it again with --debug to see where"
     with suppress(OSError):
         with tempfile.NamedTemporaryFile("w", prefix="weft-", suffix=".log", delete=False, encoding="utf-8") as log:
             log.write("".join(traceback.format_exception(error)))
         details = f"The details are in {log.name}"
-    note("This is a mistake in weft, not yours. {}", details)
+    if files := imported_files():
+        note("This is a mistake in {} or in weft. {}", ", ".join(files), details)
+    else:
+        note("This is a mistake in weft, not yours. {}", details)

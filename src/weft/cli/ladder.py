@@ -62,8 +62,8 @@ def ladder(
     from weft.cli.output import note, print_json
     from weft.errors import ConfigError
     from weft.ladder import build_rungs, climb, summarise
-    from weft.ladder.climbing import next_free
     from weft.ladder.page import draw_page
+    from weft.run.folder.lock import next_free
     from weft.training.progress import Watch
 
     if seconds is not None and updates is not None:
@@ -74,7 +74,7 @@ def ladder(
     base, overrides = read_words(task, words, updates=updates)
     chosen = None if only is None else [name for name in only.split(",") if name not in ("", "none")]
     rungs = build_rungs(base, only=chosen, files=rung or [], overrides=overrides, cells=cells)
-    folder = out or next_free(task)
+    folder = out or next_free(Path("runs"), f"ladder-{task}")
     found = climb(
         rungs,
         out=folder,
@@ -112,11 +112,11 @@ def read_words(task: str, words: list[str], *, updates: int | None) -> tuple[dic
     """The task and data of a command as settings, and the settings for all rungs."""
     from weft.catalog import TASKS
     from weft.cli.train import OVERRIDE
-    from weft.config import merge, parse_overrides
-    from weft.errors import ConfigError, did_you_mean
+    from weft.config import merge, parse_overrides, unknown_task
+    from weft.errors import ConfigError
 
     if task not in TASKS:
-        raise ConfigError("is no task", where=f'"{task}"', cure=did_you_mean(task, TASKS))
+        raise unknown_task(task, where=f'"{task}"')
     settings = parse_overrides(word for word in words if OVERRIDE.match(word))
     files = [word for word in words if not OVERRIDE.match(word)]
     if len(files) > 3:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
+
 
 def new(
     task: Annotated[str, typer.Argument(help="lm, classify, regress, tag, translate or embed.")],
@@ -14,20 +16,23 @@ def new(
         str | None, typer.Option("--kind", "-k", help="The kind of network: rnn, transformer; lm also conv.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write here instead of to standard output.")] = None,
+    imports: Imports = None,
 ) -> None:
     """Write a config file with every setting explained.
 
     Examples:
     weft new translate --out my.toml
     weft new classify --kind transformer
+    weft new count --import count.py:Count
     """
     from weft.catalog import TASKS
     from weft.cli.output import note, write
-    from weft.config import template
-    from weft.errors import ConfigError, did_you_mean
+    from weft.config import template, unknown_task
+    from weft.errors import ConfigError
 
+    read_imports(imports)
     if task not in TASKS:
-        raise ConfigError("is not a task", where=f'"{task}"', cure=did_you_mean(task, TASKS))
+        raise unknown_task(task, where=f'"{task}"')
     text = template(task, kind=kind)
     if out is None:
         write(text)

@@ -20,7 +20,10 @@ CHUNK_TEXTS = 1000
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="A run folder of a language model, a translator or a tagger.")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="A run folder of a language model, a masked language model, a translator or a tagger."),
+    ],
     data: Annotated[
         list[str] | None,
         typer.Argument(
@@ -36,8 +39,8 @@ def score(
 ) -> None:
     """Print the probability, log-probability and rank of each token of given texts.
 
-    Rank 1 is the likeliest token. A translator scores the target of each pair. A tagger scores the tags of each
-    sentence: all of them together, and each by itself.
+    Rank 1 is the likeliest token. A masked language model scores each token given all others. A translator scores the
+    target of each pair. A tagger scores the tags of each sentence: all of them together, and each by itself.
 
     Examples:
     weft score runs/lm-1 lines.txt

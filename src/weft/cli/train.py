@@ -26,7 +26,9 @@ OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=")
 def train(
     what: Annotated[
         str,
-        typer.Argument(help="A config file, or lm, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"),
+        typer.Argument(
+            help="A config file, or lm, mask, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"
+        ),
     ],
     words: Annotated[
         list[str] | None,
@@ -56,6 +58,7 @@ def train(
     weft train classify train.tsv valid.tsv test.tsv train.epochs=3
     weft train my.toml model.encoder.hidden=512 --out runs/wide
     weft train lm text.txt model.cell=Mine --import mine.py:Mine
+    weft train count numbers.tsv --import count.py:Count
     weft train my.toml --out runs/wide --resume
     weft train my.toml --dry-run
     """
@@ -99,15 +102,15 @@ def print_dry_run(
 def read(what: str, words: list[str], cells: Mapping[str, CellClass] | None = None) -> dict[str, Any]:
     """The settings of a command: those of a config file, or of a task with its files, changed by the overrides."""
     from weft.catalog import TASKS
-    from weft.config import merge, parse_overrides, read_config, read_tree
-    from weft.errors import ConfigError, did_you_mean
+    from weft.config import merge, parse_overrides, read_config, read_tree, unknown_task
+    from weft.errors import ConfigError
 
     settings = [word for word in words if OVERRIDE.match(word)]
     files = [word for word in words if not OVERRIDE.match(word)]
     overrides = parse_overrides(settings)
     if what not in TASKS:
         if not Path(what).exists() and "." not in what and "/" not in what:
-            raise ConfigError("is neither a config file nor a task", where=f'"{what}"', cure=did_you_mean(what, TASKS))
+            raise unknown_task(what, where=f'"{what}"', what="is neither a config file nor a task")
         if files:
             cure = "write data.train=FILE to change a setting"
             raise ConfigError("files go with a task, not with a config file", where=files[0], cure=cure)

@@ -10,14 +10,14 @@ from typing import Any, Final, Self, get_args
 from pydantic import Field, ValidationError, ValidationInfo, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from weft.catalog import TASKS
+from weft.catalog import CATALOG, PARTS, TASKS
 from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
 from weft.models import FittedSettings, SpelledSettings
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
-from weft.tasks import DataConfig, Facts
+from weft.tasks import DataConfig, Facts, Task
 from weft.tasks.sections import written
 from weft.text import TextConfig, word_defaults
 from weft.training import TrainConfig, fill_gpu
@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, classify, regress, tag, translate or embed."""
+    """lm, mask, classify, regress, tag, translate or embed."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -120,15 +120,20 @@ def networks(model: Settings) -> Iterator[tuple[str, Settings]]:
     return iter(sides or [("model", model)])
 
 
-@cache
 def schema(task: str) -> type[Config]:
-    """The configuration of one task; `[decode]` is no part of it where the task writes no text."""
-    sections = TASKS[task].sections
-    decode = Field(default_factory=DecodeConfig, exclude=not writes(task))
+    """The configuration of one task."""
+    return _schema(task, TASKS[task])
+
+
+@cache
+def _schema(name: str, task: type[Task]) -> type[Config]:
+    """The configuration of a task; `[decode]` is no part of it where the task writes no text."""
+    sections = task.sections
+    decode = Field(default_factory=DecodeConfig, exclude=not task.writes)
     return create_model(
-        f"{task.title()}Config",
+        f"{name.title()}Config",
         __base__=Config,
-        __doc__=f"A configuration for {task}.",
+        __doc__=f"A configuration for {name}.",
         data=(sections.data, ...),
         text=(sections.text, Field(default_factory=sections.text)),
         model=(sections.model, Field(default_factory=dict, validate_default=True)),
@@ -209,19 +214,24 @@ def validate(
     if task is None:
         raise ConfigError("is missing", where="task", cure=f"choose from {', '.join(sorted(TASKS))}")
     if not isinstance(task, str) or task not in TASKS:
-        raise ConfigError("is not a task", where=f'task = "{task}"', cure=did_you_mean(str(task), TASKS))
+        raise unknown_task(str(task), where=f'task = "{task}"')
     given = dict(tree)
-    if not writes(task) and given.pop("decode", None) is not None and not keep_unread:
+    if not writes(task) and "decode" in given and not keep_unread:
         raise ConfigError(f"no such setting: {task} writes no text", where="decode", cure="remove it")
     try:
         context = {"cells": cells or {}} | (KEEP_UNREAD if keep_unread else {})
         return schema(task).model_validate(given, context=context)
     except ValidationError as error:
-        path, names = _locate(error.errors()[0]["loc"], schema(task))
+        path, names, choice = _locate(error.errors()[0]["loc"], schema(task))
         found = explain(error, path, names)
         if error.errors()[0]["type"] == "extra_forbidden" and (cure := _other_place(path, tree)):
             found = ConfigError(found.what, where=found.where, cure=cure)
-        raise _mention_own_cells(found) from found.__cause__
+        if isinstance(cell := found.__cause__, UnknownCell):
+            how = f'--import {cell.name}=FILE.py:CLASS or cells={{"{cell.name}": CLASS}}'
+            found = UnknownName(found, "a cell", cell.name, how)
+        elif error.errors()[0]["type"] == "union_tag_invalid" and choice is not None:
+            found = _unknown_kind(found, choice, error.errors()[0]["ctx"]["tag"])
+        raise found from found.__cause__
 
 
 def _other_place(path: list[str], tree: Mapping[str, Any]) -> str:
@@ -231,17 +241,34 @@ def _other_place(path: list[str], tree: Mapping[str, Any]) -> str:
     return suggest_places(path[-1], tree, written(tree, *path), near=False)
 
 
-def _mention_own_cells(error: ConfigError) -> ConfigError:
-    """Add the cure for a cell of one's own that was not imported to an error about an unknown cell."""
-    if not isinstance(error.__cause__, UnknownCell):
+class UnknownName(ConfigError):
+    """A name that weft does not have, which may be that of a user's own class: `how` says how to give the class."""
+
+    def __init__(self, error: ConfigError, noun: str, name: object, how: str) -> None:
+        near = f"{error.cure} " if error.cure and error.cure.endswith("?") else f"{error.cure}; "
+        super().__init__(error.what, where=error.where, cure=f"{near}{noun} of your own comes by {how}")
+        self.noun, self.name, self.how = noun, str(name), how
+
+
+def unknown_task(name: str, *, where: str, what: str = "is not a task") -> UnknownName:
+    """The error for a name that is no task."""
+    error = ConfigError(what, where=where, cure=did_you_mean(name, TASKS))
+    return UnknownName(error, "a task", name, f'--import FILE.py:CLASS or weft.catalog.TASKS["{name}"] = CLASS')
+
+
+def _unknown_kind(error: ConfigError, choice: OneOf, kind: str) -> ConfigError:
+    """The error for a kind of encoder or decoder that is not in its dict; other kinds cannot be imported."""
+    if not any(choice.arms is parts for joined in PARTS.values() for parts in joined):
         return error
-    near = f"{error.cure} " if error.cure and error.cure.endswith("?") else f"{error.cure}; "
-    own = f'a cell of your own comes by --import FILE.py:CLASS or cells={{"{error.__cause__.name}": …}}'
-    return ConfigError(error.what, where=error.where, cure=near + own)
+    name = next(name for name, parts in CATALOG.items() if parts is choice.arms)
+    noun = f"{'an' if name[0] in 'aeiou' else 'a'} {name.removesuffix('s').replace('_', ' ')}"
+    how = f'--import FILE.py:CLASS or weft.catalog.{name.upper()}["{kind}"] = CLASS'
+    return UnknownName(error, noun, kind, how)
 
 
-def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[list[str], list[str]]:
-    """The path of a finding without pydantic's marks for the arms of a union, and the names that are valid there."""
+def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[list[str], list[str], OneOf | None]:
+    """The path of a finding without pydantic's marks for the arms of a union, the names that are valid there, and the
+    choice of tables if there is one."""
     path: list[str] = []
     current: type[Settings] | OneOf | None = model
     for part in location:
@@ -253,9 +280,9 @@ def _locate(location: tuple[int | str, ...], model: type[Settings]) -> tuple[lis
         path.append(str(part))
         field = current.model_fields.get(str(part))
         if field is None:
-            return path, list(fields_of(current))
+            return path, list(fields_of(current)), None
         current = table_in(field)
-    return path, []
+    return path, [], current if isinstance(current, OneOf) else None
 
 
 def table_in(field: FieldInfo) -> type[Settings] | OneOf | None:

@@ -127,12 +127,16 @@ class Examples:
     pieces: Pieces | None = None
     """How rows are cut from running text anew in every epoch, always with the same number and lengths."""
 
+    drawn: tuple[int, int] = (0, 0)
+    """The seed and the number of the epoch, for a batch in which something is drawn at random."""
+
     def __len__(self) -> int:
         return len(self.lengths)
 
     def epoch(self, number: int, *, seed: int) -> Examples:
-        """The examples of an epoch: these, unless rows are cut anew."""
-        return self if self.pieces is None else replace(self, columns={TOKENS: self.pieces.cut(number, seed=seed)})
+        """The examples of an epoch: these, and running text cut anew."""
+        columns = self.columns if self.pieces is None else {TOKENS: self.pieces.cut(number, seed=seed)}
+        return replace(self, columns=columns, drawn=(seed, number))
 
     def pick(self, rows: Iterable[int]) -> list[Record]:
         """The records of these rows; empty if they were not kept."""

@@ -12,6 +12,7 @@ from weft.data.captions import read_features, source_pair
 from weft.data.columns import Column
 from weft.data.example_columns import Columns, show_column
 from weft.data.images import Picture, picture_of
+from weft.data.jsonrows import no_targets
 from weft.data.records import Labelled, ManyLabelled, Pair, Record, Tagged, Text
 from weft.data.sources import STDIN, has_surrogate
 from weft.data.steps import Steps, pick_steps, read_steps
@@ -84,6 +85,8 @@ def read_pairs_of(row: Any, columns: Columns, place: str) -> list[Pair]:
     assert columns.answer is not None
     parts = columns.answer if isinstance(columns.answer, list) else [columns.answer]
     values = [_pick(row, part, 1, columns, place) for part in parts]
+    if len(parts) == 1 and isinstance(values[0], list | tuple) and not values[0]:
+        raise no_targets(parts[0], place)
     texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
     targets = [_text(text, columns.answer, place) for text in texts if not (len(parts) > 1 and _is_missing(text))]
     if columns.pictures:

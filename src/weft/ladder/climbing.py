@@ -89,14 +89,6 @@ def climb(
     return found
 
 
-def next_free(task: str, folder: Path = Path("runs")) -> Path:
-    """The next folder that is not there: runs/ladder-TASK-N."""
-    number = 1
-    while (folder / f"ladder-{task}-{number}").exists():
-        number += 1
-    return folder / f"ladder-{task}-{number}"
-
-
 def fit_into(
     out: Path,
     rung: Rung,

@@ -24,7 +24,8 @@ from weft.models.fitting import (
 )
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
-from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory
+from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
+from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
@@ -64,6 +65,7 @@ __all__ = [
     "ENCODERS",
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
+    "MASKED_MODELS",
     "PICTURE_ENCODERS",
     "PREFIX_DECODERS",
     "REGRESSORS",
@@ -94,11 +96,14 @@ __all__ = [
     "FittedModel",
     "FittedSettings",
     "LanguageModel",
+    "MaskedLanguageModel",
+    "MaskedModelSettings",
     "Memory",
     "NgramConfig",
     "NgramModel",
     "PairModel",
     "PairSettings",
+    "PartSettings",
     "PrefixConfig",
     "PrefixTranslator",
     "RecurrentClassifierConfig",

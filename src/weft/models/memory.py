@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
@@ -47,7 +48,7 @@ class Decoded(NamedTuple):
 class Encoder(nn.Module):
     """Reads a whole input.
 
-    A new encoder is a subclass with `forward`, `encode` and `final_like`. The rest has defaults that work for any.
+    A new encoder is a subclass with `encode` and `final_like`. The rest has defaults that work for any.
     """
 
     embedding: Embedding
@@ -58,7 +59,7 @@ class Encoder(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Any) -> Memory:
         """tokens (B, S), lengths (B,) -> Memory."""
-        raise NotImplementedError
+        return self.encode(self.embedding(tokens), lengths)
 
     def encode(self, vectors: Tensor, lengths: Any) -> Memory:
         """vectors (B, S, E), embedded already -> Memory."""
@@ -79,9 +80,9 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Writes tokens one after the other. The decoder of a language model has no memory: it is given None.
 
-    A new decoder is a subclass with `forward`, `start` and `step`. The rest has defaults that work for any; a decoder
-    overrides them where it is faster otherwise. A slot is `width` rows side by side, the hypotheses of one sentence
-    (see weft.nn.slots).
+    A new decoder is a subclass with `start` and `step`. The rest has defaults that work for any; a decoder overrides
+    them where it is faster otherwise. A slot is `width` rows side by side, the hypotheses of one sentence (see
+    weft.nn.slots).
     """
 
     embedding: Embedding
@@ -102,8 +103,12 @@ class Decoder(nn.Module):
         return None
 
     def forward(self, tokens: Tensor, memory: Any, lengths: Any = None) -> Tensor:
-        """All positions at once: tokens (B, T) -> hidden (B, T, D); anything may stand past a row's end."""
-        raise NotImplementedError
+        """tokens (B, T) -> hidden (B, T, D), by default in T steps; anything may stand past a row's end."""
+        state, hidden = self.start(memory, torch.arange(tokens.size(0), device=tokens.device)), []
+        for column in tokens.unbind(1):
+            now, state, _ = self.step_without_attention(column, state)
+            hidden.append(now)
+        return torch.stack(hidden, dim=1)
 
     def start(self, memory: Any, rows: Tensor) -> State:
         """The state before the first token; hypothesis n reads sentence rows[n] of the memory."""

@@ -180,10 +180,6 @@ class RecurrentEncoder(Encoder):
         )
         self.output_size = self.rnn.output_size
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
-        """tokens (B, T), lengths (B) -> Memory."""
-        return self.encode(self.embedding(tokens), lengths)
-
     def encode(self, vectors: Tensor, lengths: Tensor) -> Memory:
         """vectors (B, T, D), embedded already, lengths (B) -> Memory."""
         states, final = self.rnn(self._reversed(self.dropout(vectors), lengths), lengths=lengths)

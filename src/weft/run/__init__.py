@@ -4,6 +4,6 @@ from weft.run.load import load, load_config
 from weft.run.prepare import survey_config
 from weft.run.run import Run
 from weft.run.train import train, train_run
-from weft.run.user_cells import import_cells
+from weft.run.user_classes import import_classes
 
-__all__ = ["Run", "import_cells", "load", "load_config", "survey_config", "train", "train_run"]
+__all__ = ["Run", "import_classes", "load", "load_config", "survey_config", "train", "train_run"]

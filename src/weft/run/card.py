@@ -9,7 +9,7 @@ from weft.catalog import TASKS
 from weft.config import Config, to_toml
 from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown, wilson
-from weft.run.user_cells import user_cell_names
+from weft.run.user_classes import user_cell_names, user_parts
 from weft.training.progress import PERCENT, metric_name, show_metric, show_score
 
 COMPARABLE = "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
@@ -72,6 +72,7 @@ def model_card(config: Config, report: dict[str, Any]) -> str:
             "",
             "```python",
             "import weft",
+            *(["import weft.catalog", "", *user_parts(config)] if user_parts(config) else []),
             "",
             'run = weft.load("PATH_TO_THIS_FOLDER"' + (f", cells={{{own}}}" if own else "") + ")",
             'run.predict(["…"])',

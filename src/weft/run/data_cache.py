@@ -47,7 +47,7 @@ MIN_CACHED_BYTES = 8_000_000
 
 SURVEY, KEYS, STRATA, OVERLAP, TRAINING = "survey.json", "keys", "strata", "overlap.json", "training.json"
 LENGTH_SETTINGS = {"max_length", "overlong"}
-NOT_READING = {"train", "valid", "test", *LENGTH_SETTINGS}
+NOT_READING = {"train", "valid", "test", "mask", *LENGTH_SETTINGS}
 """Settings of `[data]` that do not change how a file is read."""
 
 

@@ -69,8 +69,9 @@ class Setup:
 def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     """Build the training that a configuration describes; all ranks start from the weights of the first."""
     config, task, settings = prepared.config, prepared.task, prepared.config.train
-    metric = settings.metric or task.metric
-    check_metric(metric, task.metrics)
+    measured = task.measured_on(prepared.valid.records or ())
+    metric = settings.metric or task.own_metric(measured)
+    check_metric(metric, measured)
     check_fits(config, task.codec)
     set_seed(config.seed)
     set_threads(settings.threads)

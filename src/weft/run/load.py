@@ -10,18 +10,19 @@ import torch
 from torch import nn
 
 from weft.catalog import TASKS
-from weft.config import Config, validate
+from weft.config import Config, UnknownName, validate
 from weft.config.tree import HEAD
 from weft.data import Statistics
 from weft.errors import ConfigError, RunError, WeftError
 from weft.limits import TOKENIZER_FILE
 from weft.models import FittedModel
-from weft.nn import CellClass, UnknownCell
+from weft.nn import CellClass
 from weft.run.folder.files import CONFIG, LABELS, STATISTICS, WEIGHTS, check_path, shorten, tokenizer_file
 from weft.run.folder.manifest import RunFiles, check_version, read_run
 from weft.run.folder.weights import open_tensors
 from weft.run.model_size import check_loads, meta_device
 from weft.run.run import Run
+from weft.run.user_classes import has_user_class
 from weft.tasks import Codec
 from weft.text import Tokenizer
 from weft.training import choose_device
@@ -33,7 +34,8 @@ MIN_ENTRIES: Final = 1 << 16
 def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClass] | None = None) -> Run:
     """Read a run folder. Every file is checked against the manifest; nothing in it is ever executed.
 
-    The folder holds only the name of a cell of your own: give its class again, as in cells={"mine": MyCell}.
+    The folder holds only the names of classes of your own: give that of a cell again, as in cells={"mine": MyCell}, and
+    add that of a task, an encoder or a decoder to its dict in weft.catalog before: TASKS["count"] = Count.
     """
     check_path(path, "path")
     return read_run(Path(path), lambda files: _load(files, device=device, cells=cells))
@@ -48,7 +50,10 @@ def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None
     def build() -> nn.Module:
         return kind.build(config.model, codec)
 
-    meta, place = _build_meta(build, files.folder / CONFIG, own=bool(cells)), choose_device(device, where="device")
+    meta, place = (
+        _build_meta(build, files.folder / CONFIG, own=has_user_class(config)),
+        choose_device(device, where="device"),
+    )
     if isinstance(meta, FittedModel):
         place = torch.device("cpu")
     with open_tensors(files, WEIGHTS, like=meta) as stored:
@@ -67,7 +72,7 @@ def _build_meta(build: Callable[[], nn.Module], path: Path, *, own: bool) -> nn.
     except WeftError as error:
         raise RunError(str(error), where=str(path)) from None
     except (RuntimeError, OverflowError) as error:
-        if own:  # a mistake in the code of a user's own cell
+        if own:  # a mistake in the code of a user's own class
             raise
         what = f"describes no model that can be built: {str(error).splitlines()[0]:.100}"
         raise RunError(what, where=str(path)) from None
@@ -86,11 +91,10 @@ def _read_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> Conf
     tree = {key: value for key, value in tree.items() if key not in HEAD}
     try:
         return validate(tree, cells=cells, keep_unread=True)
+    except UnknownName as error:
+        what = f'has {error.noun} of its own, "{shorten(error.name)}"'
+        raise RunError(what, where=str(files.folder), cure=f"give its class: {shorten(error.how)}") from None
     except ConfigError as error:
-        if isinstance(error.__cause__, UnknownCell):
-            name = shorten(str(error.__cause__.name))
-            cure = f'give its class: cells={{"{name}": …}}, or --import {name}=FILE.py:CLASS'
-            raise RunError(f'has a cell of its own, "{name}"', where=str(files.folder), cure=cure) from None
         raise RunError(str(error), where=where) from None
 
 

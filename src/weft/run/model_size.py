@@ -19,7 +19,7 @@ from weft.catalog import TASKS
 from weft.config import Config
 from weft.errors import ConfigError, RunError, counted
 from weft.memory import machine_memory, show_bytes
-from weft.run.user_cells import user_cell_names
+from weft.run.user_classes import has_user_class
 from weft.tasks import Codec
 from weft.training import TrainConfig, choose_device, freeze
 
@@ -141,12 +141,12 @@ def memory_of(device: torch.device) -> int | None:
 
 
 def _build_meta(config: Config, codec: Codec) -> nn.Module | None:
-    """Build the model on the "meta" device; return None where a user's own cell cannot be built there."""
+    """Build the model on the "meta" device; return None where a user's own class cannot be built there."""
     try:
         with meta_device():
             return TASKS[config.task].build(config.model, codec)
     except Exception:
-        if user_cell_names(config):
+        if has_user_class(config):
             return None
         raise
 

@@ -185,9 +185,8 @@ class Run:
 
         Raise for an option that has no effect.
         """
-        if options and not self.task.writes:
-            name = next(iter(options))
-            raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
+        if not self.task.writes:
+            return self._answer_options(options)
         sample = options.get("sample", _implied_sampling(options))
         dropped = set() if sample is None else BEAM_SETTINGS if sample else SAMPLING_SETTINGS
         dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
@@ -198,6 +197,16 @@ class Run:
             if name in options and options[name] not in harmless:
                 raise ConfigError(why, where=f"decode.{name} = {options[name]}", cure=cure)
         return found
+
+    def _answer_options(self, options: Mapping[str, Any]) -> DecodeConfig:
+        """Return the settings that a task reads which writes no text; raise for any other option."""
+        for name in options:
+            if name not in self.task.answer_options:
+                raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
+        own = dict(self.task.answer_options) | dict(options)
+        # The n best tokens are a beam of one step.
+        own |= {"beam": own["n_best"]} if "n_best" in own else {}
+        return validate({**dict(self.config), "decode": own}, keep_unread=True).decode
 
     def _check_writes(self, what: str) -> None:
         if not self.task.writes:

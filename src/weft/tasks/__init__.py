@@ -4,8 +4,10 @@ from weft.tasks.caption import Caption
 from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
+from weft.tasks.filling import Filled
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
+from weft.tasks.mask import Mask
 from weft.tasks.regress import Regress, Regression
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
@@ -19,6 +21,7 @@ TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "embed": Embed,
     "lm": LanguageModelling,
+    "mask": Mask,
     "regress": Regress,
     "tag": Tag,
     "translate": Translate,
@@ -35,10 +38,12 @@ __all__ = [
     "DataConfig",
     "Embed",
     "Facts",
+    "Filled",
     "Generation",
     "LanguageModelling",
     "Loss",
     "ManyClassification",
+    "Mask",
     "Neighbours",
     "Prediction",
     "Regress",

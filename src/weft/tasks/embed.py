@@ -4,7 +4,7 @@ judgements of similarity."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -141,6 +141,15 @@ class Embed(Task):
         # In a short text every word is frequent.
         subsample = 1e-3 if facts.characters >= MUCH_TEXT else 1e-2 if facts.characters >= SOME_TEXT else 0.0
         return {"text": text, "model": {"subsample": subsample}, "train": train}
+
+    @classmethod
+    def own_metric(cls, measured: Collection[str]) -> str:
+        return next((name for name in ("loss", "spearman", "accuracy") if name in measured), cls.metric)
+
+    def measured_on(self, records: Iterable[Any]) -> list[str]:
+        names = {Text: ("loss",), Similarity: ("spearman", "coverage"), Analogy: ("accuracy", "coverage")}
+        found = {name for kind in {type(record) for record in records} for name in names[kind]}
+        return [name for name in self.metrics if name in found]
 
     @staticmethod
     def read(path: str | list[str], data: VectorData, bad: BadLines) -> Iterator[Any]:

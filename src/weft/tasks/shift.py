@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data import Ragged, Side, pad
-from weft.models import AnyLanguageModel, PairModel
+from weft.data import Ragged, Side
+from weft.models import AnyLanguageModel, MaskedLanguageModel, PairModel
 from weft.nn import Packing
 from weft.tasks.task import Loss, Rows
 from weft.text import PAD, UNK
@@ -38,9 +38,19 @@ class Shifted(NamedTuple):
 
 def lay(column: Ragged, rows: Rows, *, packed: bool, capacity: Side | None = None) -> tuple[Tensor, Tensor | Packing]:
     """The rows as padded tokens (B, T) with lengths (B), or packed: tokens (N) and how they lie."""
-    if not packed:
-        return pad(column, rows)
-    return _pack(column.join(rows).astype(np.int64), column.lengths[np.asarray(rows, dtype=np.int64)], capacity)
+    lengths = column.lengths[np.asarray(rows, dtype=np.int64)]
+    return lay_tokens(column.join(rows).astype(np.int64), lengths, packed=packed, capacity=capacity)
+
+
+def lay_tokens(
+    flat: NDArray[np.int64], lengths: NDArray[np.int64], *, packed: bool, capacity: Side | None = None
+) -> tuple[Tensor, Tensor | Packing]:
+    """`lay` for the tokens (N) of rows of these lengths (B)."""
+    if packed:
+        return _pack(flat, lengths, capacity)
+    tokens = np.zeros((len(lengths), lengths.max(initial=0)), dtype=np.int64)
+    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = flat
+    return torch.from_numpy(tokens), torch.from_numpy(lengths)
 
 
 def _pack(flat: NDArray[np.int64], lengths: NDArray[np.int64], capacity: Side | None) -> tuple[Tensor, Packing]:
@@ -66,10 +76,8 @@ def shift(column: Ragged, rows: Rows, *, packed: bool, capacity: Side | None = N
         expected = expected if capacity is None else _fill(expected, capacity.tokens, IGNORED)
         return Shifted(*_pack(flat[~last], lengths, capacity), torch.from_numpy(expected), None)
     real = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    tokens = np.zeros(real.shape, dtype=np.int64)
-    tokens[real] = flat[~last]
     places = None if real.all() else torch.from_numpy(np.flatnonzero(real))
-    return Shifted(torch.from_numpy(tokens), torch.from_numpy(lengths), torch.from_numpy(expected), places)
+    return Shifted(*lay_tokens(flat[~last], lengths, packed=False), torch.from_numpy(expected), places)
 
 
 def predictions(column: Ragged, rows: Rows) -> int:
@@ -97,7 +105,11 @@ def count_unknown(batch: Expecting) -> int:
 
 
 def token_loss(
-    model: AnyLanguageModel | PairModel, hidden: Tensor, batch: Expecting, *, label_smoothing: float = 0.0
+    model: AnyLanguageModel | MaskedLanguageModel | PairModel,
+    hidden: Tensor,
+    batch: Expecting,
+    *,
+    label_smoothing: float = 0.0,
 ) -> Loss:
     """hidden (B, T, D), or packed (M, D) -> the loss of the expected tokens."""
     flat = hidden if hidden.dim() == 2 else hidden.flatten(0, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -64,6 +65,8 @@ class Task(WithStates, ABC):
     """Whether its models write text: there is a section `[decode]`, and the task has `question`."""
     continues: bool = False
     """Whether the texts that it writes continue their inputs."""
+    answer_options: Mapping[str, Any] = MappingProxyType({})
+    """The settings of `[decode]` that `predict` of a task reads which writes no text, with their defaults."""
     measures_answers: bool = False
     """Whether metrics depend on the answers of `predict`, which `add_answers` then adds to the scores."""
     scores_texts: bool = False
@@ -104,6 +107,10 @@ class Task(WithStates, ABC):
     def own_metric(cls, measured: Collection[str]) -> str:
         """The metric that chooses a model where the configuration names none, given the metrics that were measured."""
         return cls.metric
+
+    def measured_on(self, records: Iterable[Any]) -> Sequence[str]:
+        """The metrics that are measured on these records, where that depends on what they are."""
+        return self.metrics
 
     @staticmethod
     @abstractmethod

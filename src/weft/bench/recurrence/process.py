@@ -53,8 +53,8 @@ def answer() -> None:
     case = Case(**{**request["case"], "size": Size(*request["case"]["size"])})
     cells: Mapping[str, CellClass] = CELLS
     if request["imports"]:
-        from weft.run import import_cells
+        from weft.run import import_classes
 
-        cells = {**CELLS, **import_cells(request["imports"])}
+        cells = {**CELLS, **import_classes(request["imports"])}
     function = getattr(import_module(request["module"]), request["function"])
     print(json.dumps(function(case, cells, **request["more"])))

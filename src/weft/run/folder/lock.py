@@ -106,7 +106,7 @@ def has_run(folder: Path) -> bool:
 def _claim(out: str | Path | None, task: str) -> Claim:
     """Make the folder if needed and lock it; try again where other processes make and remove the same one."""
     for _ in range(MAX_CLAIMS):
-        folder = Path(out) if out is not None else _next_free(Path("runs"), task)
+        folder = Path(out) if out is not None else next_free(Path("runs"), task)
         made = _make(folder)
         if out is None and folder not in made:  # another process was faster
             continue
@@ -198,10 +198,11 @@ def _unwritable(folder: Path, error: OSError) -> RunError:
     return RunError(f"cannot be written: {reason}", where=str(folder), cure="choose another --out")
 
 
-def _next_free(parent: Path, task: str) -> Path:
+def next_free(parent: Path, name: str) -> Path:
+    """Return NAME-N in the parent folder, with the number after the highest that is there."""
     numbers = [
         int(match[1])
         for path in (parent.iterdir() if parent.is_dir() else ())
-        if (match := re.fullmatch(rf"{re.escape(task)}-([0-9]{{1,15}})", path.name))
+        if (match := re.fullmatch(rf"{re.escape(name)}-([0-9]{{1,15}})", path.name))
     ]
-    return parent / f"{task}-{max(numbers, default=0) + 1}"
+    return parent / f"{name}-{max(numbers, default=0) + 1}"

@@ -1,0 +1,72 @@
+"""Answers of a masked language model: texts whose gaps are filled, with the candidates for each gap."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from weft.tasks.results import Prediction
+from weft.tasks.sections import Tree
+from weft.text import MASK, Tokenizer
+
+GAP: Final = re.compile(r"<mask>|\[MASK\]")
+"""The spellings of a gap in a text to be filled."""
+
+BLANK_IN_TOKEN: Final = ("bpe", "unigram")
+"""The kinds of tokens that have the blank before a word in them, so that a gap has it too."""
+
+
+class Filler(NamedTuple):
+    """A token that may stand in a gap, in readable form, and its probability."""
+
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Filled(Prediction):
+    """A text, the same with the likeliest token in each gap, and the likeliest tokens of each gap, best first."""
+
+    text: str
+    filled: str
+    gaps: tuple[tuple[Filler, ...], ...]
+
+    def __str__(self) -> str:
+        return self.filled.replace("\n", " ")
+
+    def record(self) -> Tree:
+        return {
+            "text": self.text,
+            "filled": self.filled,
+            "gaps": [[found._asdict() for found in gap] for gap in self.gaps],
+        }
+
+    def line(self, *, probabilities: bool = False) -> str:
+        return "\t".join([str(self), *(_list(gap, probabilities=probabilities) for gap in self.gaps)])
+
+    def cells(self, name: str, *, probabilities: bool = False) -> dict[str, Any]:
+        candidates = " | ".join(_list(gap, probabilities=probabilities) for gap in self.gaps)
+        return {name: self.filled, CANDIDATES: candidates}
+
+
+CANDIDATES: Final = "candidates"
+"""The column of candidates in a table of answers."""
+
+
+def _list(gap: tuple[Filler, ...], *, probabilities: bool) -> str:
+    return ", ".join(f"{token} {share:.3f}" if probabilities else token for token, share in gap)
+
+
+def encode_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of a text in which <mask> or [MASK] stands for one token that is to be found."""
+    ids: list[int] = []
+    parts = GAP.split(text)
+    for number, part in enumerate(parts):
+        if number:
+            ids.append(MASK)
+        if tokenizer.kind in BLANK_IN_TOKEN and number < len(parts) - 1:
+            part = part.rstrip(" ")
+        if part:
+            ids += tokenizer.encode(part)
+    return ids

@@ -1,0 +1,267 @@
+"""Mask: the probability of hidden tokens of a text, given all others. Accuracy, and texts whose gaps are filled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.data import Capacity, Columns, Examples, Limit, Text
+from weft.decoding import DecodeConfig
+from weft.decoding.score import score_tokens
+from weft.errors import DataError
+from weft.metrics import LossTally
+from weft.models import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
+from weft.nn import Packing
+from weft.settings import OneOf, TableError
+from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps
+from weft.tasks.generation import Scored
+from weft.tasks.length import passes
+from weft.tasks.lm import LanguageModelling, TextData
+from weft.tasks.masking import Chance, MaskConfig, Masking
+from weft.tasks.results import Numbers, Scores
+from weft.tasks.sections import Facts, Sections, Tree, written
+from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
+from weft.tasks.states import pad_ids
+from weft.tasks.task import Batch, Codec, Loss, Rows, Task
+from weft.text import EOS, MASK, TextConfig, Tokenizer
+
+FILLERS: Final = 5
+"""Candidates for a gap by default."""
+
+SCORED_TOKENS: Final = 8192
+"""Tokens of the copies of texts, each with another token hidden, that are read together."""
+
+
+class MaskData(TextData):
+    """Plain text, and how its tokens are hidden."""
+
+    mask: MaskConfig = Field(default_factory=MaskConfig)
+
+
+@dataclass(frozen=True)
+class MaskedBatch(Batch):
+    """tokens (B, T) and lengths (B), or packed; the tokens that were hidden (M), and their places (M) among all B · T.
+    Places that only fill the capacity of the batch expect nothing."""
+
+    tokens: Tensor
+    lengths: Tensor | Packing
+    expected: Tensor
+    places: Tensor
+
+
+@dataclass
+class MaskedScores(Scores):
+    """Loss and right answers over hidden tokens."""
+
+    unit: str
+    vocabulary: int
+    loss: LossTally = field(default_factory=LossTally)
+    right: int = 0
+
+    def sums(self) -> tuple[float, ...]:
+        return *self.loss.sums(), self.right
+
+    def score(self, sums: Numbers) -> dict[str, float]:
+        loss = LossTally.of(sums[:2])
+        return {"loss": loss.loss, "perplexity": loss.perplexity, "accuracy": float(sums[2]) / loss.count}
+
+    def merge(self, other: MaskedScores) -> None:
+        self.loss.merge(other.loss)
+        self.right += other.right
+
+    def details(self) -> Tree:
+        return self.loss.details(unit=self.unit, vocabulary=self.vocabulary)
+
+
+MODEL = OneOf(MASKED_MODELS)
+
+
+class Mask(Task):
+    """Plain text to a masked language model."""
+
+    name = "mask"
+    summary = "plain text to a masked language model, to fill gaps and to start other models from"
+    metric = "perplexity"
+    metrics: tuple[str, ...] = ("loss", "perplexity", "accuracy")
+    sections = Sections(MaskData, TextConfig, Annotated[MaskedModelSettings, MODEL])
+    data: MaskData
+    files = ("train.txt", "valid.txt", "test.txt")
+    pipeline_tag = "fill-mask"
+    scores_texts = True
+    answer_options = MappingProxyType({"n_best": FILLERS})
+
+    def __init__(self, codec: Codec, data: MaskData) -> None:
+        super().__init__(codec, data)
+        self.tokenizer: Tokenizer = codec.tokenizers[""]
+        self.masking = Masking(data.mask, self.tokenizer)
+
+    @staticmethod
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        millions = facts.characters / 1e6
+        kind = MODEL.kind_of(written(tree, "model"))
+        width = 256 if millions < 20 else 512
+        models: dict[str, Tree] = {
+            "rnn": {"embedding": 256, "hidden": width, "dropout": 0.2},
+            "transformer": {"width": width, "layers": 4, "heads": width // 64, "dropout": 0.1},
+        }
+        # Few tokens of a text are predicted in an epoch, so that more epochs help than for a language model.
+        every = (100, 60, 30, 10) if facts.device == "cuda" else (40, 15, 8, 2)
+        epochs = every[sum(millions >= limit for limit in (0.2, 2, 20))]
+        batch = 2048 if millions < 2 else 4096
+        train = {
+            "epochs": passes(tree, facts.characters / 3, batch, epochs=epochs, between=(1, every[0]), updates=300),
+            "batch_tokens": batch,
+            "rate": 3e-3 if kind == "rnn" else 1e-3,
+        }
+        if kind == "transformer" and written(tree, "train", "optimizer") in (None, "adamw"):
+            train |= {"beta2": 0.98}
+        text = {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000}
+        return {"text": text, "model": models.get(kind, {}), "train": train}
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        yield from super().conflicts(config)
+        if config.data.mask.unit == "word" and config.text.kind == "word":
+            what = 'is the same as "token" with text.kind = "word"'
+            yield TableError(what, where='data.mask.unit = "word"', cure="remove it")
+
+    read = staticmethod(LanguageModelling.read)
+    learn = staticmethod(LanguageModelling.learn)
+
+    @staticmethod
+    def columns(data: MaskData) -> Columns:
+        return Columns(Text, "text", joined=data.unit == "stream", prediction="filled")
+
+    @staticmethod
+    def build(model: MaskedModelSettings, codec: Codec) -> MaskedLanguageModel:
+        return MaskedLanguageModel(model, len(codec.tokenizers[""]))
+
+    def limit(self, *, training: bool) -> Limit | None:
+        overlong = self.data.overlong if training else "split"
+        return Limit(self.data.max_length, overlong, moving=training and self.data.running and overlong == "split")
+
+    def encode(self, records: Sequence[Text], limit: Limit | None) -> dict[str, list[list[int]]]:
+        end = [] if self.data.running else [EOS]
+        columns: dict[str, list[list[int]]] = {"tokens": [], "first": []}
+        for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
+            pieces = limit.cut(ids, record.place) if limit else [ids]
+            columns["tokens"] += [[*piece, *end] for piece in pieces]
+            columns["first"] += [[0 if number else 1] for number in range(len(pieces))]
+        return columns
+
+    def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
+        first = examples.columns["first"].join(range(len(examples)))
+        return np.asarray(np.cumsum(first) - 1, dtype=np.int64)
+
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> MaskedBatch:
+        numbers = np.asarray(rows, dtype=np.int64)
+        column = examples.columns["tokens"]
+        flat, lengths = column.join(numbers).astype(np.int64), column.lengths[numbers]
+        read, chosen = self.masking(flat, lengths, numbers, Chance(*examples.drawn))
+        side = capacity.side(0) if packed and capacity else None
+        tokens, laid = lay_tokens(read, lengths, packed=packed, capacity=side)
+        places, expected = np.flatnonzero(chosen), flat[chosen]
+        count = len(expected)
+        if isinstance(laid, Tensor):
+            places = np.flatnonzero(np.arange(tokens.size(1)) < lengths[:, None])[places]
+        elif side is not None:  # batches of one capacity have one shape, except for very unlikely masks
+            likely = math.ceil(self.data.mask.share * side.tokens) + side.rows
+            fill = max(0, (likely if count <= likely else side.tokens) - count)
+            places, expected = np.pad(places, (0, fill)), np.pad(expected, (0, fill), constant_values=IGNORED)
+        return MaskedBatch(
+            count, tokens, laid, torch.from_numpy(expected), torch.from_numpy(places), reads=int(lengths.sum())
+        )
+
+    def loss(self, model: nn.Module, batch: MaskedBatch, *, label_smoothing: float = 0.0) -> Loss:
+        assert isinstance(model, MaskedLanguageModel)
+        states = model(batch.tokens, batch.lengths)
+        return token_loss(model, states, batch, label_smoothing=label_smoothing)
+
+    def scores(self) -> MaskedScores:
+        return MaskedScores(self.tokenizer.unit, len(self.tokenizer))
+
+    def measure(self, model: nn.Module, batch: MaskedBatch, scores: MaskedScores, *, records: Sequence[Text]) -> None:
+        assert isinstance(model, MaskedLanguageModel)
+        if not batch.count:
+            return
+        hidden = model(batch.tokens, batch.lengths).flatten(0, 1).index_select(0, batch.places)
+        found = score_tokens(model.output, hidden, batch.expected)
+        scores.loss.add(-float(found.log_probabilities.double().sum()), batch.count, count_unknown(batch))
+        scores.right += int((found.ranks == 1).sum())
+
+    def predict(
+        self, model: nn.Module, batch: MaskedBatch, *, records: Sequence[Text], decode: DecodeConfig
+    ) -> list[Filled]:
+        assert isinstance(model, MaskedLanguageModel)
+        rows = [encode_gaps(self.tokenizer, record.text) for record in records]
+        tokens, lengths = pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
+        rows_of, places = (tokens == MASK).nonzero(as_tuple=True)
+        shares = model.output(model(tokens, lengths)[rows_of, places]).float().softmax(-1)
+        best = shares.topk(min(decode.n_best, shares.size(-1)))
+        found: list[list[tuple[Filler, ...]]] = [[] for _ in records]
+        for row, place, values, ids in zip(*(part.tolist() for part in (rows_of, places, *best)), strict=True):
+            pieces = [self.tokenizer.pieces([number])[0].replace("▁", " ").strip() or "▁" for number in ids]
+            found[row].append(tuple(map(Filler, pieces, values)))
+            rows[row][place] = ids[0]
+        texts = [
+            self.tokenizer.decode(row) if gaps else record.text
+            for record, row, gaps in zip(records, rows, found, strict=True)
+        ]
+        return [
+            Filled(record.text, text, tuple(gaps)) for record, text, gaps in zip(records, texts, found, strict=True)
+        ]
+
+    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
+        return [name, CANDIDATES]
+
+    read_to_score = staticmethod(LanguageModelling.read_to_score)
+
+    def record_to_score(self, item: Any) -> Text:
+        if isinstance(item, Text):
+            return item
+        if not isinstance(item, str):
+            raise DataError(f"{item!r} is not what a run of mask can score", cure="give the text alone")
+        return Text(item)
+
+    def score(self, model: nn.Module, batch: MaskedBatch, *, records: Sequence[Text]) -> list[Scored]:
+        """The pseudo-log-likelihood (Salazar et al., 2020): each token hidden in turn, given all others."""
+        assert isinstance(model, MaskedLanguageModel)
+        return [self._score(model, record.text) for record in records]
+
+    def _score(self, model: MaskedLanguageModel, text: str) -> Scored:
+        ids = self.tokenizer.encode(text)
+        device = next(model.parameters()).device
+        row, logs, ranks = torch.tensor([*ids, EOS], device=device), list[float](), list[int]()
+        at_once = max(1, SCORED_TOKENS // len(row))
+        for first in range(0, len(ids), at_once):
+            places = torch.arange(first, min(len(ids), first + at_once), device=device)
+            copy = torch.arange(len(places), device=device)
+            copies = row.repeat(len(places), 1)
+            copies[copy, places] = MASK
+            hidden = model(copies, torch.full((len(places),), len(row), device=device))
+            found = score_tokens(model.output, hidden[copy, places], row[places])
+            logs += found.log_probabilities.tolist()
+            ranks += found.ranks.tolist()
+        names = tuple(self.tokenizer.tokens(ids)), tuple(self.tokenizer.pieces(ids))
+        return Scored(None, text, *names, tuple(logs), tuple(ranks))
+
+    def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
+        own = {"log_probability": "log_likelihood", "log_probability_per_token": "log_likelihood_per_token"}
+        names = {name: f"pseudo_{new}" for name, new in {**own, "perplexity": "perplexity"}.items()}
+        return {names.get(name, name): value for name, value in super().summarise_scored(tally, count).items()}
+
+    def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
+        assert isinstance(model, MaskedLanguageModel)
+        rows = self.tokenizer.encode_many([record.text for record in records])
+        return model(*pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device))  # type: ignore[no-any-return]

@@ -1,0 +1,144 @@
+"""Tasks, encoders and decoders of a person's own: imported by a command, named in the run folder, never found there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from weft.catalog import CATALOG, DECODERS, TASKS
+from weft.errors import ConfigError
+from weft.models import LanguageModel
+from weft.models.embedding import build_embedding
+from weft.run import import_classes
+
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+COUNT = ("--import", "count.py:Count")
+PARTS = ("--import", "parts.py:WindowConfig", "--import", "parts.py:DecayConfig")
+
+
+@pytest.fixture(autouse=True)
+def catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """The files of the page in the current folder; what a test adds to the catalog is removed after it."""
+    monkeypatch.chdir(tmp_path)
+    for name, source in re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL):
+        Path(f"{name}.py").write_text(source, encoding="utf-8")
+    rows = [f"{'a' * number}{letter}\t{number}" for number in range(1, 9) for letter in "bcdfg"]
+    Path("train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    before: dict[str, dict[str, Any]] = {name: dict(parts) for name, parts in CATALOG.items()}
+    yield
+    for name, parts in CATALOG.items():
+        parts.clear()  # type: ignore[attr-defined]
+        parts.update(before[name])  # type: ignore[attr-defined]
+    for name in [name for name in sys.modules if name.startswith("weft_import_")]:
+        del sys.modules[name]
+
+
+def test_a_task_is_imported_by_every_command_and_missed_without(weft: Callable[..., Any]) -> None:
+    train = ("train", "count", "train.tsv", "train.steps=3", "--quiet")
+    unknown = weft(*train)
+    assert unknown.code == 2
+    assert 'a task of your own comes by --import FILE.py:CLASS or weft.catalog.TASKS["count"] = CLASS' in unknown.err
+    assert weft("new", "count", *COUNT, "--out", "count.toml").code == 0
+    assert weft(*train, "--out", "run", *COUNT).code == 0
+    shutil.copytree("run", "copy")
+    card = Path("run/README.md").read_text(encoding="utf-8")
+    assert 'import weft\nimport weft.catalog\n\nweft.catalog.TASKS["count"] = …\n\nrun = weft.load(' in card
+    for words in (
+        ("evaluate", "run", "train.tsv"),
+        ("predict", "run", "train.tsv"),
+        ("compare", "run", "copy", "--data", "train.tsv"),
+        ("inspect", "parameters", "run"),
+        ("data", "show", "count", "train.tsv"),
+        ("config", "fill", "count.toml"),
+    ):
+        TASKS.pop("count", None)
+        missed = weft(*words)
+        assert (missed.code, len(missed.err.splitlines())) == (2, 1), missed.err
+        assert "--import FILE.py:CLASS" in missed.err
+        found = weft(*words, *COUNT)
+        assert found.code == 0, found.err
+
+
+def test_a_bad_label_is_an_error_with_its_place(weft: Callable[..., Any]) -> None:
+    lines = Path("train.tsv").read_text(encoding="utf-8").splitlines()
+    Path("train.tsv").write_text("\n".join([*lines[:6], "abba\tmany", *lines[6:]]), encoding="utf-8")
+    train = ("train", "count", "train.tsv", "train.steps=3", *COUNT)
+    found = weft(*train)
+    assert found.code == 2
+    assert 'train.tsv:7: "many" is not a whole number (write digits, or use --skip-bad-lines)' in found.err
+    assert weft(*train, "--skip-bad-lines", "--quiet").code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("int(record.label or 0)", 'int("x")', r"count\.py:\d+: ValueError: invalid literal .* \(in the file you"),
+        ("return Loss(", "return (", r"mistake in count\.py or in weft"),
+    ],
+)
+def test_an_error_in_an_imported_file_is_not_blamed_on_weft(
+    weft: Callable[..., Any], old: str, new: str, said: str
+) -> None:
+    source = Path("count.py").read_text(encoding="utf-8")
+    assert old in source
+    Path("count.py").write_text(source.replace(old, new), encoding="utf-8")
+    found = weft("train", "count", "train.tsv", "train.steps=3", *COUNT)
+    assert found.code != 0
+    assert re.search(said, found.err.replace("\n", " "))
+    assert "not yours" not in found.err
+
+
+def test_an_encoder_and_a_decoder_are_trained_and_loaded_by_name(weft: Callable[..., Any], pairs: str) -> None:
+    settings = ("model.encoder.kind=window", "model.decoder.kind=decay", "model.decoder.hidden=24", "train.steps=3")
+    assert weft("train", "translate", pairs, *settings, "--out", "run", "--quiet", *PARTS).code == 0
+    saved = json.loads(Path("run/config.json").read_text(encoding="utf-8"))["model"]
+    assert saved["decoder"] == {"kind": "decay", "embedding": 64, "hidden": 24, "tie": True}
+    Path("source.txt").write_text("one two\n", encoding="utf-8")
+    found = weft("predict", "run", "source.txt", "--json", *PARTS)
+    assert found.code == 0, found.err
+    DECODERS.pop("decay")
+    missed = weft("predict", "run", "source.txt")
+    assert missed.code == 2
+    assert 'run: has a decoder of its own, "decay" (give its class: --import FILE.py:CLASS' in missed.err
+
+
+def test_a_decoder_is_a_language_model_whose_steps_are_its_forward_pass() -> None:
+    import_classes(["parts.py:DecayConfig"])
+    torch.manual_seed(0)
+    decoder = DECODERS["decay"]().build_decoder(build_embedding(8, 6), None)  # type: ignore[attr-defined]
+    model, tokens = LanguageModel(decoder, 6, tie=False), torch.randint(6, (2, 4))
+    state, hidden = decoder.start(None, torch.arange(2)), []
+    for column in tokens.unbind(1):
+        now, state, _ = decoder.step(column, state)
+        hidden.append(now)
+    torch.testing.assert_close(model(tokens), torch.stack(hidden, 1))
+    assert "decay" in CATALOG["language_models"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("class Mine(Task):\n    name = 'mine'\n", "Mine has no summary, metric, metrics, sections, build, "),
+        ("class Mine(Classify):\n    pass\n", 'weft has a part named "classify" already (rename Mine.name)'),
+        ("class Mine(PartSettings):\n    kind: str = 'mine'\n", "Mine has no vectors, build_encoder"),
+        ("class Mine(RecurrentConfig):\n    def build_decoder(self): ...\n", "Mine has no tie"),
+    ],
+)
+def test_an_incomplete_class_is_refused_by_name(source: str, message: str) -> None:
+    head = "from weft.models import PartSettings, RecurrentConfig\nfrom weft.tasks import Classify, Task\n"
+    Path("mine.py").write_text(head + source, encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        import_classes(["mine.py:Mine"])
+
+
+def test_only_a_cell_is_renamed() -> None:
+    with pytest.raises(ConfigError, match="only a cell can be renamed"):
+        import_classes(["other=count.py:Count"])
