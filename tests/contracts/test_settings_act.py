@@ -292,7 +292,9 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         if leaf.task == "translate"
         else {"decoder": RNN} | own
         if leaf.task == "caption"
-        else {} if "kind" in own or leaf.task == "embed" else RNN,
+        else {}
+        if "kind" in own or leaf.task == "embed"
+        else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
     if "max_length" in TASKS[leaf.task].sections.data.model_fields:
@@ -366,7 +368,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 def build(tree: dict[str, Any]) -> Any:
     """The model of a configuration, always from one seed, and a batch that does not depend on it."""
     config, kind = fill(tree, TYPICAL_DATA), TASKS[tree["task"]]
-    key = f"{tree['task']} {config.text}"
+    key = f"{tree['task']} {config.text} {getattr(config.data, 'features', None)}"
     if key not in MADE:
         records = list(kind.read(config.data.train, config.data, BadLines()))
         task = kind(kind.learn(records, config.text), config.data)

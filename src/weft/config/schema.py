@@ -50,7 +50,7 @@ class Config(Settings):
             why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
             yield Unread("data.max_length", why, "remove one of the two")
         features = getattr(self.data, "features", None)
-        if features is not None:
+        if features is not None and not TASKS[self.task].tokenizer_roles(self.text, self.data):
             why = f"does nothing with data.features = {show(features)}: the input is no text"
             own = [name for name in ("word_dropout", "characters") if hasattr(self.model, name)]
             for name in [

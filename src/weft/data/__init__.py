@@ -9,7 +9,8 @@ from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.example_columns import Columns
 from weft.data.images import Picture, pack_pixels, picture_of, read_pixels, unpack_pixels
-from weft.data.inputs import Input, InputFile, open_inputs
+from weft.data.input_file import Input, InputFile
+from weft.data.inputs import open_inputs
 from weft.data.labelled import read_answered, read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.objects import Objects, each_row, find_objects

@@ -25,6 +25,10 @@ from weft.nn.vision import ResidualNet, flip_pictures, shift_pictures
 from weft.settings import Layers, OneOf, Settings, Size, Unread
 
 
+MAX_STAGES = 8
+"""Stages of a residual network: after eight, the largest picture has a few positions left."""
+
+
 class PictureSource(Protocol):
     """The facts of the training data that an encoder is built from: the mean and scale of each channel or feature."""
 
@@ -51,13 +55,15 @@ class ConvolutionalPictureConfig(PartSettings):
 
     kind: Literal["conv"] = "conv"
     reads_features: ClassVar[bool] = False
-    channels: list[Size] = Field(default_factory=lambda: [32, 64], min_length=1, max_length=8)
-    """Channels of each stage; each stage halves the height and width of the picture."""
+    channels: Size | Annotated[list[Size], Field(min_length=1, max_length=MAX_STAGES)] = Field(
+        default_factory=lambda: [32, 64]
+    )
+    """Channels of each stage, which halves the height and width of the picture; a number is one stage."""
     layers: Layers = 1
     """Residual blocks of each stage."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of values dropped in training, on the states."""
-    shift: float = Field(0.05, ge=0.0, le=0.5)
+    shift: float = Field(0.05, ge=0.0, lt=1.0)
     """In training a picture is moved by up to this share of its side in each direction."""
     flip: bool = False
     """In training half of the pictures are mirrored; harmful where left and right, or letters, matter."""
@@ -71,7 +77,8 @@ class ConvolutionalPictureEncoder(PictureEncoder):
 
     def __init__(self, config: ConvolutionalPictureConfig, source: PictureSource) -> None:
         super().__init__()
-        self.net = ResidualNet(len(source.mean), config.channels, blocks=config.layers)
+        stages = [config.channels] if isinstance(config.channels, int) else config.channels
+        self.net = ResidualNet(len(source.mean), stages, blocks=config.layers)
         self.dropout = TimeDropout(config.dropout)
         self.shift, self.flip = config.shift, config.flip
         self.output_size = self.net.output_size
