@@ -150,7 +150,7 @@ def test_a_bad_picture_is_named_with_file_and_line(name: str, tmp_path: Path) ->
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Image.fromarray(GRAY).save(tmp_path / "large.png")
-    monkeypatch.setattr(limits, "PICTURE_FILE", 10)
+    monkeypatch.setattr(limits, "PICTURE_FILE_BYTES", 10)
     with pytest.raises(DataError, match="more than 10"):
         open_picture(str(tmp_path / "large.png"))
     with pytest.raises(DataError, match="is no file"):

@@ -167,8 +167,8 @@ def _content(path: str, place: str) -> bytes:
         size = Path(path).stat().st_size
         if not Path(path).is_file():
             raise DataError(f"{named}is no file", where=where, cure="name a picture")
-        if size > limits.PICTURE_FILE:
-            what = f"{named}{size:,} bytes, more than {limits.PICTURE_FILE:,}, the limit of a picture"
+        if size > limits.PICTURE_FILE_BYTES:
+            what = f"{named}{size:,} bytes, more than {limits.PICTURE_FILE_BYTES:,}, the limit of a picture"
             raise DataError(what, where=where, cure="make it smaller")
         content = Path(path).read_bytes()
     except FileNotFoundError:

@@ -1,6 +1,15 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
-from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
+from weft.models.bag import (
+    Bag,
+    BagBaseline,
+    BagConfig,
+    BagRegressorConfig,
+    BagSettings,
+    bag_defaults,
+    fit_bag,
+    fit_number_bag,
+)
 from weft.models.captioner import PICTURE_ENCODERS, Captioner, CaptionerConfig
 from weft.models.classifier import (
     CLASSIFIERS,
@@ -78,6 +87,8 @@ __all__ = [
     "Bag",
     "BagBaseline",
     "BagConfig",
+    "BagRegressorConfig",
+    "BagSettings",
     "Captioner",
     "CaptionerConfig",
     "Classifier",
@@ -139,4 +150,5 @@ __all__ = [
     "decide",
     "decide_each",
     "fit_bag",
+    "fit_number_bag",
 ]

@@ -24,7 +24,6 @@ from weft.nn import State, TimeDropout, length_mask
 from weft.nn.vision import ResidualNet, flip_pictures, shift_pictures
 from weft.settings import Layers, OneOf, Settings, Size, Unread
 
-
 MAX_STAGES = 8
 """Stages of a residual network: after eight, the largest picture has a few positions left."""
 

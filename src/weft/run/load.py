@@ -14,7 +14,7 @@ from weft.config import Config, UnknownName, validate
 from weft.config.tree import HEAD
 from weft.data import Statistics
 from weft.errors import ConfigError, RunError, WeftError
-from weft.limits import TOKENIZER_FILE
+from weft.limits import TOKENIZER_FILE_BYTES
 from weft.models import FittedModel
 from weft.nn import CellClass
 from weft.run.folder.files import CONFIG, LABELS, STATISTICS, WEIGHTS, check_path, shorten, tokenizer_file
@@ -112,7 +112,7 @@ def _read_codec(files: RunFiles, config: Config) -> Codec:
     tokenizers: dict[str, Tokenizer] = {}
     for role, text in TASKS[config.task].tokenizer_roles(config.text, config.data).items():
         name = tokenizer_file(role)
-        content = files.read(name, most=TOKENIZER_FILE)
+        content = files.read(name, most=TOKENIZER_FILE_BYTES)
         tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name), most=entries)
     return Codec(tokenizers, tuple(labels), _read_statistics(files, config))
 
