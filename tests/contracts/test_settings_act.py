@@ -356,7 +356,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     config, task, model, batch, records = build(tree)
     with torch.no_grad():  # or all would be equally likely, and no text would end
         model.output.scores.weight *= 6
-        model.output.scores.bias[EOS] += 5
+        model.output.scores.bias[EOS] += 2 if task.name == "caption" else 5
         model.output.scores.bias[UNK] += 5 * (task.codec.side("target").kind == "word")  # which alone has unknown words
     step, steps = model.decoder.step, []
     model.decoder.step = lambda *parts, **rest: steps.append(1) or step(*parts, **rest)

@@ -15,7 +15,10 @@ from weft.cli.options import Device
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     file: Annotated[
-        str, typer.Argument(help="A file with one input per line, or a table (by its suffix); - is standard input.")
+        str,
+        typer.Argument(
+            help="A file with one input per line, or a table; for captions also a picture or a folder; - is standard input."
+        ),
     ] = "-",
     format: Annotated[
         str | None,

@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, mask, classify, regress, tag, translate or embed."""
+    """lm, mask, classify, regress, tag, translate, caption or embed."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0

@@ -37,12 +37,12 @@ from weft.data.ragged import Ids
 from weft.errors import DataError
 from weft.models import DECODERS, PICTURE_ENCODERS, Captioner, CaptionerConfig
 from weft.settings import Length, OneOf, TableError, Unread
+from weft.tasks.features import FEATURES, learn_features, standardised
 from weft.tasks.generation import Question
 from weft.tasks.length import passes
 from weft.tasks.pair_task import PairBatch, PairTask
 from weft.tasks.pairs import choose_metric
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, learn_features, standardised
 from weft.tasks.shift import predictions, shift
 from weft.tasks.tables import ColumnSetting, TableData
 from weft.tasks.task import Codec, Rows
