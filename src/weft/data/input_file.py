@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from weft.data.images import Picture
+from weft.data.series import Series
 from weft.data.steps import Steps
 
 
@@ -13,7 +14,7 @@ class Input(NamedTuple):
     """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
 
     place: str
-    source: str | list[str] | tuple[str, str] | Steps | Picture | None
+    source: str | list[str] | tuple[str, str] | Steps | Series | Picture | None
     row: Any
     language: str | None = None
 

@@ -5,6 +5,8 @@ from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.filling import Filled
+from weft.tasks.forecast import Forecast
+from weft.tasks.forecast_answer import SeriesForecast
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.mask import Mask
@@ -20,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
     "caption": Caption,
     "classify": Classify,
     "embed": Embed,
+    "forecast": Forecast,
     "lm": LanguageModelling,
     "mask": Mask,
     "regress": Regress,
@@ -39,6 +42,7 @@ __all__ = [
     "Embed",
     "Facts",
     "Filled",
+    "Forecast",
     "Generation",
     "LanguageModelling",
     "Loss",
@@ -50,6 +54,7 @@ __all__ = [
     "Regression",
     "Scores",
     "Sections",
+    "SeriesForecast",
     "Tag",
     "Tagging",
     "Task",

@@ -182,7 +182,7 @@ class Caption(PairTask):
         return model.build(source, len(codec.side("target")))
 
     @staticmethod
-    def gather(records: Iterable[Pair], data: CaptionData) -> Iterable[Pair]:
+    def gather(records: Iterable[Pair], data: CaptionData, *, origins: int | None = None) -> Iterable[Pair]:
         return group_references(records)
 
     @property
