@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
-from torch import Tensor
 
 from weft.models.decoders import RecurrentDecoderConfig
-from weft.models.embedding import Output, build_embedding
-from weft.models.forcing import mix
-from weft.models.memory import DecoderSettings, EncoderSettings, Memory
-from weft.models.pair import PairModel, SourceRead
+from weft.models.embedding import build_embedding
+from weft.models.encoder_decoder import EncoderDecoder
+from weft.models.memory import DecoderSettings, EncoderSettings
+from weft.models.pair import PairModel
 from weft.models.prefix import PrefixConfig
 from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
-from weft.nn import Packing
 from weft.settings import OneOf, Settings, Unread
 
 ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
@@ -75,7 +73,7 @@ class PairSettings(Protocol):
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
 
 
-class Translator(PairModel):
+class Translator(EncoderDecoder):
     """source -> Memory -> hidden states of the target -> logits.
 
     Where the vocabulary is shared and both embeddings have the same size and scale, there is one table for both sides,
@@ -83,6 +81,7 @@ class Translator(PairModel):
     """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
+<<<<<<< HEAD
         super().__init__()
         reads, writes = config.encoder, config.decoder
         same = (reads.vectors, reads.scales_vectors) == (writes.vectors, writes.scales_vectors)
@@ -121,3 +120,9 @@ class Translator(PairModel):
         memory = self.encode(source, source_lengths)
         mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
         return self.decoder(mixed, memory, target_lengths)  # type: ignore[no-any-return]
+=======
+        one_table = shared and config.encoder.vectors == config.decoder.vectors
+        embedding = build_embedding(config.encoder.vectors, source)
+        encoder = config.encoder.build_encoder(embedding)
+        super().__init__(encoder, config.decoder, target, embedding=embedding if one_table else None)
+>>>>>>> main

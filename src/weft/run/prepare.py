@@ -70,7 +70,7 @@ class DataReader:
         python_data: PythonData = NO_PYTHON_DATA,
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
