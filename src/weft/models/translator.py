@@ -81,48 +81,8 @@ class Translator(EncoderDecoder):
     """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
-<<<<<<< HEAD
-        super().__init__()
         reads, writes = config.encoder, config.decoder
         same = (reads.vectors, reads.scales_vectors) == (writes.vectors, writes.scales_vectors)
-        first = second = build_embedding(reads.vectors, source, scaled=reads.scales_vectors)
-        if not (shared and same):
-            second = build_embedding(writes.vectors, target, scaled=writes.scales_vectors)
-        self.encoder = reads.build_encoder(first)
-        self.decoder = writes.build_decoder(second, self.encoder)
-        self.output = Output(
-            self.decoder.output_size, target, tied=self.decoder.embedding if config.decoder.tie else None
-        )
-
-    @property
-    def packs(self) -> bool:
-        return self.encoder.packs and self.decoder.packs
-
-    def encode(self, source: Tensor, lengths: Tensor | Packing) -> Memory:
-        """source (B, S), lengths (B) -> Memory."""
-        return self.encoder(source, lengths)  # type: ignore[no-any-return]
-
-    def source_states(self, source: Tensor, lengths: Tensor) -> Tensor:
-        return self.encode(source, lengths).states
-
-    def read(self, source: Tensor, lengths: Tensor) -> SourceRead:
-        return SourceRead(self.encode(source, lengths))
-
-    def forward(
-        self,
-        source: Tensor,
-        source_lengths: Tensor | Packing,
-        target: Tensor,
-        target_lengths: Tensor | Packing | None = None,
-        *,
-        truth: float = 1.0,
-    ) -> Tensor:
-        memory = self.encode(source, source_lengths)
-        mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
-        return self.decoder(mixed, memory, target_lengths)  # type: ignore[no-any-return]
-=======
-        one_table = shared and config.encoder.vectors == config.decoder.vectors
-        embedding = build_embedding(config.encoder.vectors, source)
-        encoder = config.encoder.build_encoder(embedding)
-        super().__init__(encoder, config.decoder, target, embedding=embedding if one_table else None)
->>>>>>> main
+        embedding = build_embedding(reads.vectors, source, scaled=reads.scales_vectors)
+        encoder = reads.build_encoder(embedding)
+        super().__init__(encoder, writes, target, embedding=embedding if shared and same else None)
