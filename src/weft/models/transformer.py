@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field, field_validator, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
+from weft import limits
 from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
@@ -28,6 +29,7 @@ from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
 from weft.nn.transformer.norm import EPSILON
 from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
+from weft.text import EOS
 
 
 class TransformerConfig(PartSettings):
@@ -143,6 +145,9 @@ class TransformerConfig(PartSettings):
 class TransformerEncoderConfig(TransformerConfig):
     """A transformer that reads the whole input."""
 
+    segments: int = Field(0, ge=0, le=limits.LAYERS)
+    """Kinds of segments, each with a vector that is added to its tokens; an end token ends a segment. 0 is none."""
+
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> TransformerEncoder:
         """`extra` counts features that join each embedded token, such as its characters."""
         return TransformerEncoder(self, embedding, extra=extra)
@@ -166,13 +171,16 @@ class TransformerDecoderConfig(TransformerConfig):
 class TransformerEncoder(Encoder):
     """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
 
-    def __init__(self, config: TransformerConfig, embedding: Embedding, *, extra: int = 0) -> None:
+    def __init__(self, config: TransformerEncoderConfig, embedding: Embedding, *, extra: int = 0) -> None:
         super().__init__()
         self.embedding = embedding
         self.placed = Placed(config, embedding.embedding_dim + extra)
         self.stack = EncoderStack(config.width, layers=config.layers, **config.block_options())
         self.output_size = config.width
-        self.packs = not config.attention_hard
+        self.segments = nn.Embedding(config.segments, embedding.embedding_dim) if config.segments else None
+        if self.segments is not None:
+            nn.init.normal_(self.segments.weight, std=0.02)
+        self.packs = not config.attention_hard and self.segments is None
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
         """tokens (B, S), lengths (B) -> Memory; or packed, tokens (N) and their `Packing`."""
@@ -181,10 +189,21 @@ class TransformerEncoder(Encoder):
         return self._read(tokens, lengths)
 
     def _read(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
-        return self.encode(self.embedding(tokens), lengths)
+        vectors = self.embedding(tokens)
+        return self._encode(vectors if self.segments is None else vectors + self._segments(tokens), lengths)
+
+    def _segments(self, tokens: Tensor) -> Tensor:
+        """tokens (B, S) -> the vectors of their segments (B, S, E); those after the last kind are of the last kind."""
+        assert self.segments is not None
+        ends = tokens == EOS
+        ended = ends.cumsum(1) - ends.long()
+        return self.segments(ended.clamp(max=self.segments.num_embeddings - 1))  # type: ignore[no-any-return]
 
     def encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:
-        """vectors (B, S, E), embedded already -> Memory."""
+        """vectors (B, S, E), embedded already -> Memory. All of it is one segment."""
+        return self._encode(vectors if self.segments is None else vectors + self.segments.weight[0], lengths)
+
+    def _encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:
         states = self.stack(self.placed.all(vectors, lengths), lengths)
         if isinstance(lengths, Packing):
             return Memory(states, lengths, None)
