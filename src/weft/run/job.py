@@ -76,7 +76,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     set_seed(config.seed)
     set_threads(settings.threads)
     keep_memory()
-    model = task.build(config.model, task.codec)
+    model = task.network(config, task.codec)
     notes = fill_embeddings(model, task)
     plan: Plan | None = None
     learner: AnyLearner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.catalog import TASKS
-from weft.config import Config, fill, validate
+from weft.config import Config, fill, merge, validate
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.data.sources import each_path
 from weft.errors import DataError, counted
@@ -70,7 +70,7 @@ class DataReader:
         python_data: PythonData = NO_PYTHON_DATA,
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
@@ -139,6 +139,9 @@ def _describe_skipped(bad: BadLines, path: str | list[str]) -> Iterator[str]:
 
 def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
     """Divide the training data: the part to learn from, and a part for validation if there is no file for it."""
+    divided = TASKS[config.task].divide(corpus, config.data)
+    if divided is not None:
+        return divided
     if config.data.valid is not None:
         return corpus, None, []
     if config.data.running:
@@ -198,7 +201,11 @@ def survey_training(
         python_data=python_data,
     )
     corpus, survey = reader.survey(draft.data.train)
-    return fill(tree, facts(survey, draft), cells=cells), reader, corpus, survey
+    found, notes = reader.task.find_settings(corpus, draft.data)
+    config = fill(merge({"data": found}, tree), facts(survey, draft), cells=cells)
+    reader.data = config.data
+    reader.notes += notes
+    return config, reader, corpus, survey
 
 
 def facts(survey: Survey, config: Config) -> Facts:
@@ -239,7 +246,7 @@ def prepare(
         reader.notes.append(f"chooses by {config.train.metric}: {reason}")
     if note := reader.task.describe_model(facts(survey, config), tree):
         reader.notes.append(note)
-    others: dict[str, Corpus] = {}
+    others: dict[str, Iterable[Record]] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
         path = getattr(config.data, part)
         if path is None:
@@ -258,8 +265,12 @@ def prepare(
     if task.label_column is not None:
         reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
     reader.notes += notes
+    before: Iterable[Record] = corpus
     if held is not None:
-        others["valid"] = held
+        others["valid"] = before = held
+    for part in ("valid", "test"):
+        if getattr(config.data, part) is not None:
+            others[part] = before = task.follow(before, others[part])
     running = config.train.truncate is not None
     rest = {part: encode_evaluation(task, records, task.data, running=running) for part, records in others.items()}
     for part, examples in rest.items() if task.label_column is not None else ():

@@ -1,9 +1,12 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
+from weft.tasks.caption import Caption
 from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.filling import Filled
+from weft.tasks.forecast import Forecast
+from weft.tasks.forecast_answer import SeriesForecast
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.mask import Mask
@@ -16,8 +19,10 @@ from weft.tasks.task import Batch, Codec, Loss, Task
 from weft.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
+    "caption": Caption,
     "classify": Classify,
     "embed": Embed,
+    "forecast": Forecast,
     "lm": LanguageModelling,
     "mask": Mask,
     "regress": Regress,
@@ -29,6 +34,7 @@ __all__ = [
     "TASKS",
     "Batch",
     "Candidate",
+    "Caption",
     "Classification",
     "Classify",
     "Codec",
@@ -36,6 +42,7 @@ __all__ = [
     "Embed",
     "Facts",
     "Filled",
+    "Forecast",
     "Generation",
     "LanguageModelling",
     "Loss",
@@ -47,6 +54,7 @@ __all__ = [
     "Regression",
     "Scores",
     "Sections",
+    "SeriesForecast",
     "Tag",
     "Tagging",
     "Task",

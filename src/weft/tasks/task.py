@@ -11,16 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
+from weft.data import (
+    BadLines,
+    Capacity,
+    Columns,
+    Examples,
+    Limit,
+    Ragged,
+    Record,
+)
 from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.metrics import LossTally
 from weft.settings import TableError
 from weft.tasks.batch import Batch, Origin
+from weft.tasks.calibration import calibrate_logits
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
+from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, Tree
 from weft.tasks.states import WithStates
@@ -35,7 +45,7 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-class Task(WithStates, ABC):
+class Task(WithRecords, WithStates, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
@@ -53,6 +63,8 @@ class Task(WithStates, ABC):
     """The `[data]` section."""
 
     lower_is_better: tuple[str, ...] = ("loss", "perplexity", "bits_per_character", "wer", "cer")
+    caches: bool = True
+    """Whether the encoded data of large files is cached: a file must hold all that its examples are made of."""
     files: tuple[str, str, str] = ("train.tsv", "valid.tsv", "test.tsv")
     """Files for training, validation and test in the config file that `weft new` writes."""
     pipeline_tag: str | None = None
@@ -154,15 +166,24 @@ class Task(WithStates, ABC):
         """Tokenizers and labels from the training records."""
 
     @staticmethod
-    @abstractmethod
     def build(model: Any, codec: Codec) -> nn.Module:
-        """The network, with sizes known only now."""
+        """The network, with sizes known only now; a task whose sizes depend on `[data]` too has `network` instead."""
+        raise NotImplementedError
+
+    @classmethod
+    def network(cls, config: Any, codec: Codec) -> nn.Module:
+        """The network of a whole configuration."""
+        return cls.build(config.model, codec)
 
     @staticmethod
-    def gather(records: Iterable[Any], data: Any) -> Iterable[Any]:
+    def gather(records: Iterable[Any], data: Any, *, origins: int | None = None) -> Iterable[Any]:
         """The records of an evaluation with these settings of `[data]`: those of a file, or fewer where several have
-        one answer."""
+        one answer, or more where each has several. `origins` counts the answers of each (`rolls_origin`)."""
         return records
+
+    def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
+        """The rows of training examples, given the encoded records: the same, or views of parts of them."""
+        return columns
 
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
@@ -211,6 +232,10 @@ class Task(WithStates, ABC):
         kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
         return kind(str(source))
 
+    def is_one_input(self, inputs: Any) -> bool:
+        """Whether a value given to `Run.predict` is one input, and not several."""
+        return isinstance(inputs, str | Mapping | Record)
+
     def with_language(self, record: Any, language: str) -> Record:
         """An input to be answered in that language; an error for a task without languages."""
         raise ConfigError(f"{self.name} has no languages", where=f"language = {language}", cure="leave it out")
@@ -229,7 +254,7 @@ class Task(WithStates, ABC):
         """The start of a search for the texts of a batch (`writes`)."""
         raise NotImplementedError
 
-    def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
+    def source_tokens(self, model: Any, batch: Any) -> list[tuple[str, ...]] | None:
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 
@@ -262,6 +287,10 @@ class Task(WithStates, ABC):
             "vocabulary": len(self.codec.side("target")),
             "unknown_share": tally.unknown_share,
         }
+
+    def calibrate(self, model: nn.Module, batches: Iterable[Any]) -> Tree:
+        """Calibrate the model on batches of validation data; returns what the report says of it, or nothing."""
+        return calibrate_logits(self, model, batches) if self.calibrates else {}
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""
