@@ -136,6 +136,7 @@ class Mask(Task):
 
     read = staticmethod(LanguageModelling.read)
     learn = staticmethod(LanguageModelling.learn)
+    learn_with = staticmethod(LanguageModelling.learn_with)
 
     @staticmethod
     def columns(data: MaskData) -> Columns:

@@ -106,6 +106,10 @@ class SequenceTask(Task):
     def statistic_sizes(cls, data: Any) -> dict[str, int | None]:
         return {} if data.features is None else {FEATURES: None}
 
+    @classmethod
+    def learn(cls, records: Iterable[Any], text: TextConfig) -> Codec:
+        return cls.learn_with(records, text, {})
+
     @abstractmethod
     def answer(self, record: Any) -> Ids:
         """The answer of a record as numbers of its column."""
@@ -207,11 +211,11 @@ class SequenceTask(Task):
         return kind(parts[0].strip(), second=parts[1].strip())
 
 
-def learn_inputs(records: Iterable[Any], text: TextConfig) -> Codec:
-    """The tokenizer of texts, or the statistics of features; answers are the task's own."""
+def learn_inputs(records: Iterable[Any], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
+    """The tokenizer of texts, unless it is known, or the statistics of features; answers are the task's own."""
     if (features := learn_features(records)) is not None:
         return Codec({}, (), {FEATURES: features})
-    return Codec({"": Tokenizer.learn(_each_text(records), text)})
+    return Codec({"": known.get("") or Tokenizer.learn(_each_text(records), text)})
 
 
 def learn_features(records: Iterable[Any]) -> Statistics | None:

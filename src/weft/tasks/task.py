@@ -22,9 +22,9 @@ from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.results import Prediction, ScoredText, Scores
-from weft.tasks.sections import Facts, Sections, Tree
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree
 from weft.tasks.states import WithStates
-from weft.text import TextConfig
+from weft.text import TextConfig, Tokenizer
 
 __all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
 
@@ -152,6 +152,17 @@ class Task(WithStates, ABC):
     @abstractmethod
     def learn(records: Iterable[Any], text: Any) -> Codec:
         """Tokenizers and labels from the training records."""
+
+    @classmethod
+    def learn_with(cls, records: Iterable[Any], text: Any, known: Mapping[str, Tokenizer]) -> Codec:
+        """`learn`, with tokenizers of another run in some roles."""
+        what = "does not start from another run"
+        raise ConfigError(what, where=f'task = "{cls.name}"', cure="remove train.start")
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        """The encoder and the decoder of its models by their names, of a configuration as plain tables."""
+        return {"encoder": StackPlace()}
 
     @staticmethod
     @abstractmethod
