@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from weft.documents import check_version, parse_json, parse_toml, to_json
 from weft.errors import RunError
-from weft.limits import DIGITS, NESTING, VALUES
+from weft.limits import DIGITS, NESTING_LEVELS, VALUES
 
 VALUE = st.recursive(
     st.none()
@@ -44,11 +44,11 @@ def nested(depth: int) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (nested(NESTING + 1), "nested deeper"),
+        (nested(NESTING_LEVELS + 1), "nested deeper"),
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested deeper"),
         ("[" * 1_000_000, "nested deeper"),
-        ('["' + "[" * 5000 + '", ' + nested(NESTING) + "]", "nested deeper"),
-        ('["\\\\\\"", ' + nested(NESTING) + ', "\\\\"]', "nested deeper"),
+        ('["' + "[" * 5000 + '", ' + nested(NESTING_LEVELS) + "]", "nested deeper"),
+        ('["\\\\\\"", ' + nested(NESTING_LEVELS) + ', "\\\\"]', "nested deeper"),
         ("1" * (DIGITS + 1), "more than 40 digits"),
         ("[0." + "1" * 100_000 + "]", "more than 40 digits"),
         ("1e999", "too large"),
@@ -70,7 +70,7 @@ def test_json_that_is_refused(text: str | bytes, reason: str) -> None:
 
 
 def test_json_within_the_limits() -> None:
-    assert parse_json(nested(NESTING)) is not None
+    assert parse_json(nested(NESTING_LEVELS)) is not None
     assert parse_json("9" * DIGITS) == int("9" * DIGITS)
     long = "]" * 5000 + "1" * 5000 + "\\" + '"'
     assert parse_json(json.dumps([long, {long: 1}])) == [long, {long: 1}], "texts are not looked into"
@@ -92,7 +92,7 @@ def test_more_values_than_anybody_writes_are_refused_without_building_them(item:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (f"a = {nested(NESTING + 1)}", "nested deeper"),
+        (f"a = {nested(NESTING_LEVELS + 1)}", "nested deeper"),
         ("a = " + "{a = " * 500 + "1" + "}" * 500, "nested deeper"),
         (".".join("a" * 100) + " = 1", "nested deeper"),
         ("[" + " . ".join("a" * 100_000) + "]", "nested deeper"),
@@ -115,7 +115,7 @@ def test_toml_within_the_limits() -> None:
         c = \"\"\"{brackets} "" \\\"\"\" {brackets}\"\"\"
         d = '''{brackets} '' " '''
         e = [{", ".join(["0.5"] * 200)}]
-        f = {nested(NESTING)}
+        f = {nested(NESTING_LEVELS)}
         [a1.b-2."c.d"]
     """
     assert parse_toml(text) == tomllib.loads(text)

@@ -34,7 +34,7 @@ _NOT_CODE: Final = re.compile(
 )
 """Strings and comments of TOML."""
 
-_LONG_KEY: Final = re.compile(rb"(?:[\w-]*\.){%d}" % (limits.NESTING + 1))
+_LONG_KEY: Final = re.compile(rb"(?:[\w-]*\.){%d}" % (limits.NESTING_LEVELS + 1))
 
 
 class NewerFormat(RunError):
@@ -110,18 +110,18 @@ def _check_code(code: bytes) -> None:
     if _LONG_NUMBER.search(code):
         raise ValueError(f"a number of more than {limits.DIGITS} digits")
     brackets = code.translate(None, _OTHERS)
-    for _ in range(limits.NESTING):  # each round removes the innermost level
+    for _ in range(limits.NESTING_LEVELS):  # each round removes the innermost level
         before = len(brackets)
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(brackets) == before:
             break
     # Unmatched brackets are left to the parser, whose error gives their position.
-    if b"[]" in brackets or b"{}" in brackets or len(brackets) > limits.NESTING:
+    if b"[]" in brackets or b"{}" in brackets or len(brackets) > limits.NESTING_LEVELS:
         raise _too_deep()
 
 
 def _too_deep() -> ValueError:
-    return ValueError(f"nested deeper than {limits.NESTING} tables and lists")
+    return ValueError(f"nested deeper than {limits.NESTING_LEVELS} tables and lists")
 
 
 def _too_many() -> ValueError:

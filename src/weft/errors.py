@@ -66,8 +66,15 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+MAX_LISTED_NAMES: Final = 60
+"""Names that a message lists; all names of settings and parts are fewer, labels may be many."""
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The cure for a misspelt name: the nearest valid one, or the list of all of them."""
+    """The cure for a misspelt name: the nearest valid one, or the list of all of them, up to a limit."""
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(known)}"
+    if near:
+        return f'did you mean "{near[0]}"?'
+    more = f" and {len(known) - MAX_LISTED_NAMES:,} more" * (len(known) > MAX_LISTED_NAMES)
+    return f"choose from {', '.join(known[:MAX_LISTED_NAMES])}{more}"

@@ -134,7 +134,7 @@ def calibrate(task: Task, model: nn.Module, examples: Examples) -> Tree:
     if temperature != 1.0:
         task.set_temperature(model, temperature)
     chosen = task.choose_thresholds(model, logits.double() / temperature, labels)
-    return {"temperature": temperature, "examples": len(labels)} | ({"thresholds": chosen} if chosen else {})
+    return {"temperature": temperature, "examples": len(labels), **chosen}
 
 
 def _running_losses(task: Task, model: nn.Module, examples: Examples) -> Iterator[tuple[Loss, Batch]]:

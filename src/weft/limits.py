@@ -1,7 +1,7 @@
 """The largest files and settings that weft accepts. Larger ones are refused before anything is built from them.
 
 The limits are far above any real training, and low enough that a refused run folder costs little memory and time.
-Files and heads are in bytes; the other limits are counts of what their docstring names.
+A name ends in its unit where it is not itself what is counted.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from typing import Final
 
 MEGABYTE: Final = 1 << 20
 
-SMALL_FILE: Final = 16 * MEGABYTE
+SMALL_FILE_BYTES: Final = 16 * MEGABYTE
 """Bytes of config.json, report.json, labels.json and the plain values of a checkpoint."""
 
-CONFIG_FILE: Final = MEGABYTE
+CONFIG_FILE_BYTES: Final = MEGABYTE
 """Bytes of a configuration in TOML, whose parser is slow, and of a manifest.json."""
 
-TOKENIZER_FILE: Final = 64 * MEGABYTE
+TOKENIZER_FILE_BYTES: Final = 64 * MEGABYTE
 """Bytes of a tokenizer's file; most vocabularies of a million pieces take less."""
 
-KEPT_FILE: Final = 1 << 30
+TOKEN_CACHE_FILE_BYTES: Final = 1 << 30
 """Bytes of a JSON file in the cache of tokens, which may hold all texts held out for validation."""
 
-JOURNAL_FILE: Final = 256 * MEGABYTE
+JOURNAL_FILE_BYTES: Final = 256 * MEGABYTE
 """Bytes of the metrics.jsonl of a run, and of the trials.log of a sweep."""
 
-JOURNAL_LINE: Final = 1 << 16
+JOURNAL_LINE_BYTES: Final = 1 << 16
 """Bytes of a line of a journal; weft writes a few hundred."""
 
 JOURNAL_VALUES: Final = 1 << 22
@@ -34,10 +34,10 @@ JOURNAL_VALUES: Final = 1 << 22
 STEP: Final = 1 << 53
 """The number of an update in a journal; charts use floats, which represent no larger integers exactly."""
 
-TENSORS_FILE: Final = 1 << 40
+TENSORS_FILE_BYTES: Final = 1 << 40
 """Bytes of a checkpoint's tensors; the weights of a run must have the size that its settings imply."""
 
-TENSORS_HEAD: Final = 64 * MEGABYTE
+TENSORS_HEADER_BYTES: Final = 64 * MEGABYTE
 """Bytes of the header of a checkpoint's tensors: names, types and shapes."""
 
 DIMENSIONS: Final = 16
@@ -46,19 +46,22 @@ DIMENSIONS: Final = 16
 VALUES: Final = 1 << 22
 """Values of a JSON or TOML document: strings, lists, tables and items; a quarter of them may have a key."""
 
-GRAMMAR_FILE: Final = 64 * MEGABYTE
+GRAMMAR_FILE_BYTES: Final = 64 * MEGABYTE
 """Bytes of a grammar; half a million rules take less."""
 
-TREEBANK_FILE: Final = 4 << 30
+TREEBANK_FILE_BYTES: Final = 4 << 30
 """Bytes of a file of bracketed trees, which is read as a stream."""
 
 CHART_ITEMS: Final = 5_000_000
 """Items of a parser's chart, and branches of the forest of its trees; together they take up to two gigabytes."""
 
-LIBRARY_FILE: Final = 64 * MEGABYTE
+CHART_STEPS: Final = 4 * CHART_ITEMS
+"""Steps of a parser that complete items; they grow with the third power of the words of an ambiguous sentence."""
+
+LIBRARY_FILE_BYTES: Final = 64 * MEGABYTE
 """Bytes of a compiled library in the cache."""
 
-NESTING: Final = 64
+NESTING_LEVELS: Final = 64
 """Depth of tables and lists in JSON and TOML."""
 
 DIGITS: Final = 40
@@ -82,7 +85,7 @@ NGRAM: Final = 15
 BUCKETS: Final = 1 << 26
 """Buckets of hashed n-grams; a table of numbers for all of them is in memory."""
 
-LENGTH: Final = 1 << 20
+LENGTH_TOKENS: Final = 1 << 20
 """Tokens of an input or an answer, and positions of a model."""
 
 NGRAM_ORDER: Final = 7
@@ -127,8 +130,8 @@ TEMPERATURE: Final = 1e-9
 LENGTH_PENALTY: Final = 50.0
 """The exponent of a length: the longest text to a higher power overflows."""
 
-WINDOW: Final = 1000
+WINDOW_WORDS: Final = 1000
 """Words on each side of a word that word vectors are learned from."""
 
-NEGATIVES: Final = 1000
+NEGATIVE_WORDS: Final = 1000
 """Words of noise for each word that a vector is learned of."""

@@ -29,7 +29,7 @@ their defaults."""
 Layers = Annotated[int, Field(ge=1, le=limits.LAYERS)]
 Heads = Annotated[int, Field(ge=1, le=limits.LAYERS)]
 Size = Annotated[int, Field(ge=1, le=limits.SIZE)]
-Length = Annotated[int, Field(ge=1, le=limits.LENGTH)]
+Length = Annotated[int, Field(ge=1, le=limits.LENGTH_TOKENS)]
 Vocabulary = Annotated[int, Field(ge=1, le=limits.VOCABULARY)]
 Count = Annotated[int, Field(ge=1, le=limits.COUNT)]
 CountFromZero = Annotated[int, Field(ge=0, le=limits.COUNT)]

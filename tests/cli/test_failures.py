@@ -61,6 +61,7 @@ def test_the_cure_for_too_little_memory_depends_on_the_command(capsys):
 
 
 def test_a_fault_of_weft_is_reported_with_its_log(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(failures, "imported_files", list)  # other tests of this process import some
     monkeypatch.setattr(failures.tempfile, "tempdir", str(tmp_path))
     assert report(KeyError("x")) == 1
     assert "This is a mistake in weft, not yours. The details are in" in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_without_it_one_line_has_the_cure(weft, texts, file):
     assert refused.code == 2
     assert refused.err.count("\n") == 1
     assert 'model.cell: "Leaky" is not a cell' in refused.err
-    assert "--import FILE.py:CLASS" in refused.err
+    assert "--import Leaky=FILE.py:CLASS" in refused.err
     assert not Path("run").exists()
     assert weft(*words, "--import", f"{file}:Leaky").code == 0
     for verb in (["predict", "run"], ["evaluate", "run", texts], ["config", "diff", "run", "run"]):

@@ -162,7 +162,7 @@ def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kin
     shown = "\n".join(line.removeprefix("# ") for line in text.splitlines()[2:] if "…" not in line)
     assert validate(tomllib.loads(shown)) == filled
     network = filled.model.decoder if task == "translate" else filled.model
-    assert network.kind == (kind or {"classify": "bag", "embed": "skipgram"}.get(task, "rnn"))
+    assert network.kind == (kind or {"classify": "bag", "regress": "bag", "embed": "skipgram"}.get(task, "rnn"))
 
 
 def test_difference_lists_what_differs():

@@ -114,6 +114,14 @@ def test_a_label_that_comes_first_is_refused(tmp_path: Path) -> None:
     assert labelled(path, text=0, label=1) == [(label, text) for text, label in REVIEWS]
 
 
+def test_a_missing_column_of_second_texts(tmp_path: Path) -> None:
+    rows = [("premise", "hypothesis", "label"), *((text, f"so {text}", label) for text, label in REVIEWS)]
+    path = write(tmp_path / "a.tsv", rows)
+    columns = {"text": "premise", "pair": "nope", "label": "label"}
+    with pytest.raises(DataError, match=r'no column "nope" in the header for data\.pair .*: data\.pair=hypothesis\)$'):
+        read_table(str(path), columns, bad=BadLines())
+
+
 def test_several_columns_are_joined(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", [("title", "body", "label"), ("A", "b c", "x"), ("", "d", "y")], ",")
     assert labelled(path, text=["title", "body"]) == [("A b c", "x"), ("d", "y")]

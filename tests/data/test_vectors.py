@@ -12,7 +12,7 @@ from weft.data import vectors as vector_files
 from weft.errors import DataError
 
 WORDS = ["the", "Straße", "3", "naïve"]
-VECTORS = np.array([[0.1, -2.5e-8, 3], [1 / 3, 0, -1e20], [1, 2, 3], [0.5, 0.25, -0.125]], dtype=np.float32)
+VECTORS = np.array([[0.1, -2.5e-8, 3], [1 / 3, 0, -1e15], [1, 2, 3], [0.5, 0.25, -0.125]], dtype=np.float32)
 BAD_LINE = 70_000
 
 
@@ -90,6 +90,7 @@ def test_a_wrong_width_far_inside_a_file_is_one_clear_line(tmp_path, width):
         (b"2 999999999\nthe 1\n", "names vectors of 999,999,999 numbers"),
         (b"the 1 2\nof 3 nan\n", ":2: a number is NaN or infinite"),
         (b"the 1 2\nof inf 1\n", ":2: a number is NaN or infinite"),
+        (b"the 1 2\nof 1e38 -1e38\n", ":2: a number of 1e+38 is too large for a vector"),
         (b"the 1 2\nof 3 x4\n", ':2: "x4" is not a number'),
         (b"the 1 2\nof 3 \n", ":2: 1 number where"),
         (b"caf\xe9 1 2\n", ":1: not UTF-8: byte 0xe9"),

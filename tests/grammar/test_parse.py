@@ -173,6 +173,23 @@ def test_long_sentences_neither_recurse_nor_underflow():
         tree.record()
 
 
+@pytest.mark.covers("M8")
+@pytest.mark.parametrize("rules", ["S -> W S | W", "S -> S W | W", "S -> W A | W\nA -> B\nB -> W A | W"])
+def test_a_chart_grows_with_the_words_where_the_grammar_is_not_ambiguous(rules):
+    """Leo (1991): right recursion costs no more than left recursion; the trees are the same."""
+    grammar, words = grammar_from_text(rules + "\nW -> 'a' | 'b'"), ["a", "b"] * 1000
+    found = parse(grammar, words)
+    assert sum(map(len, found._chart.items)) < 20 * len(words)
+    assert found.count == 1
+    assert found.best.words() == words
+
+
+def test_a_search_that_would_take_minutes_is_refused(monkeypatch):
+    monkeypatch.setattr("weft.grammar.chart.CHART_STEPS", 10_000)
+    with pytest.raises(DataError, match=r"over 10,000 steps in the chart after \d+ of 500 words"):
+        parse(grammar_from_text("S -> S S | 'a'"), ["a"] * 500)
+
+
 def test_a_chart_that_would_fill_the_memory_is_refused(monkeypatch):
     monkeypatch.setattr("weft.grammar.chart.CHART_ITEMS", 1000)
     assert CHART_ITEMS > 1000

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from weft.errors import DataError
-from weft.grammar import Tree, draw, draw_svg, induce, outline, parse, read_trees, show_derivation, trees_from_lines
+from weft.grammar import (
+    Tree,
+    draw,
+    draw_svg,
+    grammar_from_text,
+    induce,
+    outline,
+    parse,
+    read_trees,
+    show_derivation,
+    trees_from_lines,
+)
 
 CAT = "(S (NP (Det the) (N cat)) (VP (V sleeps)))"
 PENN = """
@@ -115,6 +126,13 @@ def test_drawings():
     assert outline(tree).split("\n") == listed
     assert draw(tree, width=14) == draw(tree)
     assert draw(tree, width=13) == outline(tree)
+
+
+def test_a_tree_that_is_too_deep_or_too_wide_for_a_picture():
+    deep = parse(grammar_from_text("S -> 'a' S | 'b'"), ["a"] * 300 + ["b"]).best
+    assert draw(deep) == deep.brackets()
+    wide = Tree("S", tuple(["word"] * 500))
+    assert draw(wide) == outline(wide)
 
 
 def test_wide_characters_empty_rules_and_control_characters_are_drawn():

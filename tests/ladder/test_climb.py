@@ -175,13 +175,32 @@ def test_the_command(weft, labelled):
     assert "classify: scores on the valid data" in outcome.out
     found = json.loads(Path("out/ladder.json").read_text(encoding="utf-8"))
     assert {"name", "score", "low", "high", "parameters", "seconds", "bytes"} <= set(found["rungs"][1])
-    assert {found["best"], found["cheapest"]} <= {"majority", "rnn"}
+    assert {found["best"], found["cheapest"]} <= {"majority", "rnn", None}
     page = Path("out/ladder.html").read_text(encoding="utf-8")
     assert "There is no picture" in page
     assert page.count("<tr") == 3
     again = weft("ladder", "classify", labelled, *options, "--resume", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["rungs"][1]["score"] == found["rungs"][1]["score"]
+
+
+def test_majority_alone_is_a_ladder(weft, labelled):
+    outcome = weft("ladder", "classify", labelled, "--only", "majority", "--out", "out")
+    assert outcome.code == 0, outcome.err
+    assert "majority is the only rung" in outcome.out
+
+
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_mistakes_in_the_data_are_found_before_the_first_training(weft, labelled, part):
+    """Also in the test file, which training does not need; and the folder is free for another attempt."""
+    lines = Path(labelled).read_text(encoding="utf-8")
+    Path("bad.tsv").write_text(f"{lines}a line without its label\n", encoding="utf-8")
+    files = {"train": labelled, "valid": labelled, "test": labelled} | {part: "bad.tsv"}
+    outcome = weft("ladder", "classify", *files.values(), "--only", "majority,rnn", "--updates", "2", "--out", "out")
+    assert outcome.code == 2
+    assert f"bad.tsv:{len(lines.splitlines()) + 1}: 1 column where 2 are expected" in outcome.err
+    assert "training 1" not in outcome.err
+    assert not Path("out").exists()
 
 
 def test_the_command_can_be_stopped(weft, labelled, monkeypatch):

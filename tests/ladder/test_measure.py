@@ -9,9 +9,9 @@ import pytest
 
 from weft.compare import Tally
 from weft.data import Labelled, Tagged
-from weft.ladder import measure
 from weft.ladder.baseline import guess
 from weft.ladder.page import conclusion, plot_text, rows
+from weft.ladder.summary import ScoredRung, build_summary
 
 
 def share(right):
@@ -21,8 +21,8 @@ def share(right):
 
 
 def summary(*rungs, task="classify", metric="accuracy"):
-    found = [measure._Found(name, tally, 10, seconds, 1000, 5.0) for name, tally, seconds in rungs]
-    return measure._summary(found, task, metric, "test", [], {})
+    found = [ScoredRung(name, tally, 10, seconds, 1000, 5.0, *more) for name, tally, seconds, *more in rungs]
+    return build_summary(found, task, metric, "test", [], {})
 
 
 def test_the_cheapest_that_is_not_significantly_worse():
@@ -38,7 +38,8 @@ def test_the_cheapest_that_is_not_significantly_worse():
         error = math.sqrt(rung.score * (1 - rung.score) / 100)
         assert rung.high - rung.low == pytest.approx(2 * 1.96 * error, rel=0.15)
     assert conclusion(found) == (
-        "best is the best (90.00%); nearly is not significantly worse (89.00%) and trained for 2.0 s instead of 60.0 s"
+        "best is the best (90.00%); nearly is not significantly worse (89.00%; on 100 examples the difference may be "
+        "up to 5.00 points) and trained for 2.0 s instead of 60.0 s"
     )
 
 
@@ -96,3 +97,41 @@ def test_spans_are_guessed_too():
     train = [Tagged(("Ann", "ran"), ("B-PER", "O")), Tagged(("he", "ran"), ("O", "O"))]
     found = guess(train, [Tagged(("Ann", "saw", "Bob"), ("B-PER", "O", "B-PER"))])
     assert found.tally.metrics()["span_f1"] == pytest.approx(2 * 1 * 0.5 / 1.5)
+
+
+def test_no_rung_is_the_cheapest_where_the_lead_over_a_rule_may_be_chance():
+    """22 of 40 right against 19: the interval of the difference contains zero, so nothing is known about the model."""
+    right, majority = [1] * 22 + [0] * 18, [0] * 10 + [1] * 19 + [0] * 11
+    found = summary(("majority", share(majority), 0.0, False), ("bag", share(right), 1.5))
+    assert (found.best, found.cheapest, found.examples) == ("bag", None, 40)
+    assert found.tree()["cheapest"] is None
+    assert conclusion(found) == (
+        "40 examples cannot separate the rungs: bag has the best score (55.00%), but its lead over majority (47.50%) "
+        "may be chance; measure on more examples, or train longer"
+    )
+    sure = summary(("majority", share(majority * 50), 0.0, False), ("bag", share(right * 50), 1.5))
+    assert sure.cheapest == "bag", "2,000 examples show the same lead"
+
+
+def test_few_examples_choose_no_cheapest():
+    found = summary(("small", share([1] * 12 + [0] * 8), 1.0), ("large", share([1] * 13 + [0] * 7), 9.0))
+    assert found.cheapest is None
+    assert conclusion(found) == (
+        "20 examples cannot separate the rungs: large has the best score (65.00%); measure on at least 30"
+    )
+
+
+def test_a_rule_that_is_better_than_every_model():
+    found = summary(("per-word", share([1] * 90 + [0] * 10), 0.0, False), ("rnn", share([1] * 40 + [0] * 60), 9.0))
+    assert (found.best, found.cheapest) == ("per-word", "per-word")
+    assert "no model is as good as this rule" in conclusion(found)
+
+
+def test_how_much_worse_a_rung_may_be():
+    """30 examples on which one rung is right and the other wrong, 20 the other way round, of 1,000: a difference of 1
+    point with a standard error of √(50 - 0.1) / 1000."""
+    first = [1] * 30 + [0] * 20 + [1] * 950
+    second = [0] * 30 + [1] * 20 + [1] * 950
+    best, other = summary(("best", share(first), 2.0), ("other", share(second), 1.0)).rungs
+    assert best.behind == 0
+    assert other.behind == pytest.approx(0.01 + 1.96 * math.sqrt(50 - 0.1) / 1000, rel=0.1)

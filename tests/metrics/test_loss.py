@@ -69,5 +69,8 @@ def test_the_share_of_unknown_tokens_counts_before_it_divides() -> None:
     loss.add(5.0, 5)
     details = loss.details(unit="word", vocabulary=33_278)
     assert details == {"perplexity_unit": "word", "vocabulary": 33_278, "tokens": 8, "unknown_share": 1 / 8}
-    assert describe_vocabulary(details) == "vocabulary 33,278 words, 12.50% of tokens unknown"
+    many, few = (describe_vocabulary(details | {"unknown_share": share}) for share in (1 / 8, 0.02))
+    qualified = "they count as one easy word, so do not compare with a model that spells them out"
+    assert many == f"vocabulary 33,278 words, 12.50% of tokens unknown: {qualified}"
+    assert few == "vocabulary 33,278 words, 2.00% of tokens unknown"
     assert describe_vocabulary({"accuracy": 1.0}) is None

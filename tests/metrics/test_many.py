@@ -48,8 +48,10 @@ def test_each_threshold_is_the_best_there_is() -> None:
     random = np.random.default_rng(1)
     gold = random.random((80, 3)) < np.array([0.05, 0.3, 0.8])
     shares = np.clip(0.3 * gold + random.random((80, 3)) * 0.6, 0, 1)
-    chosen = choose_each(shares, gold)
-    for label in range(3):
+    chosen, own = choose_each(shares, gold)
+    assert own.tolist() == [False, True, True], "4 of 80 examples are too few"
+    assert chosen[0] == 0.5
+    for label in (1, 2):
 
         def score(threshold: float, label: int = label) -> float:
             predicted = shares[:, label] >= threshold
@@ -70,7 +72,8 @@ def test_the_threshold_of_two_labels_is_a_threshold() -> None:
     gold = (random.random(300) < 0.1).astype(np.int64)
     share = np.clip(0.15 + 0.2 * gold + random.normal(0, 0.08, 300), 0.001, 0.999)
     shares = np.stack([1 - share, share], axis=1)
-    chosen = choose_thresholds(shares, gold)
+    chosen, own = choose_thresholds(shares, gold)
+    assert own.all()
     assert chosen.sum() == pytest.approx(1)
     answers = (shares / chosen).argmax(1)
     assert (answers == (share > chosen[1])).all()
@@ -80,5 +83,28 @@ def test_the_threshold_of_two_labels_is_a_threshold() -> None:
 
 def test_of_few_examples_none_are_chosen() -> None:
     shares = np.array([[0.4, 0.6]] * 10)
-    assert choose_thresholds(shares, np.zeros(10, dtype=np.int64)).tolist() == [0.5, 0.5]
-    assert choose_each(shares, np.ones((10, 2), dtype=bool)).tolist() == [0.5, 0.5]
+    for found in (
+        choose_thresholds(shares, np.zeros(10, dtype=np.int64)),
+        choose_each(shares, np.ones((10, 2), dtype=bool)),
+    ):
+        assert found.values.tolist() == [0.5, 0.5]
+        assert not found.chosen.any()
+
+
+def test_a_threshold_needs_ten_examples_of_each_kind() -> None:
+    """9 of 60 examples with the label, or 9 without it, choose nothing, however well a threshold separates them."""
+    for positive in (1, 9, 51, 59):
+        labels = (np.arange(60) < positive).astype(np.int64)
+        share = np.where(labels == 1, 0.3, 0.1)
+        shares = np.stack([1 - share, share], axis=1)
+        values, chosen = choose_thresholds(shares, labels)
+        assert values.tolist() == [0.5, 0.5]
+        assert not chosen.any()
+        values, chosen = choose_each(shares, labels[:, None] == [0, 1])
+        assert values.tolist() == [0.5, 0.5]
+        assert not chosen.any()
+    labels = (np.arange(60) < 10).astype(np.int64)
+    share = np.where(labels == 1, 0.3, 0.1)
+    values, chosen = choose_thresholds(np.stack([1 - share, share], axis=1), labels)
+    assert chosen.all()
+    assert 0.1 < values[1] < 0.3

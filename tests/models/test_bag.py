@@ -18,7 +18,7 @@ from weft.models.bag import baseline, sgd
 from weft.models.bag import fit as fitting
 from weft.models.bag import ngrams as module
 from weft.models.bag.characters import read_characters
-from weft.models.bag.fit import BagFit, PlainTexts
+from weft.models.bag.fit import BagFit, PlainTexts, only_targets
 from weft.models.bag.native import LIBRARY
 from weft.models.bag.ngrams import NgramKinds, NgramVocabulary, SparseRows, find_ngrams
 from weft.models.bag.ngrams_plain import count_plain, weigh_plain
@@ -148,6 +148,36 @@ def test_an_update_is_a_step_against_the_gradient_of_the_loss(monkeypatch, plain
     assert_close(made.weights, expected.weights.detach())
     if expected.output is not None:
         assert_close(made.output, expected.output.detach())
+
+
+@pytest.mark.parametrize("width", [0, 4])
+@pytest.mark.parametrize("plain", [True, pytest.param(False, marks=native)], ids=["plain", "C"])
+def test_an_update_for_a_number_is_a_step_against_half_the_squared_error(monkeypatch, plain, width):
+    if plain:
+        monkeypatch.setattr(type(LIBRARY), "load", lambda self: None)
+    rows, _, dense = rows_and_labels(False)
+    targets = np.random.default_rng(1).normal(size=12).astype(np.float32)
+    torch.manual_seed(0)
+    weights, output, bias = torch.randn(6, width or 1), torch.randn(1, width) if width else None, torch.randn(1)
+    expected = [weights.clone(), *([] if output is None else [output.clone()])]
+    made = LinearUpdates(weights, output, bias)
+    order = np.array([3, 7, 1, 3])
+    found = made.run(rows, only_targets(targets), order, rates=(0.5, 0.1), threads=1)
+    losses = []
+    for place, row in enumerate(order):
+        for tensor in expected:
+            tensor.requires_grad_().grad = None
+        h = dense[row] @ expected[0]
+        error = bias + (h if output is None else expected[1] @ h) - torch.from_numpy(targets)[row]
+        losses.append(error.item() ** 2)
+        (error.square() / 2).sum().backward()
+        with torch.no_grad():
+            for tensor in expected:
+                tensor -= (0.5 - 0.1 * place) * tensor.grad
+    assert found == pytest.approx(np.mean(losses), rel=1e-4)
+    assert_close(weights, expected[0].detach())
+    if output is not None:
+        assert_close(output, expected[1].detach())
 
 
 def made_up(count: int, seed: int = 0) -> list[tuple[str, int]]:

@@ -54,6 +54,14 @@ def settings(request, task, kind, embedding, **train):
     }
 
 
+def test_a_vector_of_zeros_is_named_and_not_used(request, vectors):
+    vectors[1] = 0
+    write_vectors("zeros.txt", KNOWN, vectors)
+    setup = set_up(prepare(settings(request, "lm", "rnn", "zeros.txt")))
+    [note] = setup.notes
+    assert '; 1 vector of zeros not used, such as that of "cat"; the others start at random' in note
+
+
 @pytest.mark.covers("T6")
 @pytest.mark.parametrize("tune", [True, False])
 @pytest.mark.parametrize(("task", "kind"), MODELS)

@@ -15,8 +15,10 @@ import weft as package
 from weft.config import fill
 from weft.errors import ConfigError, RunError
 from weft.models.bag.fit import BagFit
+from weft.run.card import conclusions
 from weft.run.folder.files import WEIGHTS
 from weft.tasks import Facts
+from weft.tasks.choice import describe_choice
 
 pytestmark = pytest.mark.covers("M2")
 
@@ -90,6 +92,23 @@ def test_it_is_chosen_for_few_texts_and_a_note_says_so(weft, here):
 def test_the_default_kind_depends_on_the_data_and_on_what_is_written(examples, tree, kind, device):
     config = fill({"task": "classify", "data": {"train": "x"}, **tree}, Facts(examples, examples * 40, device))
     assert config.model.kind == kind
+
+
+def test_a_note_says_why_few_pairs_get_a_network():
+    tree = {"task": "classify", "data": {"train": "x", "pair": "second"}}
+    assert fill(tree, Facts(100, 4_000)).model.kind == "rnn"
+    assert "cannot compare the texts of a pair" in describe_choice(Facts(100, 4_000), tree)
+    assert not describe_choice(Facts(10**6, 10**7), tree)
+
+
+def test_thresholds_that_were_not_chosen_are_not_claimed(here):
+    """One validation example chooses nothing, and the sentences of the report say so."""
+    data = {"train": "train.tsv", "valid": [("Petrakis", "Greek")]}
+    config = CONFIG | {"data": data, "model": {"kind": "bag", "thresholds": "f1"}, "train": {"epochs": 1}}
+    run = package.train(config, out="run", quiet=True)
+    assert run.report["calibration"]["default_thresholds"] == ["Czech", "Greek", "Italian"]
+    said = "no decision thresholds were chosen: 50 validation examples are needed, and the data has 1"
+    assert said in list(conclusions(run.report))
 
 
 @pytest.mark.parametrize(("mean", "sizes"), [(8, [2, 5]), (60, [2, 5]), (1_300, 0)])

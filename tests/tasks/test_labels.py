@@ -7,14 +7,33 @@ from typing import Any
 import pytest
 
 from weft.data import Labelled, Tagged
+from weft.errors import did_you_mean
+from weft.metrics import Confusion
 from weft.tasks import TASKS, Codec, Facts, Task, encode
 from weft.tasks.baselines import text_baselines, word_baselines
-from weft.tasks.labels import describe_labels
+from weft.tasks.classify import Classification
+from weft.tasks.labels import ClassScores, describe_labels
 from weft.text import TextConfig
 
 
 def test_labels_in_a_line() -> None:
     assert list(describe_labels({"neg": 1200, "pos": 1300}, 2500)) == ["labels: pos 1,300 · neg 1,200"]
+
+
+def test_a_label_with_line_breaks_is_one_line_of_an_answer() -> None:
+    answer = Classification("text", "a\nb\tc", 0.75, {"a\nb\tc": 0.75, "d": 0.25})
+    assert answer.line() == r"a\nb\tc"
+    assert answer.line(probabilities=True) == "a\\nb\\tc\t0.75\td\t0.25"
+    assert answer.record()["label"] == "a\nb\tc"
+
+
+def test_very_many_labels_make_no_large_report() -> None:
+    few, many = (ClassScores(Confusion([f"L{number}" for number in range(count)])) for count in (3, 10_000))
+    many.confusion.add([0, 1], [0, 2])
+    assert few.details()["confusion"] == [[0] * 3] * 3
+    assert "confusion" not in many.details()
+    assert len(many.details()["per_class"]) == 3, "only labels that occur"
+    assert did_you_mean("nope", map(str, range(10_000))).endswith(" and 9,940 more")
 
 
 def test_of_many_labels_some() -> None:

@@ -179,3 +179,30 @@ def test_a_file_with_wrong_tables_is_refused(files, change, message):
     damage(change)
     with pytest.raises(RunError, match=message):
         weft_package.load("run")
+
+
+@pytest.mark.covers("M1")
+def test_a_text_that_cannot_be_long_enough_is_reported(files, weft):
+    """Without smoothing nothing follows a sentence of the training text: there is no text of 50 tokens."""
+    Path("train.txt").write_text("a b c\nd e f g\n", encoding="utf-8")
+    weft_package.train(config(smoothing="none"), out="run", quiet=True)
+    Path("in.txt").write_text("a\nd e\n", encoding="utf-8")
+    for search in ["--no-sample"], ["--no-sample", "--beam", "3"], ["--sample"]:
+        answered = weft("predict", "run", "in.txt", "--min-length", "50", *search)
+        assert (answered.code, answered.out) == (0, "\n\n")
+        assert answered.err.startswith("2 without a text: every text that the settings allow has the probability 0")
+    Path("one.txt").write_text("a", encoding="utf-8")
+    assert weft("predict", "run", "--prompt-file", "one.txt", "--min-length", "50").err.startswith("1 without a text")
+    assert not weft("predict", "run", "in.txt").err
+
+
+@pytest.mark.covers("M1")
+def test_unknown_words_are_never_written(files):
+    """Three of four words are unknown; samples share their probability among the known ones."""
+    Path("train.txt").write_text("".join(f"a w{n} x{n} y{n}\nb b a\n" for n in range(40)), encoding="utf-8")
+    run = weft_package.train({**config(), "text": {"kind": "word", "min_count": 2}}, out="run", quiet=True)
+    assert run.score(["a w9 x9"])[0].tokens.count("<unk>") == 2
+    drawn = run.predict("a", n_best=200, sample=True, temperature=1.0, top_p=1.0, max_length=5).candidates
+    found = [run.predict("a", sample=False, beam=3).candidates[0], *drawn]
+    assert len(found) == 201
+    assert not any("<unk>" in one.tokens or "<unk>" in one.text for one in found)

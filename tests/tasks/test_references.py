@@ -43,6 +43,18 @@ def test_a_list_without_the_setting_is_an_error_with_the_cure(tmp_path: Path) ->
         read(tmp_path / "lists.jsonl", ['{"source": "a", "target": ["x", "y"]}'], PairData(train="x"))
 
 
+def test_an_empty_list_of_references_is_an_error_with_its_line(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"source": "a", "target": ["x"]}, {"source": "b", "target": []}]
+    with pytest.raises(DataError, match=r'lists\.jsonl:2: "target" is an empty list \(give at least one right target'):
+        read(tmp_path / "lists.jsonl", list(map(json.dumps, rows)))
+    skipping = BadLines(skip=True)
+    assert len(list(Translate.read(str(tmp_path / "lists.jsonl"), MANY, skipping))) == 1
+    assert skipping.count == 1
+    python = Objects([("a", ["x"]), ("b", [])], "data.train")
+    with pytest.raises(DataError, match=r'data\.train\[1\]: "target" is an empty list'):
+        list(python.read(Columns(Pair, "source", "target", many=True), BadLines()))
+
+
 def test_pairs_of_one_source_and_language_are_one_example() -> None:
     pairs = [Pair("a", "x"), Pair("b", "z"), Pair("a", "y"), Pair("a", "x"), Pair("a", "w", language="fr")]
     found = [(pair.source, pair.target, pair.language, pair.references) for pair in group_references(pairs)]

@@ -270,7 +270,7 @@ def test_settings_that_do_not_go_together(tmp_path, tree, message):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "none.txt"), ("word\n", "none.txt"), ("a X\n", "only the label 'X'")],
+    [("", "none.txt"), ("word\n", "none.txt"), ("a X\n", "only the label 'X' .a tagger needs")],
     ids=["empty", "no tag", "one word"],
 )
 def test_data_that_no_tagger_can_learn(tmp_path, content, message):
@@ -286,3 +286,22 @@ def test_many_tags_need_order_1(tmp_path):
     with pytest.raises(ConfigError, match=r"130 tags .* 128 .* \(use order = 1\)"):
         train({"task": "tag", "data": data, "model": {"kind": "hmm"}}, out=tmp_path / "run")
     train({"task": "tag", "data": data, "model": {"kind": "hmm", "order": 1}}, out=tmp_path / "one")
+
+
+@pytest.mark.parametrize("crf", [False, True])
+def test_hidden_layers_before_the_tags(tmp_path, crf):
+    """z = W_2 relu(W_1 h + b_1) + b_2 at each word."""
+    rows = [(["a", "dog", "ran"], ["D", "N", "V"]), (["dogs", "ran"], ["N", "V"])] * 8
+    settings = {"embedding": 4, "hidden": 4, "characters": 0, "dropout": 0.0, "word_dropout": 0.0, "crf": crf}
+    run = weft.train(
+        {"task": "tag", "data": {"train": rows}, "model": settings | {"head": [6]}, "train": {"steps": 2}},
+        out=tmp_path / "run",
+        quiet=True,
+    )
+    model = run.model.eval()
+    words, lengths = torch.tensor([[4, 5, 6]]), torch.tensor([3])
+    states = model.encode(words, lengths, None)
+    [layer] = model.head.layers
+    expected = model.scores(torch.relu(states @ layer.weight.T + layer.bias))
+    torch.testing.assert_close(model(words, lengths, None), expected)
+    assert model.scores.in_features == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,13 +56,13 @@ class Answering:
 
 def answer_file(answering: Answering, inputs: InputFile) -> None:
     """Print every row with its answer, a chunk of rows at a time; with --json print only the answers."""
-    from weft.cli.output import note, write
+    from weft.cli.output import write
     from weft.data import chunks
     from weft.run.inputs import input_record
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
     size = CHUNK_INPUTS.get(next(run.model.parameters()).device.type, CHUNK_INPUTS["cpu"])
-    incomplete = 0
+    short: Counter[str] = Counter()
     if not answering.json:
         write(inputs.begin())
     for items in chunks(inputs, 1 if answering.stream else size):
@@ -70,7 +71,7 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
             answering.print_stream(records[0])
             continue
         answers = answering.answer([record for record in records if record])
-        incomplete += sum(answer.lacks for answer in answers)
+        short.update(answer.shortcoming for answer in answers if answer.shortcoming)
         found = iter(answers)
         for item, record in zip(items, records, strict=True):
             answer = next(found) if record else None
@@ -80,8 +81,15 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
         sys.stdout.flush()
     if not answering.json:
         write(inputs.end(), flush=True)
-    if incomplete:
-        note("{} without all required words: raise --max-length; --json lists the missing ones", f"{incomplete:,}")
+    note_shortcomings(short)
+
+
+def note_shortcomings(short: Counter[str]) -> None:
+    """Print on standard error how many answers lack something, and what helps."""
+    from weft.cli.output import note
+
+    for shortcoming, count in short.items():
+        note("{} {}", f"{count:,}", shortcoming)
 
 
 def answer_prompt_file(answering: Answering, path: Path, decode: DecodeConfig) -> None:
@@ -105,6 +113,7 @@ def answer_prompt_file(answering: Answering, path: Path, decode: DecodeConfig) -
         return
     (answer,) = answering.answer([record])
     write(f"{answering.show(answer) if json else answer.record()['text']}\n", flush=True)
+    note_shortcomings(Counter([answer.shortcoming] if answer.shortcoming else []))
 
 
 def answer_prompt(answering: Answering) -> None:
@@ -129,6 +138,8 @@ def answer_prompt(answering: Answering) -> None:
             if answering.stream:
                 answering.print_stream(task.record(line))
             else:
-                write("".join(f"{answering.show(one)}\n" for one in answering.answer([task.record(line)])), flush=True)
+                (answer,) = answering.answer([task.record(line)])
+                write(f"{answering.show(answer)}\n", flush=True)
+                note_shortcomings(Counter([answer.shortcoming] if answer.shortcoming else []))
         except WeftError as error:
             print_error(error)

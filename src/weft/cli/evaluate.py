@@ -93,7 +93,7 @@ def show_details(details: dict[str, Any], print_table: Any) -> None:
         print_table(["language", *map(metric_name, names), details["count_of"]], body, title="by language")
     there = {row["label"] for row in details.get("per_class", [])}
     shown = [number for number, label in enumerate(details.get("labels", [])) if label in there]
-    if shown and len(shown) <= MAX_CONFUSION_CLASSES:
+    if "confusion" in details and 0 < len(shown) <= MAX_CONFUSION_CLASSES:
         labels, counts = details["labels"], details["confusion"]
         body = [
             [labels[row], *(f"{count:,}" if (count := counts[row][column]) else "·" for column in shown)]

@@ -19,7 +19,7 @@ BASE_SECTIONS = ("data", "seed")
 
 
 def ladder(
-    task: Annotated[str, typer.Argument(help="lm, classify, tag or translate.", metavar="TASK")],
+    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag or translate.", metavar="TASK")],
     words: Annotated[
         list[str],
         typer.Argument(
@@ -51,8 +51,9 @@ def ladder(
 ) -> None:
     """Train models of rising strength on the same data and put them into one table.
 
-    The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn and
-    transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of translate rnn-first, rnn-after and transformer.
+    The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn
+    and transformer; of regress bag, rnn and transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of
+    translate rnn-first, rnn-after and transformer.
 
     Examples:
     weft ladder classify train.tsv valid.tsv test.tsv --seconds 60
@@ -135,7 +136,8 @@ def show(summary: Summary) -> None:
 
     body = [[cells[1], *cells[2:], cells[0]] for cells in rows(summary)]
     names = headings(summary)
-    print_table([*names[1:], "plot"], body, title=f"{summary.task}: scores on the {summary.measured_on} data")
+    title = f"{summary.task}: scores on the {summary.measured_on} data ({summary.examples:,} examples)"
+    print_table([*names[1:], "plot"], body, title=title)
     write(f"{plot_text(summary)}\n\n")
     say("{}", conclusion(summary))
     for line in summary.notes:

@@ -43,4 +43,5 @@ def new(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(out)) from None
-    note("Wrote {}. Edit the data section, then: [bold]weft train {}[/]", out, out)
+    again = " ".join([str(out), *(f"--import {word}" for word in imports or [])])
+    note("Wrote {}. Edit the data section, then: [bold]weft train {}[/]", out, again)

@@ -1,6 +1,6 @@
 """Compares runs: their scores, the settings that differ, and confidence intervals of the differences."""
 
-from weft.compare.bootstrap import SAMPLES, Interval, draw_scores, interval, paired_intervals
+from weft.compare.bootstrap import SAMPLES, Interval, draw_scores, drawn_units, interval, paired_intervals
 from weft.compare.comparison import Compared, Comparison, compare
 from weft.compare.tally import Tally, tally, tally_records
 
@@ -12,6 +12,7 @@ __all__ = [
     "Tally",
     "compare",
     "draw_scores",
+    "drawn_units",
     "interval",
     "paired_intervals",
     "tally",

@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 
 def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int = 0) -> list[dict[str, Interval]]:
     """The difference of each score to that of the first tally, for each later tally. All are of the same file."""
-    units = _units(tallies)
+    units = drawn_units(tallies)
     draws = draw_scores(tallies, samples=samples, seed=seed)
     first = units[0].metrics()
     return [
@@ -50,7 +50,7 @@ def paired_intervals(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: 
 
 def draw_scores(tallies: Sequence[Tally], *, samples: int = SAMPLES, seed: int = 0) -> list[list[dict[str, float]]]:
     """The scores of each tally in each draw; the draws are the same for all tallies."""
-    units = _units(tallies)
+    units = drawn_units(tallies)
     size = len(units[0].numbers)
     random = np.random.default_rng(seed)
     draws: list[list[dict[str, float]]] = [[] for _ in units]
@@ -81,8 +81,8 @@ def interval(difference: float, draws: Sequence[float]) -> Interval:
     return Interval(difference, float(low), float(high))
 
 
-def _units(tallies: Sequence[Tally]) -> list[Tally]:
-    """The tallies by record, or by row where the records are too few to draw from."""
+def drawn_units(tallies: Sequence[Tally]) -> list[Tally]:
+    """The tallies whose rows are drawn: by record, or by row where the records are too few to draw from."""
     records = [tally.by_record() for tally in tallies]
     sizes = [len(unit.numbers) for unit in records]
     if len(set(sizes)) > 1:

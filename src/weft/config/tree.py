@@ -24,7 +24,7 @@ HEAD = ("model_type", "format_version", "weft_version")
 
 FILES: Final = ("data.train", "data.valid", "data.test")
 NUMBER_BOUND: Final = 10**limits.DIGITS
-TOO_DEEP: Final = f"more than {limits.NESTING} tables and lists in each other"
+TOO_DEEP: Final = f"more than {limits.NESTING_LEVELS} tables and lists in each other"
 
 
 def read_tree(path: str | Path) -> Tree:
@@ -37,7 +37,7 @@ def read_tree(path: str | Path) -> Tree:
         raise ConfigError("is no configuration", where=str(path), cure=cure)
     try:
         content = read_regular(
-            path, most=limits.SMALL_FILE if path.suffix == ".json" else limits.CONFIG_FILE, follow=True
+            path, most=limits.SMALL_FILE_BYTES if path.suffix == ".json" else limits.CONFIG_FILE_BYTES, follow=True
         )
         tree = parse_json(content) if path.suffix == ".json" else parse_toml(content.decode("utf-8-sig"))
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def check_values(tree: Mapping[str, Any]) -> None:
 
 
 def _check_value(value: Any, where: str, *, depth: int) -> None:
-    if depth > limits.NESTING:
+    if depth > limits.NESTING_LEVELS:
         raise ConfigError(TOO_DEEP, where=where.partition(".")[0], cure="no setting needs that")
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -118,7 +118,7 @@ def check_key(key: object, where: str = "") -> None:
 def nest(path: str, value: Any) -> Tree:
     """`a.b` and 1 -> {"a": {"b": 1}}."""
     check_key(path)
-    if path.count(".") > limits.NESTING:
+    if path.count(".") > limits.NESTING_LEVELS:
         raise ConfigError(TOO_DEEP, where=show(path), cure="no setting needs that")
     for key in reversed(path.split(".")):
         value = {key: value}

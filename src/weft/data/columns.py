@@ -218,12 +218,14 @@ class Finder:
 
     def _missing(self, setting: str, header: list[str] | None, width: int) -> DataError:
         missing = next(part for part in self.wanted.parts(setting) if self._position(part, header, width) is None)
+        chosen = self.wanted.override == OVERRIDE and not self.wanted.is_default(setting)
+        named = f" for data.{setting}" if chosen else ""
         if isinstance(missing, int):
-            what = f"no column {missing} among {width}, counted from 0"
+            what = f"no column {missing} among {width}, counted from 0{named}"
         elif header is None:
             what = f'no header to find "{missing}" in, as data.header = false'
         else:
-            what = f'no column "{missing}" in the header'
+            what = f'no column "{missing}" in the header{named}'
         return self.error(what, header)
 
     def error(self, what: str, header: list[str] | None, more: str = "") -> DataError:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from weft.data.sources import STDIN, Paths, each_path
 from weft.disk import atomic_write, read_regular
 from weft.documents import parse_json
-from weft.limits import SMALL_FILE
+from weft.limits import SMALL_FILE_BYTES
 
 SETTLED_SECONDS = 2.0
 """Time since the last change after which another change has another time stamp, on every file system."""
@@ -83,7 +83,7 @@ def _note(file: Stamp, memory: Path) -> Path:
 def _identify(file: Stamp, memory: Path) -> str:
     note = _note(file, memory)
     try:
-        known = parse_json(read_regular(note, most=SMALL_FILE))
+        known = parse_json(read_regular(note, most=SMALL_FILE_BYTES))
         if known["stamp"] == list(file):
             return str(known["content"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -218,7 +218,13 @@ def _like_target(column: ColumnSample) -> tuple[float, ...]:
     return column.is_text, _rank(column.name, TARGET_WORDS)
 
 
-LIKENESS: Final = {"label": _like_label, "text": _like_text, "source": _like_source, "target": _like_target}
+LIKENESS: Final = {
+    "label": _like_label,
+    "text": _like_text,
+    "pair": _like_text,
+    "source": _like_source,
+    "target": _like_target,
+}
 """How well a column suits a setting. Settings choose in this order; of equal columns the first is chosen."""
 
 
@@ -228,7 +234,7 @@ def guess_columns(
     settings: Collection[str],
     taken: Collection[int] = (),
 ) -> dict[str, int]:
-    """Return the column that each setting (text, label, source, target) probably means, except those in `taken`."""
+    """Return the column that each setting (text, pair, label, source, target) probably means, except those `taken`."""
     width = len(names) if names is not None else len(rows[0]) if rows else 0
     heads = names if names is not None else [""] * width
     columns = {

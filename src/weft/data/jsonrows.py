@@ -116,6 +116,13 @@ def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", inner
 
 
+def no_targets(name: object, place: str) -> DataError:
+    """The error for an empty list of right targets."""
+    return DataError(
+        f'"{name}" is an empty list', where=place, cure="give at least one right target, or remove the row"
+    )
+
+
 def spell(value: Any, name: str, place: str) -> str:
     """Return a string as it is; numbers, true and false as JSON writes them."""
     if not isinstance(value, str | bool | int | float):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from weft.disk import atomic_write, open_regular, read_regular, sync
 from weft.documents import parse_json, to_json
 from weft.errors import WeftError
-from weft.limits import KEPT_FILE, SMALL_FILE
+from weft.limits import SMALL_FILE_BYTES, TOKEN_CACHE_FILE_BYTES
 
 FORMAT = 5
 """The version of the content of entries; it is part of the keys, so entries of older versions are not found."""
@@ -139,7 +139,7 @@ class Store:
 
 def read_values(path: Path) -> Any:
     """Read a JSON file of an entry."""
-    return parse_json(read_regular(path, most=KEPT_FILE))
+    return parse_json(read_regular(path, most=TOKEN_CACHE_FILE_BYTES))
 
 
 def read_numbers(path: Path, dtype: type[np.generic]) -> NDArray[Any]:
@@ -171,7 +171,7 @@ def _agrees(entry: Path) -> bool:
     try:
         if entry.is_symlink():
             return False
-        listed = parse_json(read_regular(entry / _LIST, most=SMALL_FILE))
+        listed = parse_json(read_regular(entry / _LIST, most=SMALL_FILE_BYTES))
         if {file.name for file in entry.iterdir()} != {*listed, _LIST}:
             return False
         for name, about in listed.items():

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from weft.data.badlines import BadLines
 from weft.data.columns import OVERRIDE, Column, Finder, Key, Wanted
 from weft.data.delimited import NumberedCells, find_delimiter, split_lines
-from weft.data.jsonrows import Object, leaves, look_up, reaches, read_objects, spell
+from weft.data.jsonrows import Object, leaves, look_up, no_targets, reaches, read_objects, spell
 from weft.data.sources import lines, suffix
 from weft.errors import DataError
 
@@ -102,6 +102,8 @@ class Table:
 
     def _listed(self, cells: Object, path: str, place: str, *, joined: bool) -> list[str]:
         value = look_up(cells, path) if reaches(cells, path) else None
+        if value == [] and not joined:
+            raise no_targets(path, place)
         if isinstance(value, list):
             return [spell(text, path, place) for text in value]
         return [] if value is None and joined else [self._value(cells, path, place, joined=joined)]

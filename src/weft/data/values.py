@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from weft.data.answers import Whole, make_record
 from weft.data.columns import Column
 from weft.data.example_columns import Columns, show_column
+from weft.data.jsonrows import no_targets
 from weft.data.records import Labelled, ManyLabelled, Pair, Record, Tagged, Text
 from weft.data.sources import has_surrogate
 from weft.data.steps import Steps, pick_steps, read_steps
@@ -83,6 +84,8 @@ def read_pairs_of(row: Any, columns: Columns, place: str) -> list[Pair]:
     source = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
     parts = columns.answer if isinstance(columns.answer, list) else [columns.answer]
     values = [_pick(row, part, 1, columns, place) for part in parts]
+    if len(parts) == 1 and isinstance(values[0], list | tuple) and not values[0]:
+        raise no_targets(parts[0], place)
     texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
     targets = [_text(text, columns.answer, place) for text in texts if not (len(parts) > 1 and _is_missing(text))]
     language = read_language(row, columns, place)

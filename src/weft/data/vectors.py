@@ -153,12 +153,18 @@ def _numbers(fields: list[bytes], place: str) -> NDArray[np.float32]:
         bad = next((field for field in fields if not _is_number(field)), b"?")
         shown = bad.decode("utf-8", "replace")
         raise DataError(f'"{shown:.40}" is not a number', where=place, cure="correct or remove the line") from None
-    return _finite(vector, place)
+    return _usable(vector, place)
 
 
-def _finite(vector: NDArray[np.float32], place: str) -> NDArray[np.float32]:
+def _usable(vector: NDArray[np.float32], place: str) -> NDArray[np.float32]:
+    """The vector, if its numbers and its length are finite: the squares of a cosine must not overflow."""
     if not np.isfinite(vector).all():
         raise DataError("a number is NaN or infinite", where=place, cure="remove this vector")
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(vector @ vector)
+    if not finite:
+        what = f"a number of {np.abs(vector).max():.3g} is too large for a vector"
+        raise DataError(what, where=place, cure="remove this vector")
     return vector
 
 
@@ -179,7 +185,7 @@ def _binary_rows(
             except UnicodeDecodeError:
                 raise DataError(f"not UTF-8: the word {raw!r}", where=place, cure="write the file in UTF-8") from None
             if wanted is None or word in wanted:
-                yield word, _finite(np.frombuffer(data, dtype="<f4").astype(np.float32), place)
+                yield word, _usable(np.frombuffer(data, dtype="<f4").astype(np.float32), place)
         if file.read(MAX_WORD_BYTES).strip():
             what = f"more than the {counted(header.rows, 'vector')} of {header.size} that its header names"
             raise DataError(what, where=name, cure=AGAIN)

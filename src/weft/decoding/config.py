@@ -20,7 +20,7 @@ class DecodeConfig(Settings):
     """α in score = sum of log-probabilities / length^α, the end token counted; 1 is the mean, 0 the plain sum."""
     max_length: Length = 256
     """The most tokens of a hypothesis, the end token included."""
-    min_length: int = Field(default=0, ge=0, le=limits.LENGTH)
+    min_length: int = Field(default=0, ge=0, le=limits.LENGTH_TOKENS)
     """The fewest tokens before the end token."""
     n_best: Hypotheses = 1
     """Hypotheses returned for each sentence, best first; when sampling, the number drawn."""

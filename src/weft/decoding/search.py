@@ -24,10 +24,13 @@ from weft.decoding.slots import MAX_ROWS, Poll, Slots, open_slots
 from weft.decoding.stops import StopStrings
 from weft.models.stepper import FixedStepper, Stepper, can_prefill, is_fixed
 from weft.nn.native.packed_linear import PackedWeights
-from weft.text import MASK, PAD, SOS
+from weft.text import MASK, PAD, SOS, UNK
 
 NEVER: Final = (PAD, SOS, MASK)
 """Tokens that are never proposed."""
+
+NEVER_CONTINUED: Final = (*NEVER, UNK)
+"""Tokens that a language model never writes: those, and the unknown token, which is no word of any text."""
 
 MIN_FREE_SHARE: Final = 1 / 8
 """Free slots are filled, or dropped, when this share of all slots is free: doing it for each alone would cost more."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from weft.decoding import NEVER, DecodeConfig, search
+from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig, search
 from weft.errors import Fault
 from weft.export.weights import Stack, Weights
 from weft.models import LanguageModel, Translator
@@ -111,7 +111,7 @@ class Original:
                 memory = self.model.encode(*self._pad(sources))
             found = search(self.model, memory, len(sources), decode)
         else:
-            found = search(self.model, None, len(sources), decode, prefixes=sources)
+            found = search(self.model, None, len(sources), decode, prefixes=sources, forbid=NEVER_CONTINUED)
         best = [hypotheses[0] for hypotheses in found]
         return [Answer(one.tokens, sum(one.log_probabilities), one.finished) for one in best]
 
@@ -149,7 +149,8 @@ def compare(
     wide = DecodeConfig(beam=beam, length_penalty=decode.length_penalty, min_length=longest, max_length=longest)
     shares = []
     for one in (greedy, wide):
-        forbidden = (*NEVER, EOS) if one.min_length else NEVER
+        never = NEVER if isinstance(model, Translator) else NEVER_CONTINUED
+        forbidden = (*never, EOS) if one.min_length else never
         with _silenced(model, forbidden if exported.renormalises else ()):
             shares.append(_compare_texts(original, exported, examples, one, exact=exact))
     return Agreement(difference, *shares)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from weft.decoding import NEVER
+from weft.decoding import NEVER, NEVER_CONTINUED
 from weft.export.tokenizer import TARGET
 from weft.export.weights import Weights
 from weft.models import LanguageModel
@@ -69,7 +69,8 @@ def _search_options(run: Run, weights: Weights) -> dict[str, object]:
     """Return `[decode]` as options of CTranslate2."""
     decode, kind = run.config.decode, "length" if isinstance(run.model, LanguageModel) else "decoding_length"
     options: dict[str, object] = {f"max_{kind}": weights.longest(decode.max_length), f"min_{kind}": decode.min_length}
-    options["suppress_sequences"] = [[SPECIALS[index]] for index in sorted(NEVER)]
+    never = NEVER_CONTINUED if isinstance(run.model, LanguageModel) else NEVER
+    options["suppress_sequences"] = [[SPECIALS[index]] for index in sorted(never)]
     if isinstance(run.model, LanguageModel):
         # The prompt would count as generated, and in a larger batch the rest of a longer one.
         options |= {"include_prompt_in_result": False, "max_batch_size": 1}

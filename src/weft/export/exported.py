@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from weft.decoding import NEVER, DecodeConfig
+from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig
 from weft.export.agreement import Answer, Example
 from weft.export.ctranslate2 import load_ctranslate2
 from weft.export.huggingface import load_transformers, quiet
@@ -93,7 +93,8 @@ class CTranslate2Model:
     def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
         settings: dict[str, Any] = {"beam_size": decode.beam, "length_penalty": decode.length_penalty}
         settings |= {"return_scores": True, "return_end_token": True}
-        settings["suppress_sequences"] = [[SPECIALS[index]] for index in NEVER]
+        never = NEVER if self.translates else NEVER_CONTINUED
+        settings["suppress_sequences"] = [[SPECIALS[index]] for index in never]
         if self.translates:
             rows, write = [_names(row, self.source) for row in sources], self.model.translate_batch
             lengths = ("min_decoding_length", "max_decoding_length")

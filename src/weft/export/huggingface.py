@@ -21,7 +21,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from weft.decoding import NEVER, DecodeConfig
+from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig
 from weft.errors import ConfigError, Fault
 from weft.export.weights import Affine, Stack, Weights, refuse
 from weft.extras import EXTRAS
@@ -76,7 +76,8 @@ def generation_settings(weights: Weights, decode: DecodeConfig) -> dict[str, Any
     """Return `[decode]` as their settings. Their score too is divided by the length, the end token included."""
     settings: dict[str, Any] = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
     settings |= {"decoder_start_token_id": SOS} if weights.encoder is not None else {}
-    settings |= {"max_new_tokens": weights.longest(decode.max_length), "suppress_tokens": sorted(NEVER)}
+    never = NEVER_CONTINUED if weights.encoder is None else NEVER
+    settings |= {"max_new_tokens": weights.longest(decode.max_length), "suppress_tokens": sorted(never)}
     settings |= {"min_new_tokens": decode.min_length} if decode.min_length else {}
     if decode.sample:
         chance = {"temperature": decode.temperature, "top_k": decode.top_k, "top_p": decode.top_p}

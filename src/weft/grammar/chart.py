@@ -8,19 +8,26 @@ A state is a rule with a dot, A -> α · β. The item (state, i) at position k s
 
 A name that derives nothing is also skipped at once (Aycock and Horspool, 2002), so one pass over each position finds
 all items. Their number is at most the states times n²/2 for n words, whatever the number of trees.
+
+Right recursion is linear (Leo, 1991): where only one item A -> α · B stands before B at i, whatever completes B from i
+completes A too, and so on up a chain. Only the top of the chain becomes an item; `completed` adds the rest on request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeAlias
 
 from weft.errors import DataError
 from weft.grammar.rules import Grammar, Symbol, Terminal
-from weft.limits import CHART_ITEMS
+from weft.limits import CHART_ITEMS, CHART_STEPS
 
 END: Final = -1
 """The symbol after the dot of a state whose dot is at the end; also the word after the last, and unknown words."""
+
+Complete: TypeAlias = dict[int, dict[int, list[int]]]
+"""By name and origin: the rules by which the name derives the words from there to a position."""
 
 
 class GrammarTables:
@@ -47,6 +54,9 @@ class GrammarTables:
             self.rule_of += [rule] * (len(right) + 1)
         self.nullable, self._empty_rules = self._find_nullable()
         self._parents = self._find_parents()
+        ends = zip(self.left, self.right, strict=True)
+        self.in_chains = {left for left, right in ends if right and right[-1] < self.names}
+        """The names of rules that end with a name: only these can be found by the completion of another."""
         self._viable: dict[int, dict[int, list[int]]] = {}
 
     def _find_nullable(self) -> tuple[set[int], list[int]]:
@@ -97,24 +107,27 @@ class GrammarTables:
 class Chart:
     """The items of a sentence. An item is coded as i · S + state for S states, so moving the dot adds one.
 
-    items[k] are the codes at position k. complete[k][name][i] are the rules by which a name derives words i+1 … k.
-    `reached` is the last position with items: the number of words that begin some sentence of the grammar.
+    items[k] are the codes at position k, without those that `completed` adds. `reached` is the last position that has
+    items: the number of words that begin some sentence of the grammar.
     """
 
     def __init__(self, tables: GrammarTables, words: Sequence[str]) -> None:
         self.tables, self.length = tables, len(words)
         self.words = [tables.number.get(Terminal(word), END) for word in words]
         self.items: list[set[int]] = []
-        self.complete: list[dict[int, dict[int, list[int]]]] = []
+        self._complete: list[Complete] = []
         self._waiting: list[dict[int, list[int]]] = []
-        size = 0
+        self._tops: list[dict[int, int | None]] = []  # by position and name: the completed item at the top of its chain
+        self._jumps: list[list[tuple[int, int]]] = []  # by position: names and origins where a chain was left out
+        self._steps = size = 0
         scanned = list(tables.viable(self._word(0)).get(tables.start, ()))
         for k in range(self.length + 1):
             scanned = self._fill(k, scanned)
             size += len(self.items[k])
-            if size > CHART_ITEMS:
-                what = f"over {CHART_ITEMS:,} items in the chart after {k} of {self.length} words"
-                raise DataError(what, cure="parse shorter sentences, or use fewer rules")
+            if size > CHART_ITEMS or self._steps > CHART_STEPS:
+                over = f"{CHART_ITEMS:,} items" if size > CHART_ITEMS else f"{CHART_STEPS:,} steps"
+                what = f"over {over} in the chart after {k} of {self.length} words"
+                raise DataError(what, cure="parse shorter sentences, or use a less ambiguous grammar")
             if not scanned:
                 break
         self.reached = len(self.items) - 1
@@ -122,7 +135,7 @@ class Chart:
     @property
     def accepted(self) -> bool:
         """Whether the words are a sentence of the grammar."""
-        return self.reached == self.length and 0 in self.complete[self.length].get(self.tables.start, {})
+        return self.reached == self.length and 0 in self._complete[self.length].get(self.tables.start, {})
 
     def _word(self, k: int) -> int:
         return self.words[k] if k < self.length else END
@@ -140,10 +153,13 @@ class Chart:
         states, viable = len(after), tables.viable(word)
         here, items = k * states, set(agenda)
         waiting: dict[int, list[int]] = {}
-        complete: dict[int, dict[int, list[int]]] = {}
+        complete: Complete = {}
+        jumps: list[tuple[int, int]] = []
         self.items.append(items)
-        self.complete.append(complete)
+        self._complete.append(complete)
         self._waiting.append(waiting)
+        self._tops.append({})
+        self._jumps.append(jumps)
         following: list[int] = []
         while agenda:
             item = agenda.pop()
@@ -152,12 +168,19 @@ class Chart:
             found: list[int] = []
             if symbol == END:
                 rule = rule_of[state]
-                origins = complete.setdefault(left[rule], {})
+                name = left[rule]
+                origins = complete.setdefault(name, {})
                 if origin in origins:
                     origins[origin].append(rule)
                     continue
                 origins[origin] = [rule]
-                found = [one + 1 for one in self._waiting[origin].get(left[rule], ())]
+                top = self._top(origin, name) if origin < k else None  # items at k may still come
+                if top is None:
+                    found = [one + 1 for one in self._waiting[origin].get(name, ())]
+                    self._steps += len(found)
+                else:
+                    found = [top]
+                    jumps.append((name, origin))
             elif symbol >= names:
                 if symbol == word:
                     following.append(item + 1)
@@ -174,6 +197,57 @@ class Chart:
                     items.add(one)
                     agenda.append(one)
         return following
+
+    def _only_parent(self, origin: int, name: int) -> tuple[int, int] | None:
+        """The rule, and its origin, that a name from this origin completes in any case: it ends the rule of the only
+        item before it. None if there are other items, or if the name may be the whole sentence."""
+        waiting = self._waiting[origin].get(name, ())
+        if len(waiting) != 1 or (name == self.tables.start and origin == 0):
+            return None
+        above, state = divmod(waiting[0], len(self.tables.after))
+        return (self.tables.rule_of[state], above) if self.tables.after[state + 1] == END else None
+
+    def _top(self, origin: int, name: int) -> int | None:
+        """The completed item at the top of the chain above a name from this origin; None if there is no chain."""
+        tables, tops, path = self.tables, self._tops, list[tuple[int, int, int | None]]()
+        while name not in tops[origin]:
+            at, one = origin, name
+            tops[at][one] = item = None
+            if parent := self._only_parent(at, one):
+                rule, origin = parent
+                name = tables.left[rule]
+                item = origin * len(tables.after) + tables.first[rule] + len(tables.right[rule])
+            path.append((at, one, item))
+        top = tops[origin][name]
+        for at, one, item in reversed(path):
+            tops[at][one] = top = item if top is None else top
+        return top
+
+    def completed(self, k: int, wanted: int) -> dict[int, list[int]]:
+        """By origin i: the rules by which a name derives the words i+1 … k."""
+        complete, jumps = self._complete[k], self._jumps[k]
+        while jumps and wanted in self.tables.in_chains:
+            name, origin = jumps.pop()
+            while parent := self._only_parent(origin, name):
+                rule, origin = parent
+                name = self.tables.left[rule]
+                rules = complete.setdefault(name, {}).setdefault(origin, [])
+                known = bool(rules)
+                if rule not in rules:
+                    rules.append(rule)
+                if known:  # by an item or by another chain, and so is all above it
+                    break
+        return complete.get(wanted, {})
+
+    @cached_property
+    def positions(self) -> dict[int, list[int]]:
+        """By item before a name: all positions that have it, in their order."""
+        found: dict[int, list[int]] = {}
+        for k, waiting in enumerate(self._waiting):
+            for items in waiting.values():
+                for item in items:
+                    found.setdefault(item, []).append(k)
+        return found
 
     def expected(self) -> list[tuple[str | None, str]]:
         """The words that could stand at `reached`: each with its name if the name has rules of one word, else None."""

@@ -12,6 +12,12 @@ from weft.grammar.tree import Tree
 GAP: Final = 1
 """Columns between neighbouring parts of a tree."""
 
+MAX_LEVELS: Final = 200
+"""Levels of a tree that is drawn: the picture of a deeper one would grow with the square of its size."""
+
+MAX_COLUMNS: Final = 2000
+"""Columns of a picture that goes to a file or a pipe."""
+
 EMPTY: Final = "ε"
 
 
@@ -24,13 +30,19 @@ class Block(NamedTuple):
 
 
 def draw(tree: Tree, *, width: int | None = None) -> str:
-    """The tree from the top down; as an outline if that takes more than `width` columns. Wide characters count two."""
+    """The tree from the top down; as an outline if that takes more than `width` columns. Wide characters count two.
+
+    A tree of more than `MAX_LEVELS` levels is written in brackets, on one line.
+    """
     nodes = list(tree.preorder())
+    if max(depth for _, depth, _ in nodes) > MAX_LEVELS:
+        return visible(tree.brackets())
+    width = MAX_COLUMNS if width is None else width
     below: list[list[Block]] = [[] for _ in nodes]
     for number in range(len(nodes) - 1, -1, -1):
         node, _, parent = nodes[number]
         block = _leaf(node) if isinstance(node, str) else _join(node.label, below[number][::-1] or [_leaf(EMPTY)])
-        if width is not None and block.width > width:
+        if block.width > width:
             return outline(tree)
         if parent < 0:
             return "\n".join(line.rstrip() for line in block.lines)

@@ -79,7 +79,7 @@ class Forest:
             return self._splits(NO_RULE, -1 - symbol, i, k)
         found: list[Choice] = []
         if symbol < tables.names:
-            for rule in sorted(self._chart.complete[k][symbol][i]):
+            for rule in sorted(self._chart.completed(k, symbol)[i]):
                 found += self._splits(rule, tables.first[rule] + len(tables.right[rule]), i, k)
         return found
 
@@ -91,8 +91,15 @@ class Forest:
             return [(rule, ())]
         last = tables.after[state - 1]
         before = i * len(tables.after) + state - 1
-        complete = self._chart.complete[k].get(last, ()) if last < tables.names else (k - 1,)
-        starts = sorted([j for j in complete if j >= i and before in items[j]])
+        if last < tables.names:
+            complete, positions = self._chart.completed(k, last), self._chart.positions.get(before, ())
+            # Either may be far longer than the other.
+            if len(positions) <= len(complete):
+                starts = [j for j in positions if j in complete]
+            else:
+                starts = sorted([j for j in complete if before in items[j]])
+        else:
+            starts = [k - 1] if k > i and before in items[k - 1] else []
         numbers, m = self._numbers, self._positions
         right = (self._states + last) * m * m + k  # the key of the last symbol over j+1 … k is right + j · m
         if dot == 1:

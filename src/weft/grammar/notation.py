@@ -20,7 +20,7 @@ from typing import Final
 from weft.errors import DataError
 from weft.grammar.files import read_lines
 from weft.grammar.rules import BARE, Grammar, Rule, Symbol, Terminal
-from weft.limits import GRAMMAR_FILE
+from weft.limits import GRAMMAR_FILE_BYTES
 
 _TOKEN: Final = re.compile(
     rf"""\s*(?:(?P<comment>\#.*)
@@ -45,7 +45,7 @@ _Bare = tuple[str, bool]
 
 def read_grammar(path: str | PathLike[str]) -> Grammar:
     """Read the grammar in a file, in UTF-8; `-` is standard input. Raises a DataError with file, line and cure."""
-    return grammar_from_text("\n".join(read_lines(fspath(path), most=GRAMMAR_FILE)), name=fspath(path))
+    return grammar_from_text("\n".join(read_lines(fspath(path), most=GRAMMAR_FILE_BYTES)), name=fspath(path))
 
 
 def grammar_from_text(text: str, *, name: str = "grammar") -> Grammar:

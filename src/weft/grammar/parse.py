@@ -138,7 +138,7 @@ class Parse:
             shown.append(f"{show_name(name or '')} ({', '.join(found[:MAX_EXPECTED_NAMES])}{more})")
         if len(shown) > MAX_EXPECTED_NAMES:
             shown[MAX_EXPECTED_NAMES:] = [f"{len(shown) - MAX_EXPECTED_NAMES} more"]
-        if self.reached < len(self.words) and 0 in self._chart.complete[self.reached].get(self._chart.tables.start, {}):
+        if self.reached < len(self.words) and 0 in self._chart.completed(self.reached, self._chart.tables.start):
             shown.append("the end")
         return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]])) or "nothing more"
 

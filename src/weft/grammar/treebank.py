@@ -18,7 +18,7 @@ from weft.errors import DataError
 from weft.grammar.files import read_lines
 from weft.grammar.rules import Grammar, Rule, Symbol
 from weft.grammar.tree import BRACKETS, Node, Tree
-from weft.limits import TREEBANK_FILE
+from weft.limits import TREEBANK_FILE_BYTES
 
 _TOKEN: Final = re.compile(r"[()]|[^\s()]+")
 _WORDS: Final = {spelling: bracket for bracket, spelling in BRACKETS.items()}
@@ -35,7 +35,7 @@ def read_trees(path: str | PathLike[str], *, strip: bool = False) -> Iterator[Tr
     (-NONE-). Raises a DataError with file, line and cure.
     """
     name = fspath(path)
-    yield from trees_from_lines(read_lines(name, most=TREEBANK_FILE), name=name, strip=strip)
+    yield from trees_from_lines(read_lines(name, most=TREEBANK_FILE_BYTES), name=name, strip=strip)
 
 
 def trees_from_lines(lines: Iterable[str], *, name: str = "trees", strip: bool = False) -> Iterator[Tree]:

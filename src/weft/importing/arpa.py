@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from weft.config import merge, validate
 from weft.errors import DataError
+from weft.importing.proper import check_sums
 from weft.limits import VOCABULARY
 from weft.models import NgramConfig, NgramModel
-from weft.models.ngram import SPECIAL_WORDS, Arpa, from_arpa_word, read_arpa
+from weft.models.ngram import SPECIAL_WORDS, from_arpa_word, read_arpa
 from weft.run import Run, load
 from weft.run.folder.files import check_path
 from weft.run.folder.lock import claim_folder
@@ -34,16 +36,12 @@ def import_arpa(path: str | Path, *, out: str | Path | None = None) -> Run:
     assert isinstance(config.text, TextConfig)
     assert isinstance(config.model, NgramConfig)
     tokenizer = Tokenizer.learn_words([list(words.values())], config.text)
-    network = _build(arpa, config.model, tokenizer, words)
+    numbers = tokenizer.encode_words(list(words.values()))
+    ids = SPECIAL_WORDS | dict(zip(words, numbers, strict=True))
+    network = NgramModel(config.model, len(tokenizer))
+    network.set_tables(arpa.tables(ids, len(tokenizer)))
+    if warning := check_sums(arpa, network, ids):
+        warnings.warn(warning, stacklevel=2)
     with claim_folder(out, config.task) as folder:
         save_run(folder, ModelFiles(config, Codec({"": tokenizer}), network), network.state_dict())
     return load(folder)
-
-
-def _build(arpa: Arpa, config: NgramConfig, tokenizer: Tokenizer, words: dict[str, str]) -> NgramModel:
-    """Build the model over the vocabulary of the tokenizer."""
-    numbers = tokenizer.encode_words(list(words.values()))
-    ids = SPECIAL_WORDS | dict(zip(words, numbers, strict=True))
-    model = NgramModel(config, len(tokenizer))
-    model.set_tables(arpa.tables(ids, len(tokenizer)))
-    return model

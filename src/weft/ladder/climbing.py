@@ -21,7 +21,7 @@ from weft.run import train_run
 from weft.run.dry_run import dry_run
 from weft.run.folder.files import read_table, write_json
 from weft.run.folder.study import claim_study
-from weft.run.prepare import prepare
+from weft.run.prepare import prepare, survey_config
 from weft.tasks import Tree
 from weft.training.progress import Watch
 
@@ -51,24 +51,25 @@ def climb(
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
 ) -> ClimbOutcome:
-    """Train every rung; one that fails is left out, unless the data cannot be read.
+    """Read all data, then train every rung; one that fails is left out, unless the data cannot be read.
 
     With `seconds` each rung trains at most that long: where all its updates would take longer, it makes as many as fit,
     so that the schedule of the learning rate ends with them.
     """
+    trained = [rung for rung in rungs if rung.settings is not None]
+    check_data(trained, skip_bad_lines=skip_bad_lines, cells=cells)
     plan = {"seconds": seconds, "rungs": [rung.tree() for rung in rungs]}
     claim_study(out, PLAN, plan, what="ladder", parts="rungs, settings and budget", resume=resume)
     found = ClimbOutcome({})
-    for number, rung in enumerate(rungs, 1):
+    for rung in rungs:
         if rung.error:
             say(f"{rung.name} is left out: {rung.error}")
             found.failed[rung.name] = rung.error
-        if rung.settings is None:
-            continue
+    for number, rung in enumerate(trained, 1):
         folder = out / RUNGS / rung.name
-        say(f"rung {number} of {len(rungs)}: {rung.name}")
+        say(f"training {number} of {len(trained)}: {rung.name}")
         try:
-            settings = rung.settings
+            settings = rung.settings or {}
             if seconds is not None:
                 settings = fit_into(out, rung, seconds, skip_bad_lines=skip_bad_lines, cells=cells)
             _, ended = train_run(
@@ -83,10 +84,28 @@ def climb(
         if ended.interrupted:
             return ClimbOutcome(found.folders, found.failed, ended.signal)
         found.folders[rung.name] = folder
-    if not found.folders:
+    if trained and not found.folders:
         name, why = next(iter(found.failed.items()))
         raise WeftError(f"every rung failed, {name} with: {why}", where=str(out), cure="fix that first")
     return found
+
+
+def check_data(
+    rungs: Sequence[Rung], *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None
+) -> None:
+    """Read the files for training, validation and test once, so that a mistake in them is found before any training.
+
+    They are the same for all rungs. A rung whose own settings do not suit them is left out later, with its reason.
+    """
+    for rung in rungs:
+        try:
+            config, reader, *_ = survey_config(rung.settings or {}, skip_bad_lines=skip_bad_lines, cells=cells)
+        except ConfigError:
+            continue
+        for part in ("valid", "test"):
+            if path := getattr(config.data, part):
+                reader.survey(path)
+        return
 
 
 def fit_into(

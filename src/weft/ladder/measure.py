@@ -1,26 +1,20 @@
-"""Measures the rungs of a ladder on the same examples: scores with bootstrap intervals, size, time and speed.
-
-The examples are the test data, or without it the validation data. The same examples are drawn for every rung, so that
-differences to the best are paired (`compare/bootstrap.py`). The cheapest rung is the one that trained for the fewest
-seconds among those whose difference to the best may be chance: its 95% interval contains zero.
-"""
+"""Measures the rungs of a ladder on the same examples: the test data, or without it the validation data."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.catalog import TASKS
-from weft.compare import Tally, draw_scores, interval, tally_records
+from weft.compare import Tally, tally_records
 from weft.data import BadLines, Record
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate, predict
 from weft.ladder.baseline import guess
-from weft.ladder.rungs import Rung, lower_is_better
+from weft.ladder.rungs import Rung
+from weft.ladder.summary import ScoredRung, Summary, build_summary
 from weft.nn import CellClass
 from weft.run import Run, load
 from weft.run.folder.files import CONFIG, LABELS, MANIFEST, WEIGHTS
@@ -31,61 +25,6 @@ TIMED_RECORDS: Final = 256
 """Examples whose prediction is timed, after a few that are not."""
 
 WARMUP_RECORDS: Final = 8
-
-
-@dataclass(frozen=True)
-class MeasuredRung:
-    """One rung: its score with the bounds of 95% of the draws, parameters, seconds of training, bytes on the disk, and
-    examples predicted per second; for a language model, characters scored per second."""
-
-    name: str
-    score: float
-    low: float
-    high: float
-    parameters: int
-    seconds: float
-    bytes: int
-    speed: float
-
-    def tree(self) -> Tree:
-        """As plain values; what is infinite is None."""
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in vars(self).items()
-        }
-
-
-@dataclass(frozen=True)
-class Summary:
-    """All rungs that were measured, the name of the best, and of the cheapest that is not significantly worse."""
-
-    task: str
-    metric: str
-    measured_on: str
-    rungs: list[MeasuredRung]
-    best: str
-    cheapest: str
-    failed: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def speed_unit(self) -> str:
-        return "characters/s" if self.task == "lm" else "texts/s"
-
-    def tree(self) -> Tree:
-        """As plain values, for ladder.json."""
-        return {
-            "task": self.task,
-            "metric": self.metric,
-            "lower_is_better": lower_is_better(self.task, self.metric),
-            "measured_on": self.measured_on,
-            "speed_unit": self.speed_unit,
-            "rungs": [rung.tree() for rung in self.rungs],
-            "best": self.best,
-            "cheapest": self.cheapest,
-            "failed": self.failed,
-            "notes": self.notes,
-        }
 
 
 class Data(NamedTuple):
@@ -106,17 +45,6 @@ def read_data(base: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, C
     return Data("valid", list(held), rest)
 
 
-class _Found(NamedTuple):
-    """The sums of a rung's examples and what it cost."""
-
-    name: str
-    tally: Tally
-    parameters: int
-    seconds: float
-    bytes: int
-    speed: float
-
-
 def summarise(
     rungs: Sequence[Rung],
     folders: Mapping[str, Path],
@@ -128,7 +56,7 @@ def summarise(
     cells: Mapping[str, CellClass] | None = None,
 ) -> Summary:
     """Measure all rungs that were trained, and those that are no models."""
-    data, found = read_data(base, skip_bad_lines=skip_bad_lines, cells=cells), list[_Found]()
+    data, found = read_data(base, skip_bad_lines=skip_bad_lines, cells=cells), list[ScoredRung]()
     metrics, left_out = list[str](), dict(failed or {})
     for rung in rungs:
         if rung.settings is None and not rung.error:
@@ -141,15 +69,15 @@ def summarise(
             metrics.append(run.config.train.metric or run.task.metric)
             found.append(_measure_run(rung.name, run, data))
     name, notes = _choose_metric(base["task"], metric, metrics, [one.tally for one in found])
-    return _summary(found, base["task"], name, data.name, notes, left_out)
+    return build_summary(found, base["task"], name, data.name, notes, left_out)
 
 
-def _measure_guesses(name: str, data: Data) -> _Found:
+def _measure_guesses(name: str, data: Data) -> ScoredRung:
     tally, parameters, seconds, took = guess(data.train, data.records)
-    return _Found(name, tally, parameters, seconds, 0, len(data.records) / max(took, 1e-9))
+    return ScoredRung(name, tally, parameters, seconds, 0, len(data.records) / max(took, 1e-9), trained=False)
 
 
-def _measure_run(name: str, run: Run, data: Data) -> _Found:
+def _measure_run(name: str, run: Run, data: Data) -> ScoredRung:
     report = run.report
     size = sum(
         (run.folder / file).stat().st_size
@@ -158,7 +86,7 @@ def _measure_run(name: str, run: Run, data: Data) -> _Found:
     )
     size += sum(file.stat().st_size for file in run.folder.glob("tokenizer*.json"))
     tally = tally_records(run, data.records)
-    return _Found(name, tally, report["parameters"], report["seconds"], size, _time(run, data.records))
+    return ScoredRung(name, tally, report["parameters"], report["seconds"], size, _time(run, data.records))
 
 
 def _time(run: Run, records: Sequence[Record]) -> float:
@@ -193,41 +121,3 @@ def _choose_metric(
     if name in ("loss", "perplexity") and len(vocabularies) > 1 and "bits_per_character" in known:
         return "bits_per_character", ["the rungs have different vocabularies, so bits per character are compared"]
     return name, []
-
-
-def _summary(
-    found: Sequence[_Found], task: str, metric: str, part: str, notes: list[str], failed: dict[str, str]
-) -> Summary:
-    sign = -1.0 if lower_is_better(task, metric) else 1.0
-    scores = [one.tally.metrics()[metric] for one in found]
-    finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
-    if not finite:
-        raise ConfigError(f"no rung has a finite {metric}", where="weft ladder", cure="choose another with --metric")
-    best = max(finite, key=lambda number: (sign * scores[number], -found[number].seconds))
-    drawn = draw_scores([found[number].tally for number in finite])
-    bounds: dict[int, tuple[float, float]] = {}
-    equal: list[int] = []
-    best_draws = [one.get(metric, 0.0) for one in drawn[finite.index(best)]]
-    for number, draws in zip(finite, drawn, strict=True):
-        values = [one.get(metric, 0.0) for one in draws]
-        _, low, high = interval(scores[number], values)
-        bounds[number] = low, high
-        gap = interval(
-            scores[number] - scores[best], [mine - theirs for mine, theirs in zip(values, best_draws, strict=True)]
-        )
-        if number == best or not gap.sure or sign * gap.difference > 0:
-            equal.append(number)
-    cheapest = min(equal, key=lambda number: found[number].seconds)
-    rungs = [
-        MeasuredRung(
-            one.name,
-            scores[number],
-            *bounds.get(number, (math.nan, math.nan)),
-            one.parameters,
-            one.seconds,
-            one.bytes,
-            one.speed,
-        )
-        for number, one in enumerate(found)
-    ]
-    return Summary(task, metric, part, rungs, found[best].name, found[cheapest].name, failed, notes)

@@ -11,11 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.compare.bootstrap import MIN_RECORDS
 from weft.console import visible
 from weft.errors import WeftError
 from weft.extras import EXTRAS
-from weft.ladder.measure import MeasuredRung, Summary
 from weft.ladder.rungs import lower_is_better
+from weft.ladder.summary import MeasuredRung, Summary
 from weft.run.curves import PALETTE, can_draw, draw
 from weft.run.folder.files import write_json, write_text
 from weft.training.progress import PERCENT, metric_name, show_metric
@@ -67,17 +68,43 @@ def headings(summary: Summary) -> list[str]:
 
 
 def conclusion(summary: Summary) -> str:
-    """One sentence: the best rung, and the cheapest that is not significantly worse."""
+    """One sentence: the best rung, and the cheapest that is not significantly worse, or why there is none."""
     by_name = {rung.name: rung for rung in summary.rungs}
-    best, cheapest = by_name[summary.best], by_name[summary.cheapest]
+    best = by_name[summary.best]
     score = _score(summary.metric, best.score)
-    if best is cheapest:
+    if len(summary.rungs) == 1:
+        return f"{best.name} is the only rung ({score})"
+    if summary.cheapest is None:
+        return f"{summary.examples:,} examples cannot separate the rungs: {_doubt(summary, best)}"
+    if not best.trained:
+        return f"{best.name} is the best ({score}): no model is as good as this rule, which is no model"
+    if summary.best == summary.cheapest:
         return f"{best.name} is the best ({score}), and no cheaper rung is as good"
+    cheapest = by_name[summary.cheapest]
     return (
         f"{best.name} is the best ({score}); {cheapest.name} is not significantly worse "
-        f"({_score(summary.metric, cheapest.score)}) and trained for {cheapest.seconds:,.1f} s "
+        f"({_score(summary.metric, cheapest.score)}; on {summary.examples:,} examples the difference may be up to "
+        f"{_distance(summary.metric, cheapest.behind)}) and trained for {cheapest.seconds:,.1f} s "
         f"instead of {best.seconds:,.1f} s"
     )
+
+
+def _doubt(summary: Summary, best: MeasuredRung) -> str:
+    """What a ladder without a cheapest rung shows, and what to do."""
+    score = _score(summary.metric, best.score)
+    if summary.examples < MIN_RECORDS:
+        return f"{best.name} has the best score ({score}); measure on at least {MIN_RECORDS}"
+    rivals = [rung for rung in summary.rungs if rung.trained != best.trained and math.isfinite(rung.score)]
+    rival = min(rivals, key=lambda rung: rung.behind)
+    return (
+        f"{best.name} has the best score ({score}), but its lead over {rival.name} "
+        f"({_score(summary.metric, rival.score)}) may be chance; measure on more examples, or train longer"
+    )
+
+
+def _distance(metric: str, value: float) -> str:
+    """A difference between two scores."""
+    return f"{100 * value:.2f} points" if metric in PERCENT else show_metric(metric, value)
 
 
 def plot_text(summary: Summary, *, columns: int = PLOT_COLUMNS, lines: int = PLOT_ROWS) -> str:
@@ -140,13 +167,14 @@ def _page(summary: Summary, picture: str) -> str:
         f"<li>{escape(visible(name))}: {escape(visible(why))}</li>" for name, why in summary.failed.items()
     )
     notes = "".join(f"<p>{escape(visible(note))}</p>" for note in summary.notes)
+    green = " Green: the cheapest that is not significantly worse." * (summary.cheapest is not None)
     title = f"ladder: {summary.task}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n<p>{escape(conclusion(summary))}.</p>\n"
         f"<table><thead><tr>{cells('th', headings(summary))}</tr></thead><tbody>\n{body}\n</tbody></table>\n"
-        f"<p>Measured on the {summary.measured_on} data; intervals by paired bootstrap. "
-        f"Bold: the best. Green: the cheapest that is not significantly worse.</p>\n{notes}"
+        f"<p>Measured on the {summary.measured_on} data, {summary.examples:,} examples; intervals by paired bootstrap. "
+        f"Bold: the best.{green}</p>\n{notes}"
         + (f"<p>Left out:</p><ul>{left_out}</ul>\n" if left_out else "")
         + f"{picture}\n</body></html>\n"
     )

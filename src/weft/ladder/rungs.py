@@ -38,6 +38,11 @@ DEFAULT_RUNGS: Final[dict[str, dict[str, Tree]]] = {
         "rnn": {"kind": "rnn"},
         "transformer": {"kind": "transformer"},
     },
+    "regress": {
+        "bag": {"kind": "bag"},
+        "rnn": {"kind": "rnn"},
+        "transformer": {"kind": "transformer"},
+    },
     "tag": {
         "hmm": {"kind": "hmm"},
         "rnn": {"kind": "rnn"},
@@ -98,9 +103,9 @@ def build_rungs(
         (name, {"model": models[name]} if name in models else None) for name in wanted
     ]
     drafts += [_read_rung(path, base, taken=[*names, *(name for name, _ in drafts)]) for path in files]
-    if not any(settings is not None for _, settings in drafts):
+    if not drafts:
         cure = f"choose from {', '.join(names)}" if names else "name config files with --rung"
-        raise ConfigError(f"no rung of {task} to train", where="weft ladder", cure=cure)
+        raise ConfigError(f"no rung of {task} to measure", where="weft ladder", cure=cure)
     if twice := [name for name, _ in drafts if [one for one, _ in drafts].count(name) > 1]:
         raise ConfigError("two rungs have this name", where=twice[0], cure="rename one of the files")
     errors: dict[str, ConfigError] = {}
@@ -112,7 +117,7 @@ def build_rungs(
                 raise
             errors[name] = error
     good = {name: draft for name, draft in drafts if draft is not None and name not in errors}
-    if not good:
+    if errors and not good:
         raise next(iter(errors.values()))
     settings = _change(base, good, dict(flatten(overrides or {})), cells)
     return [Rung(name, settings.get(name), str(errors.get(name, ""))) for name, _ in drafts]

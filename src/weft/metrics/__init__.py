@@ -10,7 +10,7 @@ from weft.metrics.numbers import errors, spearman
 from weft.metrics.scheme import SpanScheme
 from weft.metrics.scores import ClassScore, shown
 from weft.metrics.span import Span, SpanTally, looks_like_spans, spans
-from weft.metrics.thresholds import choose_each, choose_thresholds
+from weft.metrics.thresholds import Thresholds, choose_each, choose_thresholds
 from weft.metrics.translation import TranslationTally
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Span",
     "SpanScheme",
     "SpanTally",
+    "Thresholds",
     "TranslationTally",
     "choose_each",
     "choose_thresholds",

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import DataError
+
+MAX_COMPARABLE_SHARE: Final = 0.02
+"""The share of unknown tokens above which figures are said to be too low to compare."""
+
+TOO_LOW: Final = "they count as one easy word, so do not compare with a model that spells them out"
 
 
 class LossTally:
@@ -79,4 +84,5 @@ def describe_vocabulary(details: Mapping[str, Any]) -> str | None:
     if "vocabulary" not in details or "perplexity" not in details.get("shown", ("perplexity",)):
         return None
     size, unit, share = details["vocabulary"], details["perplexity_unit"], details["unknown_share"]
-    return f"vocabulary {size:,} {unit}s, {100 * share:.2f}% of tokens unknown"
+    found = f"vocabulary {size:,} {unit}s, {100 * share:.2f}% of tokens unknown"
+    return f"{found}: {TOO_LOW}" if share > MAX_COMPARABLE_SHARE else found

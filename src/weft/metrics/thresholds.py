@@ -7,6 +7,8 @@ the threshold of its own best F1, halfway between two probabilities.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,8 @@ from weft.metrics.scores import ratio
 MIN_EXAMPLES = 50
 """With fewer examples thresholds would fit their noise."""
 
-MIN_SUPPORT = 3
-"""With fewer examples of a label its threshold stays as it is."""
+MIN_SUPPORT = 10
+"""With fewer examples of a label, or fewer without it, its threshold stays as it is."""
 
 ROUNDS, CANDIDATES = 3, 64
 """Passes over the labels, and thresholds that are tried for each label in a pass."""
@@ -26,17 +28,30 @@ EVEN = 0.5
 Shares = NDArray[np.float64]
 
 
-def choose_thresholds(shares: Shares, labels: NDArray[np.int64]) -> Shares:
+class Thresholds(NamedTuple):
+    """The threshold of each label (C), and whether it was chosen (C); the others are those of a model without any."""
+
+    values: Shares
+    chosen: NDArray[np.bool_]
+
+
+def supported(counts: NDArray[np.int64], examples: int) -> NDArray[np.bool_]:
+    """Whether so many examples with each label (C), of so many in all, are enough to choose its threshold (C)."""
+    enough: NDArray[np.bool_] = np.minimum(counts, examples - counts) >= MIN_SUPPORT
+    return enough & (examples >= MIN_EXAMPLES)
+
+
+def choose_thresholds(shares: Shares, labels: NDArray[np.int64]) -> Thresholds:
     """shares (N, C) that sum to 1 in each row, labels (N) in 0 … C-1 -> thresholds (C) that sum to 1."""
     classes = shares.shape[1]
     factors = np.ones(classes)
-    support = np.bincount(labels, minlength=classes)
-    if len(labels) < MIN_EXAMPLES:
-        return np.full(classes, 1 / classes)
+    chosen = supported(np.bincount(labels, minlength=classes), len(labels))
+    if not chosen.any():
+        return Thresholds(np.full(classes, 1 / classes), chosen)
     best = _macro_f1(labels, (shares / factors).argmax(1), classes)
     for _ in range(ROUNDS):
         before = best
-        for label in np.flatnonzero(support >= MIN_SUPPORT).tolist():
+        for label in np.flatnonzero(chosen).tolist():
             scaled = shares / factors
             others = np.delete(scaled, label, axis=1).max(1)
             # The label wins where its share over its factor exceeds that of the others.
@@ -51,8 +66,7 @@ def choose_thresholds(shares: Shares, labels: NDArray[np.int64]) -> Shares:
                     best, factors[label] = found, factor
         if best <= before:
             break
-    thresholds: Shares = factors / factors.sum()
-    return thresholds
+    return Thresholds(factors / factors.sum(), chosen)
 
 
 def _with_factor(scaled: Shares, others: Shares, own: Shares, label: int) -> NDArray[np.int64]:
@@ -71,14 +85,13 @@ def _macro_f1(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes: in
     return ratio(float((2 * correct[there] / both[there]).sum()), int(there.sum()))
 
 
-def choose_each(shares: Shares, gold: NDArray[np.bool_]) -> Shares:
+def choose_each(shares: Shares, gold: NDArray[np.bool_]) -> Thresholds:
     """shares and gold (N, C) -> the threshold of each label (C); among equally good ones the nearest to one half."""
     thresholds = np.full(shares.shape[1], EVEN)
-    if len(gold) < MIN_EXAMPLES:
-        return thresholds
-    for label in np.flatnonzero(gold.sum(0) >= MIN_SUPPORT):
+    chosen = supported(gold.sum(0), len(gold))
+    for label in np.flatnonzero(chosen):
         thresholds[label] = _best_threshold(shares[:, label], gold[:, label])
-    return thresholds
+    return Thresholds(thresholds, chosen)
 
 
 def _best_threshold(shares: Shares, gold: NDArray[np.bool_]) -> float:

@@ -1,6 +1,15 @@
 """Encoders, decoders, heads, and the models assembled from them."""
 
-from weft.models.bag import Bag, BagBaseline, BagConfig, bag_defaults, fit_bag
+from weft.models.bag import (
+    Bag,
+    BagBaseline,
+    BagConfig,
+    BagRegressorConfig,
+    BagSettings,
+    bag_defaults,
+    fit_bag,
+    fit_number_bag,
+)
 from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
@@ -84,6 +93,8 @@ __all__ = [
     "Bag",
     "BagBaseline",
     "BagConfig",
+    "BagRegressorConfig",
+    "BagSettings",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -142,5 +153,6 @@ __all__ = [
     "decide",
     "decide_each",
     "fit_bag",
+    "fit_number_bag",
     "stacks_of",
 ]

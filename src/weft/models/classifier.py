@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from weft.models.bag import BagConfig
+from weft.models.bag import BagConfig, BagRegressorConfig
 from weft.models.embedding import TokenDropout
 from weft.models.heads import EVEN, DecisionSettings, HeadSettings, HiddenLayers, build_input
 from weft.models.memory import EncoderSettings
@@ -65,6 +65,7 @@ CLASSIFIERS: Final[dict[str, type[Settings]]] = {
 REGRESSORS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentRegressorConfig,
     "transformer": TransformerRegressorConfig,
+    "bag": BagRegressorConfig,
 }
 """The settings of `[model]` for a model that gives a number, by their `kind`."""
 

@@ -1,4 +1,4 @@
-"""The last part of a model that reads a whole sequence: from one vector to scores, and from scores to a decision.
+"""The last part of a classifier, regressor or tagger: from a vector to scores, and from scores to a decision.
 
     z = W_n g(… g(W_1 v + b_1) …) + b_n          g ReLU with dropout; without hidden layers z = W v + b
 
@@ -30,10 +30,10 @@ HeadSizes = Size | Annotated[list[Size], Field(max_length=limits.LAYERS)]
 
 
 class HeadSettings(Settings):
-    """The layers after the pooled vector."""
+    """The layers between the encoder and the output."""
 
     head: HeadSizes = Field(default_factory=list)
-    """Units of a hidden layer between the pooled vector and the output, or a list for several; [] is none."""
+    """Units of a hidden layer before the output, or a list for several; [] is none."""
 
     @property
     def hidden_sizes(self) -> list[int]:

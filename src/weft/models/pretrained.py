@@ -82,7 +82,7 @@ def vector_size(file: str) -> int:
         except WeftError as error:
             raise ConfigError(f"cannot be read: {error}", where=where) from None
     try:
-        config = parse_json(read_regular(Path(file) / CONFIG, most=limits.SMALL_FILE))
+        config = parse_json(read_regular(Path(file) / CONFIG, most=limits.SMALL_FILE_BYTES))
         task, size = config["task"], config["model"]["embedding"] if config["task"] == "embed" else None
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError("is no run folder", where=where, cure="give a file of vectors, or an embed run") from None

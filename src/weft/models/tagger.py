@@ -1,7 +1,7 @@
 """A label for each word, from the word's own vector and from its spelling.
 
 s_t = the characters of word t as a vector (see speller.py)
-h_1..h_T = encoder([ e(w_t) ; s_t ]),   z_t = W h_t + b
+h_1..h_T = encoder([ e(w_t) ; s_t ]),   z_t = W g(h_t) + b          g hidden layers (`head`), or nothing
 
 The labels of a sentence are independent of each other given z, or with `crf` a chain (see weft.nn.crf).
 """
@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.models.embedding import TokenDropout
-from weft.models.heads import build_input
+from weft.models.heads import HeadSettings, HiddenLayers, build_input
 from weft.models.memory import EncoderSettings
 from weft.models.pretrained import embedding_size
 from weft.models.recurrent import RecurrentEncoderConfig
@@ -25,7 +25,7 @@ from weft.models.tagging import ChainTags, IndependentTags, TagDistribution
 from weft.models.transformer import TransformerEncoderConfig
 from weft.nn.crf import CRF, Legal
 from weft.nn.positions import BOUNDED
-from weft.settings import Settings, Unread
+from weft.settings import Unread
 
 
 class TaggerSizes(NamedTuple):
@@ -50,7 +50,7 @@ class TaggingModel(Protocol):
         ...
 
 
-class SpelledSettings(Settings):
+class SpelledSettings(HeadSettings):
     """The settings of a tagger beside those of its encoder."""
 
     characters: CharactersSetting = 64
@@ -109,6 +109,9 @@ class NetworkSettings(EncoderSettings, Protocol):
     @property
     def crf(self) -> bool: ...
 
+    @property
+    def hidden_sizes(self) -> list[int]: ...
+
 
 class Tagger(nn.Module):
     """words and spellings, or feature vectors -> states -> a score for each label at each word or step."""
@@ -124,15 +127,16 @@ class Tagger(nn.Module):
         self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
         self.encoder = config.build_encoder(build_input(config.vectors, sizes.words, sizes.features), extra=extra)
-        self.scores = nn.Linear(self.encoder.output_size, sizes.labels)
+        self.head = HiddenLayers(self.encoder.output_size, config.hidden_sizes, dropout=config.dropout)
+        self.scores = nn.Linear(self.head.output_size, sizes.labels)
         self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None
 
     def forward(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> logits (B, T, labels)."""
-        return self.scores(self.encode(words, lengths, spelling))  # type: ignore[no-any-return]
+        return self.scores(self.head(self.encode(words, lengths, spelling)))  # type: ignore[no-any-return]
 
     def encode(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
-        """words (B, T), lengths (B) -> the states that `scores` reads (B, T, D)."""
+        """words (B, T), lengths (B) -> the states of the encoder (B, T, D), which the head reads."""
         vectors = self.encoder.embedding(words if self.features else self.word_dropout(words))
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)

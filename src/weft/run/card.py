@@ -9,6 +9,7 @@ from weft.catalog import TASKS
 from weft.config import Config, to_toml
 from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown, wilson
+from weft.metrics.thresholds import MIN_EXAMPLES, MIN_SUPPORT
 from weft.run.user_classes import user_cell_names, user_parts
 from weft.training.progress import PERCENT, metric_name, show_metric, show_score
 
@@ -155,10 +156,18 @@ def _near(ours: float, theirs: float, count: int) -> bool:
 
 def _describe_thresholds(found: Mapping[str, Any]) -> str:
     """The decision thresholds of the first labels."""
-    thresholds = found["thresholds"]
+    thresholds, default = found["thresholds"], found.get("default_thresholds", [])
+    enough = f"{MIN_SUPPORT} with the label and {MIN_SUPPORT} without it"
+    if len(default) == len(thresholds):
+        what = f"of {found['examples']:,} validation examples no label has {enough}"
+        if found["examples"] < MIN_EXAMPLES:
+            what = f"{MIN_EXAMPLES} validation examples are needed, and the data has {found['examples']}"
+        return f"no decision thresholds were chosen: {what}"
     named = ", ".join(f"{label} {value:.2f}" for label, value in list(thresholds.items())[:SHOWN_THRESHOLDS])
     more = f" and {len(thresholds) - SHOWN_THRESHOLDS:,} more" * (len(thresholds) > SHOWN_THRESHOLDS)
-    return f"decision thresholds from {found['examples']:,} validation examples by F1: {named}{more}"
+    some = ", ".join(default[:SHOWN_THRESHOLDS]) + ", …" * (len(default) > SHOWN_THRESHOLDS)
+    kept = f"; not chosen for {some}, which have not {enough}" if default else ""
+    return f"decision thresholds from {found['examples']:,} validation examples by F1: {named}{more}{kept}"
 
 
 def _describe_calibration(found: Mapping[str, Any], part: str) -> str:

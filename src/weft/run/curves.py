@@ -23,7 +23,7 @@ from weft.disk import open_regular
 from weft.documents import parse_json
 from weft.errors import ConfigError, Fault, RunError, WeftError, did_you_mean
 from weft.extras import EXTRAS
-from weft.limits import JOURNAL_FILE, JOURNAL_LINE, JOURNAL_VALUES, STEP
+from weft.limits import JOURNAL_FILE_BYTES, JOURNAL_LINE_BYTES, JOURNAL_VALUES, STEP
 from weft.run.folder.files import CONFIG, JOURNAL, read_table, write_file
 from weft.training.progress import metric_name
 
@@ -91,14 +91,14 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the whole lines of a journal with their numbers; raise where a limit is exceeded."""
     number = values = 0
     try:
-        with open_regular(path, most=JOURNAL_FILE) as file:
-            while (line := file.readline(JOURNAL_LINE)).endswith(b"\n"):
+        with open_regular(path, most=JOURNAL_FILE_BYTES) as file:
+            while (line := file.readline(JOURNAL_LINE_BYTES)).endswith(b"\n"):
                 number, values = number + 1, values + max(8, line.count(b","))
                 if values > JOURNAL_VALUES:
                     raise RunError(f"has more than {JOURNAL_VALUES:,} values", where=str(path))
                 yield number, line
-            if len(line) == JOURNAL_LINE:
-                what = f"is not a line of a journal: more than {JOURNAL_LINE:,} bytes"
+            if len(line) == JOURNAL_LINE_BYTES:
+                what = f"is not a line of a journal: more than {JOURNAL_LINE_BYTES:,} bytes"
                 raise RunError(what, where=f"{path}:{number + 1}")
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"

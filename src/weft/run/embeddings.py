@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft.data import each_vector
-from weft.errors import ConfigError, WeftError
+from weft.errors import ConfigError, WeftError, counted
 from weft.models import WordVectors
 from weft.models.embedding import Vectors
 from weft.models.pretrained import VectorSource
@@ -25,11 +25,13 @@ Row = tuple[str, NDArray[np.float32]]
 
 
 class Found(NamedTuple):
-    """The vector of each token that has one, and how many were found in lower case or stood there twice."""
+    """The vector of each token that has one, how many were found in lower case or stood there twice, and the words
+    whose vector has only zeros, which is no direction."""
 
     vectors: dict[int, NDArray[np.float32]]
     lowered: int
     repeated: int
+    zeros: tuple[str, ...] = ()
 
 
 def fill_embeddings(model: nn.Module, task: Task) -> list[str]:
@@ -62,6 +64,8 @@ def _fill(table: Vectors, source: VectorSource, tokenizer: Tokenizer, name: str)
     share = f"{len(found.vectors):,} of {len(words):,} tokens ({100 * len(found.vectors) / len(words):.0f}%)"
     lowered = f", {found.lowered:,} by their lower-case form" if found.lowered else ""
     repeated = f"; {found.repeated:,} words are there twice, and the first counts" if found.repeated else ""
+    if found.zeros:
+        repeated += f"; {counted(len(found.zeros), 'vector')} of zeros not used, such as that of {show(found.zeros[0])}"
     rest = "the others start at random" if source.tune else "the others stay random, and none learns"
     return f"{name}: {share} have a vector in {source.file}{lowered}{repeated}; {rest}"
 
@@ -70,10 +74,14 @@ def find_vectors(words: Mapping[int, str], source: VectorSource) -> Found:
     """The vectors of tokens, given their spellings: of the word itself, or of its lower-case form."""
     exact, lower = _by_spelling(words), _by_spelling({number: word.lower() for number, word in words.items()})
     vectors, in_lower, repeated = dict[int, NDArray[np.float32]](), dict[str, NDArray[np.float32]](), 0
+    zeros: list[str] = []
     wanted = exact.keys() | lower.keys()
     for word, vector in _rows(source.file, wanted):
         if word in in_lower:
             repeated += 1
+            continue
+        if not vector.any():
+            zeros.append(word)
             continue
         in_lower[word] = vector
         vectors |= dict.fromkeys(exact.get(word, ()), vector)
@@ -84,7 +92,7 @@ def find_vectors(words: Mapping[int, str], source: VectorSource) -> Found:
         for number in numbers
         if number not in vectors
     }
-    return Found(vectors | lowered, len(lowered), repeated)
+    return Found(vectors | lowered, len(lowered), repeated, tuple(zeros))
 
 
 def _by_spelling(words: Mapping[int, str]) -> dict[str, list[int]]:

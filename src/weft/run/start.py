@@ -248,10 +248,10 @@ def resumed_start(tree: Tree, head: Tree, files: RunFiles) -> Start:
 
 
 def _stored_tokenizer(files: RunFiles, role: str, text: Any) -> Tokenizer:
-    from weft.limits import TOKENIZER_FILE
+    from weft.limits import TOKENIZER_FILE_BYTES
 
     name = tokenizer_file(role)
-    return Tokenizer.parse(files.read(name, most=TOKENIZER_FILE), text, where=str(files.folder / name))
+    return Tokenizer.parse(files.read(name, most=TOKENIZER_FILE_BYTES), text, where=str(files.folder / name))
 
 
 def describe_start(start: Start | None, new: frozenset[str]) -> Tree | None:

@@ -11,7 +11,7 @@ from weft.config import Config, UnknownName, validate
 from weft.config.tree import HEAD
 from weft.data import Statistics
 from weft.errors import ConfigError, RunError
-from weft.limits import TOKENIZER_FILE
+from weft.limits import TOKENIZER_FILE_BYTES
 from weft.nn import CellClass
 from weft.run.folder.files import CONFIG, LABELS, STATISTICS, WEIGHTS, shorten, tokenizer_file
 from weft.run.folder.manifest import RunFiles, check_version, read_run
@@ -57,7 +57,7 @@ def read_codec(files: RunFiles, config: Config) -> Codec:
     tokenizers: dict[str, Tokenizer] = {}
     for role, text in TASKS[config.task].tokenizer_roles(config.text, config.data).items():
         name = tokenizer_file(role)
-        content = files.read(name, most=TOKENIZER_FILE)
+        content = files.read(name, most=TOKENIZER_FILE_BYTES)
         tokenizers[role] = Tokenizer.parse(content, text, where=str(files.folder / name), most=entries)
     return Codec(tokenizers, tuple(labels), _read_statistics(files, config))
 

@@ -16,7 +16,7 @@ from optuna.storages.journal import BaseJournalBackend, JournalFileBackend
 from weft.disk import read_regular
 from weft.documents import parse_json
 from weft.errors import RunError, WeftError
-from weft.limits import JOURNAL_FILE
+from weft.limits import JOURNAL_FILE_BYTES
 from weft.run.folder.files import reading, write_file
 
 OPERATIONS: Final = range(10)
@@ -56,7 +56,7 @@ def open_journal(path: Path) -> tuple[JournalStorage, str]:
     note = ""
     try:
         with reading(path):
-            content = read_regular(path, most=JOURNAL_FILE)
+            content = read_regular(path, most=JOURNAL_FILE_BYTES)
     except FileNotFoundError:
         content = b""
     end = content.rfind(b"\n") + 1

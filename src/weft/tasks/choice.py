@@ -1,4 +1,5 @@
-"""The kind of classifier that is trained where the configuration names none: a bag of n-grams for few texts."""
+"""The kind of classifier or regressor that is trained where the configuration names none: a bag of n-grams for few
+texts."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ def choose_bag(facts: Facts, tree: Mapping[str, Any]) -> bool:
     return facts.examples <= MAX_BAG_EXAMPLES and plain and cpu and not only_networks and "max_length" not in data
 
 
-def fill_bag(facts: Facts, tree: Mapping[str, Any]) -> Tree:
-    """The defaults of a configuration with a bag of n-grams, which reads characters."""
+def fill_bag(facts: Facts, tree: Mapping[str, Any], *, rate: float = 1.0) -> Tree:
+    """The defaults of a configuration with a bag of n-grams, which reads characters, and this learning rate."""
     kind = written(tree, "text", "kind") or "char"
     if kind != "char":
         where = f'text.kind = "{kind}"'
@@ -48,7 +49,7 @@ def fill_bag(facts: Facts, tree: Mapping[str, Any]) -> Tree:
         cure = 'set model.kind = "rnn" or "transformer"'
         where = f"data.features = {features!r}"
         raise ConfigError('does not go with model.kind = "bag", which reads texts', where=where, cure=cure)
-    found = bag_defaults(facts.examples, facts.characters)
+    found = bag_defaults(facts.examples, facts.characters, rate=rate)
     return {
         "data": {"max_length": MAX_TEXT_CHARACTERS},
         "text": {"kind": "char", "lowercase": True},
@@ -58,8 +59,13 @@ def fill_bag(facts: Facts, tree: Mapping[str, Any]) -> Tree:
 
 
 def describe_choice(facts: Facts, tree: Mapping[str, Any]) -> str:
-    """A note where the configuration names no kind of model and a bag was chosen."""
-    if written(tree, "model") or not choose_bag(facts, tree):
+    """A note where the configuration names no kind of model and a bag was chosen, or was not because the input is a
+    pair of texts."""
+    if written(tree, "model"):
+        return ""
+    if written(tree, "data", "pair") is not None and facts.examples <= MAX_BAG_EXAMPLES:
+        return 'trains a network although the examples are few: model.kind = "bag" cannot compare the texts of a pair'
+    if not choose_bag(facts, tree):
         return ""
     return (
         f'chose model.kind = "bag" because {facts.examples:,} examples are few: a bag of n-grams usually does better '

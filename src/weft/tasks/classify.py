@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -17,12 +18,13 @@ from weft.settings import OneOf, Unread
 from weft.tasks.baselines import text_baselines
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
 from weft.tasks.deciding import Classification, Deciding, OneLabel, majority_baselines, thresholds_of
+from weft.tasks.features import FEATURES
 from weft.tasks.labels import collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
 from weft.tasks.many_labels import ManyClassification, ManyLabels, many_baselines
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, learn_inputs, sequence_defaults
+from weft.tasks.sequences import SequenceData, SequenceTask, learn_inputs, sequence_defaults
 from weft.tasks.tables import LabelledData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
@@ -184,8 +186,11 @@ class Classify(SequenceTask):
         thresholds = thresholds_of(model)
         if thresholds is None:
             return {}
-        thresholds.copy_(self.deciding.thresholds(logits, labels))
-        return dict(zip(self.codec.labels, thresholds.tolist(), strict=True))
+        values, chosen = self.deciding.thresholds(logits, labels)
+        thresholds.copy_(torch.from_numpy(values))
+        default = [label for label, own in zip(self.codec.labels, chosen, strict=True) if not own]
+        found = {"thresholds": dict(zip(self.codec.labels, thresholds.tolist(), strict=True))}
+        return found | ({"default_thresholds": default} if default else {})
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:
         assert isinstance(model, Classifier | Bag)

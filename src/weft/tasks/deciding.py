@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from weft.data import Labelled, Ragged
 from weft.errors import ConfigError, did_you_mean
-from weft.metrics import Confusion, Reliability, choose_thresholds
+from weft.metrics import Confusion, Reliability, Thresholds, choose_thresholds
 from weft.models import decide
-from weft.tasks.labels import ClassScores, label_columns, label_scores
+from weft.tasks.labels import ClassScores, label_columns, label_scores, on_one_line
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import Tree
 from weft.tasks.sequences import describe_input
@@ -62,8 +62,8 @@ class Classification(Prediction):
 
     def line(self, *, probabilities: bool = False) -> str:
         if not probabilities:
-            return self.label
-        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+            return on_one_line(self.label)
+        return "\t".join(f"{on_one_line(label)}\t{share:.4g}" for label, share in self.probabilities.items())
 
     def cells(self, name: str, *, probabilities: bool = False) -> Tree:
         each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
@@ -101,7 +101,7 @@ class Deciding(ABC):
     ) -> None: ...
 
     @abstractmethod
-    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Thresholds:
         """The decision thresholds (C) that suit logits (N, C) and their labels best."""
 
     @abstractmethod
@@ -159,8 +159,8 @@ class OneLabel(Deciding):
     ) -> None:
         scores.add(logits, labels, decide(logits, thresholds))
 
-    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return torch.from_numpy(choose_thresholds(logits.softmax(-1).numpy(), labels.numpy()))
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Thresholds:
+        return choose_thresholds(logits.softmax(-1).numpy(), labels.numpy())
 
     def answers(self, logits: Tensor, records: Sequence[Any], *, thresholds: Tensor | None) -> list[Classification]:
         found, chosen = [], decide(logits, thresholds).tolist()

@@ -169,7 +169,7 @@ class Embed(Task):
         return WordVectors(model, codec.tokenizers[""])
 
     def limit(self, *, training: bool) -> Limit | None:
-        return Limit(limits.LENGTH, "split") if training else None
+        return Limit(limits.LENGTH_TOKENS, "split") if training else None
 
     def encode(self, records: Sequence[Any], limit: Limit | None) -> dict[str, list[list[int]]]:
         rows: list[list[int]] = []

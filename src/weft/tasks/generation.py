@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor
@@ -23,6 +23,12 @@ from weft.nn import length_mask
 from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
 from weft.text import SPECIALS, UNK, Tokenizer
+
+NO_TEXT: Final = (
+    "without a text: every text that the settings allow has the probability 0; lower --min-length, forbid less, or "
+    "use a model with smoothing"
+)
+MISSES_WORDS: Final = "without all required words: raise --max-length; --json lists the missing ones"
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Generation(Prediction):
-    """The texts that a model wrote for `source`, best first; none where the constraints allow none. `source_tokens` are
-    the columns of attention, where it was requested."""
+    """The texts that a model wrote for `source`, best first; none where settings and constraints allow none, or only
+    texts with the probability 0. `source_tokens` are the columns of attention, where it was requested."""
 
     source: str
     candidates: tuple[Candidate, ...]
@@ -83,9 +89,10 @@ class Generation(Prediction):
         return self.candidates[0].score if self.candidates else -math.inf
 
     @property
-    def lacks(self) -> bool:
-        """Whether the best text misses required words."""
-        return bool(self.candidates and self.candidates[0].missing)
+    def shortcoming(self) -> str | None:
+        if not self.candidates:
+            return NO_TEXT
+        return MISSES_WORDS if self.candidates[0].missing else None
 
     def __str__(self) -> str:
         # One line of output for each line of input, also where the text has a line break.

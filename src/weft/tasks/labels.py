@@ -20,6 +20,9 @@ from weft.tasks.task import UNSEEN, Codec, Loss, cross_entropy
 MAX_SHOWN_LABELS, FREQUENT_LABELS, RARE_LABELS = 10, 6, 2
 """Up to so many labels are all listed with their counts; of more, so many of the most frequent and of the rarest."""
 
+MAX_CONFUSION_LABELS = 500
+"""A report has the table of gold against predicted labels up to so many of them; its size grows with their square."""
+
 LOPSIDED_SHARE = 0.95
 """The share of one label above which accuracy says little."""
 
@@ -32,13 +35,20 @@ def collect_labels(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(sorted({label for group in groups for label in group}))
 
 
-def require_classes(labels: tuple[str, ...], *, least: int = 2) -> None:
-    """Raise where there are fewer labels than a classifier needs: two, or one that may be there or not."""
+def on_one_line(label: str) -> str:
+    """A label for a line whose parts are separated by tabs: line breaks and tabs are spelled \\n, \\r and \\t."""
+    return label.translate({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
+
+
+def require_classes(
+    labels: tuple[str, ...], *, least: int = 2, model: str = "a classifier", setting: str = "data.label"
+) -> None:
+    """Raise where there are fewer labels than such a model needs: two, or one that may be there or not."""
     if len(labels) < least:
         raise DataError(
             f"the training data has {f'only the label {labels[0]!r}' if labels else 'no labels'}",
             where="data.train",
-            cure=f"a classifier needs at least {'two labels' if least > 1 else 'one label'}; check data.label",
+            cure=f"{model} needs at least {'two labels' if least > 1 else 'one label'}; check {setting}",
         )
 
 
@@ -148,7 +158,7 @@ class ClassScores(Scores):
             "labels": list(confusion.labels),
             "majority_accuracy": confusion.majority,
             "per_class": [row._asdict() for row in confusion.occurring()],
-            "confusion": confusion.matrix.tolist(),
+            **({"confusion": confusion.matrix.tolist()} if len(confusion.labels) <= MAX_CONFUSION_LABELS else {}),
             "unseen": confusion.unseen,
             "unseen_labels": dict(self.unseen.most_common(MAX_SHOWN_LABELS)),
             **{name: reliability.error for name, reliability in self.reliability.items()},

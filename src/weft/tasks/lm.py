@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from weft import limits
 from weft.data import BadLines, Capacity, Columns, Examples, Limit, Text, read_stream, read_texts
+from weft.decoding import NEVER_CONTINUED
 from weft.errors import DataError
 from weft.metrics import LossTally
 from weft.models import (
@@ -241,7 +242,7 @@ class LanguageModelling(Task):
 
     def question(self, model: Any, batch: TextBatch, *, records: Sequence[Text]) -> Question:
         prompts = self.tokenizer.encode_many([record.text for record in records])
-        return Question(self.tokenizer, None, prompts=prompts)
+        return Question(self.tokenizer, None, prompts=prompts, forbid=NEVER_CONTINUED)
 
     @staticmethod
     def read_to_score(path: str | list[str], data: TextData, bad: BadLines) -> Iterator[Text]:

@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.data import ManyLabelled, Ragged
-from weft.metrics import LossTally, ManyCounts, Reliability, choose_each, wilson
+from weft.metrics import LossTally, ManyCounts, Reliability, Thresholds, choose_each, wilson
 from weft.models import decide_each
 from weft.tasks.deciding import Deciding, Targets, Weights
-from weft.tasks.labels import MAX_SHOWN_LABELS
+from weft.tasks.labels import MAX_SHOWN_LABELS, on_one_line
 from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Tree
 from weft.tasks.sequences import describe_input
@@ -44,8 +44,8 @@ class ManyClassification(Prediction):
 
     def line(self, *, probabilities: bool = False) -> str:
         if not probabilities:
-            return str(self)
-        return "\t".join(f"{label}\t{share:.4g}" for label, share in self.probabilities.items())
+            return on_one_line(str(self))
+        return "\t".join(f"{on_one_line(label)}\t{share:.4g}" for label, share in self.probabilities.items())
 
     def cells(self, name: str, *, probabilities: bool = False) -> Tree:
         each = {f"probability_{label}": share for label, share in self.probabilities.items()} if probabilities else {}
@@ -139,8 +139,8 @@ class ManyLabels(Deciding):
         for reliability in scores.reliability.values():
             reliability.add(logits, labels)
 
-    def thresholds(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return torch.from_numpy(choose_each(logits.sigmoid().numpy(), (labels > 0).numpy()))
+    def thresholds(self, logits: Tensor, labels: Tensor) -> Thresholds:
+        return choose_each(logits.sigmoid().numpy(), (labels > 0).numpy())
 
     def answers(self, logits: Tensor, records: Sequence[Any], *, thresholds: Tensor | None) -> list[ManyClassification]:
         found, chosen = [], decide_each(logits, thresholds).tolist()

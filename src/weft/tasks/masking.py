@@ -44,7 +44,7 @@ class MaskConfig(Settings):
     """Share of the chosen tokens that the model reads as they are."""
     unit: Literal["token", "word"] = "token"
     """token: tokens are chosen one by one; word: all tokens of a word together."""
-    span: float = Field(1.0, ge=1.0, le=limits.LENGTH)
+    span: float = Field(1.0, ge=1.0, le=limits.LENGTH_TOKENS)
     """Mean number of neighbouring tokens or words that are chosen together; 1 chooses each by itself."""
 
     @model_validator(mode="after")

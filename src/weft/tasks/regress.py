@@ -18,12 +18,15 @@ from weft.data import Capacity, Columns, Examples, Measured, Statistics
 from weft.data.ragged import Ids, numbers_of
 from weft.decoding import DecodeConfig
 from weft.metrics import errors, spearman
-from weft.models import REGRESSORS, Classifier, ClassifierSettings
+from weft.models import REGRESSORS, Bag, BagRegressorConfig, Classifier, ClassifierSettings, fit_number_bag
+from weft.models.bag.config import NUMBER_RATE
 from weft.nn import Packing
 from weft.settings import OneOf
+from weft.tasks.choice import choose_bag, describe_choice, fill_bag
+from weft.tasks.features import FEATURES
 from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import FEATURES, SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
+from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer
 
@@ -129,7 +132,13 @@ class Regress(SequenceTask):
 
     @staticmethod
     def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        if choose_bag(facts, tree):
+            return fill_bag(facts, tree, rate=NUMBER_RATE)
         return sequence_defaults(facts, tree, MODEL.kind_of(written(tree, "model")))
+
+    @staticmethod
+    def describe_model(facts: Facts, tree: Mapping[str, Any]) -> str:
+        return describe_choice(facts, tree)
 
     @staticmethod
     def columns(data: SequenceData) -> Columns:
@@ -142,7 +151,9 @@ class Regress(SequenceTask):
         return replace(found, statistics={**found.statistics, TARGET: Statistics.of(numbers)})
 
     @staticmethod
-    def build(model: ClassifierSettings, codec: Codec) -> Classifier:
+    def build(model: ClassifierSettings | BagRegressorConfig, codec: Codec) -> Classifier | Bag:
+        if isinstance(model, BagRegressorConfig):
+            return Bag(model, 1, codec.tokenizers[""])
         features = codec.statistics.get(FEATURES)
         if features is not None:
             return Classifier(model, 0, 1, features=len(features.mean))
@@ -182,13 +193,20 @@ class Regress(SequenceTask):
     def baselines(
         self, train: Iterable[Measured], parts: Mapping[str, Sequence[Measured]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
-        """`mean` and `median` of the training data for every input."""
+        """`mean` and `median` of the training data for every input. `bag`: a bag of n-grams, unless it is the model
+        itself or the input is not text."""
+        bag = None
+        if self.features is None and not isinstance(model, Bag):
+            bag = fit_number_bag(((record.key, self.answer(record)[0]) for record in train), seed=seed)
         numbers = [record.number or 0.0 for record in train]
         constants = {"mean": float(np.mean(numbers)), "median": float(np.median(numbers))}
         found: dict[str, Baselines] = {}
         for part, records in parts.items():
             gold = [record.number or 0.0 for record in records]
             found[part] = {name: errors(gold, [number] * len(gold)) for name, number in constants.items()}
+            if bag is not None:
+                guessed = self.target.restore(bag.numbers([record.key for record in records])[:, None])[:, 0]
+                found[part]["bag"] = errors(gold, guessed.tolist()) | {"examples": bag.fitted}
         return found
 
     def predict(

@@ -34,9 +34,9 @@ class Prediction(ABC):
         return {name: str(self)}
 
     @property
-    def lacks(self) -> bool:
-        """Whether the answer misses words that were required of it."""
-        return False
+    def shortcoming(self) -> str | None:
+        """What the answer lacks, with a cure, to follow the number of such answers in a note; None if it is whole."""
+        return None
 
 
 class ScoredText(ABC):

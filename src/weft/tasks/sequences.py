@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import (
@@ -22,31 +21,26 @@ from weft.data import (
     Examples,
     Limit,
     Ragged,
-    Statistics,
     Steps,
-    pad_numbers,
     read_answered,
 )
 from weft.data.ragged import Ids
 from weft.data.records import WholeInput
-from weft.data.steps import check_width
 from weft.errors import DataError
 from weft.models import Classifier
 from weft.nn import Packing
 from weft.settings import Unread
+from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.length import passes
 from weft.tasks.sections import Facts, Tree
 from weft.tasks.shift import lay
 from weft.tasks.states import Located, locate
 from weft.tasks.tables import ColumnSetting, LabelledData
-from weft.tasks.task import Codec, Rows, Task
+from weft.tasks.task import Codec, Rows
 from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer, word_defaults
 
 SECOND = SOS
 """The token that marks where the second text of a pair begins."""
-
-FEATURES = "features"
-"""The column of feature vectors in examples, and the name of their statistics."""
 
 
 class SequenceData(LabelledData):
@@ -82,7 +76,7 @@ class Inputs(NamedTuple):
     reads: int
 
 
-class SequenceTask(Task):
+class SequenceTask(FeatureTask):
     """A task whose records are a whole input with one answer."""
 
     data: Any
@@ -92,19 +86,10 @@ class SequenceTask(Task):
     def __init__(self, codec: Codec, data: Any) -> None:
         super().__init__(codec, data)
         self.tokenizer: Tokenizer | None = codec.tokenizers.get("")
-        self.features: Statistics | None = codec.statistics.get(FEATURES)
 
     @classmethod
     def read(cls, path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         return read_answered(path, cls.columns(data), layout=data.layout, bad=bad)
-
-    @classmethod
-    def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
-        return cls.roles(text) if data.features is None else {}
-
-    @classmethod
-    def statistic_sizes(cls, data: Any) -> dict[str, int | None]:
-        return {} if data.features is None else {FEATURES: None}
 
     @classmethod
     def learn(cls, records: Iterable[Any], text: TextConfig) -> Codec:
@@ -121,11 +106,6 @@ class SequenceTask(Task):
                 columns[self.column].append(row)
                 columns[self.answers].append(self.answer(record))
         return columns
-
-    @property
-    def column(self) -> str:
-        """The column of inputs in encoded examples."""
-        return "tokens" if self.features is None else FEATURES
 
     def _encode_inputs(self, records: Sequence[WholeInput], limit: Limit | None) -> Iterator[list[Ids]]:
         """The rows of each record."""
@@ -146,21 +126,16 @@ class SequenceTask(Task):
             yield [[*one, SECOND, *other, EOS] for one, other in pairs]
 
     def _encode_steps(self, record: WholeInput, limit: Limit | None) -> list[Ids]:
-        assert self.features is not None
-        numbers: Any = standardised(record, self.features)
+        numbers: Any = self.standardise(record)
         pieces: list[Any] = limit.cut(numbers, record.place) if limit else [numbers]
         return [piece.reshape(-1) for piece in pieces]
 
-    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = columns[self.column].lengths
-        return lengths if self.features is None else lengths // len(self.features.mean)
-
     def inputs(self, examples: Examples, rows: Rows, *, packed: bool, capacity: Capacity | None) -> Inputs:
         """The inputs of these rows as tensors."""
-        column = examples.columns[self.column]
         if self.features is not None:
-            features, lengths = pad_numbers(column, rows, len(self.features.mean))
+            features, lengths = self.pad_features(examples, rows)
             return Inputs(features, lengths, int(lengths.sum()))
+        column = examples.columns[self.column]
         tokens, laid = lay(column, rows, packed=packed, capacity=capacity and capacity.side(0))
         return Inputs(tokens, laid, int(column.lengths[np.asarray(rows)].sum()))
 
@@ -218,31 +193,11 @@ def learn_inputs(records: Iterable[Any], text: TextConfig, known: Mapping[str, T
     return Codec({"": known.get("") or Tokenizer.learn(_each_text(records), text)})
 
 
-def learn_features(records: Iterable[Any]) -> Statistics | None:
-    """The statistics of feature vectors; None for records without any."""
-    first = next(iter(records), None)
-    if first is None or first.steps is None:
-        return None
-    return Statistics.of(_each_array(records, first.steps.width))
-
-
-def standardised(record: Any, features: Statistics) -> NDArray[np.float32]:
-    """The feature vectors (T, D) of a record, as a model reads them."""
-    check_width(record.steps, len(features.mean), record.place)
-    return features.standardise(record.steps.array)
-
-
 def _each_text(records: Iterable[WholeInput]) -> Iterator[str]:
     for record in records:
         yield record.text
         if record.second is not None:
             yield record.second
-
-
-def _each_array(records: Iterable[Any], width: int) -> Iterator[NDArray[np.float64]]:
-    for record in records:
-        check_width(record.steps, width, record.place)
-        yield record.steps.array
 
 
 class Answered(Protocol):

@@ -6,9 +6,7 @@ import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import (
@@ -21,7 +19,6 @@ from weft.data import (
     Steps,
     Tagged,
     pad,
-    pad_numbers,
     read_answered,
     read_tagged,
 )
@@ -36,14 +33,14 @@ from weft.nn import length_mask
 from weft.nn.crf import Legal
 from weft.settings import OneOf
 from weft.tasks.baselines import word_baselines
+from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
-from weft.tasks.sequences import FEATURES, learn_features, standardised
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
 from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
-from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, Task
+from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
@@ -53,7 +50,7 @@ PUNCTUATION = string.punctuation + "“”‘’«»…—–¿¡。、，"
 MODEL = OneOf(TAGGERS)
 
 
-class Tag(Task):
+class Tag(FeatureTask):
     """Tagged sentences to a tagger."""
 
     name = "tag"
@@ -65,11 +62,11 @@ class Tag(Task):
     files = ("train.conllu", "valid.conllu", "test.conllu")
     pipeline_tag = "token-classification"
     label_column = "tags"
+    text_column = "words"
     scores_texts = True
 
     def __init__(self, codec: Codec, data: TaggedData) -> None:
         super().__init__(codec, data)
-        self.features = codec.statistics.get(FEATURES)
         if self.features is None:
             self.words: Tokenizer = codec.tokenizers["words"]
             self.characters: Tokenizer = codec.tokenizers["characters"]
@@ -119,14 +116,6 @@ class Tag(Task):
             return Columns(Tagged, data.features, tags, steps=True, sequence=data.sequence)
         return Columns(Tagged, "words", tags)
 
-    @classmethod
-    def tokenizer_roles(cls, text: TextConfig, data: TaggedData) -> dict[str, TextConfig]:
-        return cls.roles(text) if data.features is None else {}
-
-    @classmethod
-    def statistic_sizes(cls, data: TaggedData) -> dict[str, int | None]:
-        return {} if data.features is None else {FEATURES: None}
-
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:
         return {"words": text, "characters": SPELLING.model_copy(update={"unknown": text.unknown})}
@@ -142,7 +131,7 @@ class Tag(Task):
     @classmethod
     def learn_with(cls, records: Iterable[Tagged], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
         labels = collect_labels(record.tags or () for record in records)
-        require_classes(labels)
+        require_classes(labels, model="a tagger", setting="data.field or data.column")
         if (features := learn_features(records)) is not None:
             return Codec({}, labels, {FEATURES: features})
         words = known.get("words") or Tokenizer.learn_words((record.words for record in records), text)
@@ -172,7 +161,7 @@ class Tag(Task):
         columns: dict[str, list[Ids]] = {name: [] for name in names}
         for record in records:
             places = list(range(len(record.words)))
-            steps = None if self.features is None else standardised(record, self.features)
+            steps = None if self.features is None else self.standardise(record)
             for piece in limit.cut(places, record.place) if limit else [places]:
                 columns["tags"].append(
                     [UNSEEN if record.tags is None else self.codec.label_id(record.tags[place]) for place in piece]
@@ -187,12 +176,6 @@ class Tag(Task):
                 columns["sizes"].append([len(spelling) for spelling in spellings])
         return columns
 
-    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
-        if self.features is not None:
-            return columns[FEATURES].lengths // len(self.features.mean)  # type: ignore[no-any-return]
-        lengths: NDArray[np.int64] = columns["words"].lengths
-        return lengths
-
     def collate(
         self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
     ) -> TaggedBatch:
@@ -202,7 +185,7 @@ class Tag(Task):
             words, lengths = pad(examples.columns["words"], rows)
             spellings, sizes, spelled = spell(examples, rows, words.shape)
         else:
-            words, lengths = pad_numbers(examples.columns[FEATURES], rows, len(self.features.mean))
+            words, lengths = self.pad_features(examples, rows)
             spellings = sizes = spelled = torch.zeros(0, dtype=torch.int64)
         tags, _ = pad(examples.columns["tags"], rows, UNSEEN)
         gold = tags if self.scheme is None else torch.from_numpy(self.scheme.repair_rows(tags.numpy(), lengths.numpy()))

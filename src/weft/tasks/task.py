@@ -284,7 +284,7 @@ class Task(WithStates, ABC):
 
     def choose_thresholds(self, model: nn.Module, logits: Tensor, labels: Tensor) -> Tree:
         """Choose the decision thresholds of a model that has some, on logits and labels of `labelled_logits`; returns
-        them for the report (`calibrates`)."""
+        them, and the labels whose threshold stays as it was, for the report (`calibrates`)."""
         return {}
 
     def set_temperature(self, model: nn.Module, temperature: float) -> None:

@@ -142,7 +142,11 @@ class Translate(Task):
             yield TableError(what, where="text.shared = false", cure="set it to true")
         if decode.copy_unknown and not model.attends:
             what = "needs a decoder with attention, which shows the source word of an unknown one"
-            yield TableError(what, where="decode.copy_unknown = true", cure='use context = "after", or a transformer')
+            yield TableError(
+                what,
+                where="decode.copy_unknown = true",
+                cure='use an encoder, and a decoder with context = "after" or a transformer',
+            )
         if decode.copy_unknown and target.kind != "word":
             what = f'copies nothing: text.kind = "{target.kind}" has no unknown words'
             yield TableError(what, where="decode.copy_unknown = true", cure='remove it, or use text.kind = "word"')

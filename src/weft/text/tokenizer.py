@@ -12,7 +12,7 @@ import tokenizers
 
 from weft.disk import read_regular
 from weft.errors import ConfigError, DataError, RunError
-from weft.limits import TOKENIZER_FILE, VOCABULARY
+from weft.limits import TOKENIZER_FILE_BYTES, VOCABULARY
 from weft.text.bpe import learn_bpe
 from weft.text.characters import CharacterIds, learn_characters
 from weft.text.config import TextConfig, check
@@ -29,7 +29,7 @@ FILE_BYTES_PER_ENTRY = 128
 """Bytes that an entry of a few letters takes in a tokenizer's file, with its merge, at most."""
 
 UNCHECKED_SHARE = 1 / 4
-"""A learned vocabulary is checked as a file if its estimated size is above this share of `TOKENIZER_FILE`."""
+"""A learned vocabulary is checked as a file if its estimated size is above this share of `TOKENIZER_FILE_BYTES`."""
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
 LETTER_BYTES = letter_bytes()
@@ -80,7 +80,7 @@ class Tokenizer:
         """Read what `save` wrote for the same config."""
         where = str(path)
         try:
-            content = read_regular(Path(path), most=TOKENIZER_FILE)
+            content = read_regular(Path(path), most=TOKENIZER_FILE_BYTES)
         except FileNotFoundError:
             raise RunError("there is no such file", where=where) from None
         except OSError as error:
@@ -103,11 +103,11 @@ class Tokenizer:
     def _checked(self) -> Tokenizer:
         """The tokenizer itself; raises ConfigError before any training if `load` would reject its file."""
         letters = sum(map(len, self._ids))
-        if max(letters, FILE_BYTES_PER_ENTRY * len(self)) > UNCHECKED_SHARE * TOKENIZER_FILE:
+        if max(letters, FILE_BYTES_PER_ENTRY * len(self)) > UNCHECKED_SHARE * TOKENIZER_FILE_BYTES:
             content = self._inner.to_str(pretty=True).encode("utf-8")
             try:
-                if len(content) > TOKENIZER_FILE:
-                    raise RunError(f"its file has {len(content):,} bytes, and {TOKENIZER_FILE:,} is the limit")
+                if len(content) > TOKENIZER_FILE_BYTES:
+                    raise RunError(f"its file has {len(content):,} bytes, and {TOKENIZER_FILE_BYTES:,} is the limit")
                 parse_tokenizer(content, self.config, "the vocabulary")
             except RunError as error:
                 raise ConfigError(error.what, where=f"text.size = {self.config.size}", cure="lower it") from None

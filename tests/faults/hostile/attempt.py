@@ -64,6 +64,21 @@ class Battery:
                     self._make("killed_at", [*self.training, name], "/checkpoints/.9")
                 case "lm":
                     self._make("plainly", ["train", "lm", "texts.txt", *WIDE, *STEPS, "--out", name])
+                case "ngram":
+                    order = ("model.order=3", "text.kind=word")
+                    self._make("plainly", ["train", "lm", "texts.txt", "model.kind=ngram", *order, "--out", name])
+                case "hmm":
+                    self._make(
+                        "plainly", ["train", "tag", "tagged.txt", "model.kind=hmm", "data.column=1", "--out", name]
+                    )
+                case "bag":
+                    self._make("plainly", ["train", "classify", "labelled.tsv", "model.kind=bag", "--out", name])
+                case "vectors":
+                    small = ("model.embedding=4", "text.min_count=1", "train.epochs=1")
+                    self._make("plainly", ["train", "embed", "texts.txt", *small, "--out", name])
+                case "numbers":
+                    small = ("model.kind=rnn", *SMALL, "train.steps=2")
+                    self._make("plainly", ["train", "regress", "numbers.tsv", *small, "--out", name])
                 case "tokens":
                     self._make("keeping_tokens", [*self.training, "kept"], variables=cache)
                 case "compiled":
@@ -77,6 +92,10 @@ class Battery:
         lines = "".join(f"{text}\t{label}\n" for text, label in rows)
         (self.base / "labelled.tsv").write_text("text\tlabel\n" + lines, encoding="utf-8")
         (self.base / "texts.txt").write_text("".join(f"{text}\n" for text, _ in rows), encoding="utf-8")
+        numbers = "".join(f"{text}\t{number / 7}\n" for number, (text, _) in enumerate(rows))
+        (self.base / "numbers.tsv").write_text("text\tlabel\n" + numbers, encoding="utf-8")
+        tagged = "".join("".join(f"{word} {word[0]}\n" for word in text.split()) + "\n" for text, _ in rows)
+        (self.base / "tagged.txt").write_text(tagged, encoding="utf-8")
         (self.base / "in.txt").write_text("the red\nthe cat\n", encoding="utf-8")
 
     def _make(self, how: str, *arguments: object, variables: dict[str, str] | None = None) -> None:

@@ -89,6 +89,8 @@ def test_what_is_written_is_read_again(file):
         ("-0.5\tcat", "minus\tcat", 11, '"minus" is no number'),
         ("-0.5\tcat", "0.5\tcat", 11, "0.5 is the logarithm of no probability"),
         ("-0.5\tcat", "nan\tcat", 11, "nan is the logarithm of no probability"),
+        ("-0.5\tcat\t-0.3", "-0.5\tcat\t1e300", 11, "1e300 is no logarithm of a backoff"),
+        ("-0.5\tcat\t-0.3", "-0.5\tcat\t50", 11, "50 is no logarithm of a backoff"),
         ("-0.2\tcat dog", "-0.2\tcat", 16, "2 columns; a 2-gram has log10 P, 2 words and perhaps a backoff"),
         ("-0.2\tcat dog", "-0.2\tcat hot dog -1", 16, "5 columns"),
         ("-0.2\tcat dog", "-0.2\tcat cow", 16, '"cow" is no 1-gram of the file'),
@@ -166,6 +168,51 @@ def test_mistakes_in_export_and_import(corpus, weft, file):
     assert "no such file" in weft("import", "missing.arpa").err
     with pytest.raises(ConfigError, match=r'model.smoothing.kind = "arpa": .*weft import'):
         weft_package.train({**corpus, "model": {"kind": "ngram", "smoothing": {"kind": "arpa"}}}, out="x", quiet=True)
+    file.write_text(PROPER, encoding="utf-8")
     import_arpa(file, out="run")
     with pytest.raises(RunError):
         import_arpa(file, out="run")
+
+
+PROPER = """\\data\\
+ngram 1=4
+ngram 2=2
+
+\\1-grams:
+-0.60206\t</s>
+-99\t<s>\t-0.17609
+-0.60206\tcat
+-0.30103\tdog\t-99
+
+\\2-grams:
+-0.1760913\t<s> dog
+1e-06\tdog </s>
+
+\\end\\
+"""
+"""As SRILM writes: P(</s>) = P(cat) = 1/4, P(dog) = 1/2; P(dog|<s>) = 2/3, and a
+backoff of 2/3 gives the others 1/3; P(</s>|dog) = 1, rounded. There is no <unk>, and cat has no backoff."""
+
+
+def test_a_file_with_rounding_without_backoffs_and_with_logarithms_of_zero_is_proper(file, recwarn):
+    file.write_text(PROPER, encoding="utf-8")
+    run = import_arpa(file, out="run")
+    assert not recwarn.list
+    assert run.score(["dog"])[0].log_probabilities == pytest.approx([math.log(2 / 3), 0.0], abs=1e-5)
+
+
+@pytest.mark.parametrize(("backoff", "shown"), [("-1.5", "0.682"), ("0.3", "1.66")], ids=["too little", "too much"])
+def test_probabilities_that_do_not_sum_to_one_are_named(file, weft, backoff, shown):
+    file.write_text(PROPER.replace("-0.17609\n", f"{backoff}\n"), encoding="utf-8")
+    with pytest.warns(UserWarning, match=rf'^model\.arpa:7: the probabilities after "<s>" sum to {shown}, not to 1'):
+        import_arpa(file, out="run")
+
+
+@pytest.mark.parametrize("backoff", ["1e300", "50", "3"])
+def test_a_damaged_backoff_is_refused_before_anything_is_written(file, weft, backoff):
+    file.write_text(PROPER.replace("-0.17609\n", f"{backoff}\n"), encoding="utf-8")
+    found = weft("import", "model.arpa", "--out", "run")
+    assert found.code == 2
+    assert found.err.startswith("error model.arpa:7: ")
+    assert "write the model again" in found.err
+    assert not Path("run").exists()

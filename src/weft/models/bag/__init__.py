@@ -1,7 +1,16 @@
-"""A bag of n-grams with a linear layer: the classifier `kind = "bag"`, and the baseline of classification reports."""
+"""A bag of n-grams with a linear layer: the classifier and regressor `kind = "bag"`, and their baseline."""
 
-from weft.models.bag.baseline import BagBaseline, fit_bag
-from weft.models.bag.config import BagConfig, bag_defaults
+from weft.models.bag.baseline import BagBaseline, fit_bag, fit_number_bag
+from weft.models.bag.config import BagConfig, BagRegressorConfig, BagSettings, bag_defaults
 from weft.models.bag.model import Bag
 
-__all__ = ["Bag", "BagBaseline", "BagConfig", "bag_defaults", "fit_bag"]
+__all__ = [
+    "Bag",
+    "BagBaseline",
+    "BagConfig",
+    "BagRegressorConfig",
+    "BagSettings",
+    "bag_defaults",
+    "fit_bag",
+    "fit_number_bag",
+]

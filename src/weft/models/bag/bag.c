@@ -174,10 +174,15 @@ int bag_count(const texts_t *t, const ngrams_t *g, const long *begins, long *use
 
 /* ---- training ---- */
 
-/* z -> the gradient of the loss by z; returns the loss. With `many` each label is a decision of its own. */
+/* z -> the gradient of the loss by z; returns the loss. With `many` each label is a decision of its own. With targets
+   the loss is the squared error, and the gradient half of its own. */
 static double residual(const updates_t *u, long row, float *z) {
     const long classes = u->classes, begin = u->label_starts[row], end = u->label_starts[row + 1];
     double loss = 0.0;
+    if (u->targets) {
+        z[0] -= u->targets[row];
+        return (double)z[0] * z[0];
+    }
     if (u->many) {
         for (long k = begin; k < end; k++) loss -= z[u->labels[k]];
         for (long c = 0; c < classes; c++) {

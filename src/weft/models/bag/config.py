@@ -19,18 +19,18 @@ Buckets = Annotated[int, Field(ge=1, le=limits.BUCKETS)]
 SHORT_CHARACTERS: Final = 300
 """Mean length of texts up to which n-grams of characters are counted too: longer texts have enough words."""
 
+NUMBER_RATE: Final = 0.3
+"""The learning rate of a bag that predicts numbers: at 1 each update would fit its text exactly."""
+
 MAX_DIRECT_LABELS: Final = 64
 """Labels up to which an n-gram has a weight for each; with more it has a vector of this size."""
 
 
-class BagConfig(DecisionSettings, FittedSettings):
-    """A bag of n-grams of words and characters, and a linear layer: fast, and hard to beat with few examples."""
+class BagSettings(FittedSettings):
+    """The n-grams of a bag and their weights."""
 
     has_export: ClassVar[bool] = False
-    unused_train: ClassVar[tuple[str, ...]] = (
-        *(name for name in GRADIENT_SETTINGS if name != "class_weights"),
-        "batch_tokens",
-    )
+    unused_train: ClassVar[tuple[str, ...]] = (*GRADIENT_SETTINGS, "batch_tokens")
 
     kind: Literal["bag"] = "bag"
     word_ngrams: WordNgrams = 2
@@ -68,13 +68,25 @@ class BagConfig(DecisionSettings, FittedSettings):
         return 0 if labels <= MAX_DIRECT_LABELS else MAX_DIRECT_LABELS
 
 
-def bag_defaults(examples: int, characters: int) -> dict[str, Any]:
-    """The settings of `[model]` and `[train]` that suit so many examples and characters.
+class BagConfig(DecisionSettings, BagSettings):
+    """A bag of n-grams of words and characters, and a linear layer: fast, and hard to beat with few examples."""
+
+    unused_train: ClassVar[tuple[str, ...]] = tuple(
+        name for name in BagSettings.unused_train if name != "class_weights"
+    )
+
+
+class BagRegressorConfig(BagSettings):
+    """A bag of n-grams of words and characters, from which a number is computed."""
+
+
+def bag_defaults(examples: int, characters: int, *, rate: float = 1.0) -> dict[str, Any]:
+    """The settings of `[model]` and `[train]` that suit so many examples and characters, with this learning rate.
 
     Short texts, such as names and phrases, have few words, and parts of words tell much about those that are new.
     """
     short = characters <= SHORT_CHARACTERS * examples
     return {
         "model": {"char_ngrams": [2, 5] if short else 0},
-        "train": {"epochs": min(20, max(3, 100_000 // max(1, examples))), "rate": 1.0},
+        "train": {"epochs": min(20, max(3, 100_000 // max(1, examples))), "rate": rate},
     }

@@ -1,4 +1,4 @@
-"""Fits a bag of n-grams to labelled texts: chooses the n-grams that get weights, then makes updates in a random order.
+"""Fits a bag of n-grams to texts with labels or numbers: chooses the n-grams that get weights, then makes updates.
 
 The n-grams of all texts stay in memory, or with very many texts are found again for each part of an epoch.
 """
@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from weft.data import Examples
+from weft.data.ragged import numbers_of
 from weft.models.bag.characters import Alphabet, Characters, read_characters
 from weft.models.bag.ngrams import SparseRows, find_ngrams
 from weft.models.bag.sgd import Labels, LinearUpdates
@@ -53,28 +54,40 @@ class LabelledTexts(Protocol):
 
 
 class PlainTexts:
-    """Texts and the number of the label of each."""
+    """Texts and the number of the label of each, or the number to predict for each."""
 
-    def __init__(self, texts: Sequence[str], labels: Sequence[int]) -> None:
+    def __init__(self, texts: Sequence[str], answers: Sequence[float], *, numbers: bool = False) -> None:
         self.texts, self.sizes = texts, np.array([len(text) for text in texts], dtype=np.int64)
-        self.labels = Labels(np.arange(len(texts) + 1), np.array(labels, dtype=np.int64))
+        if numbers:
+            self.labels = only_targets(np.array(answers, dtype=np.float32))
+        else:
+            self.labels = Labels(np.arange(len(texts) + 1), np.array(answers, dtype=np.int64))
 
     def read(self, rows: NDArray[np.int64]) -> Characters:
         return read_characters([self.texts[row] for row in rows])
 
 
 class TokenTexts:
-    """Texts as tokens of an alphabet, with their labels."""
+    """Texts as tokens of an alphabet, with their labels or numbers."""
 
     def __init__(self, examples: Examples, alphabet: Alphabet) -> None:
         self.tokens, self.alphabet = examples.columns["tokens"], alphabet
-        labels = examples.columns["labels"]
         self.sizes = self.tokens.lengths
+        if "numbers" in examples.columns:
+            targets = examples.columns["numbers"]
+            self.labels = only_targets(numbers_of(targets.join(np.arange(len(targets)))))
+            return
+        labels = examples.columns["labels"]
         numbers = labels.join(np.arange(len(labels))).astype(np.int64)
         self.labels = Labels(np.concatenate([[0], np.cumsum(labels.lengths)]), numbers)
 
     def read(self, rows: NDArray[np.int64]) -> Characters:
         return self.alphabet.read(self.tokens.join(rows), self.sizes[rows])
+
+
+def only_targets(targets: NDArray[np.float32]) -> Labels:
+    """No labels, and the number of each text."""
+    return Labels(np.zeros(len(targets) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), targets)
 
 
 class BagFit(Fit):
@@ -129,18 +142,27 @@ class BagFit(Fit):
         return count
 
     def _begin(self) -> None:
-        """Set the biases to the logarithms of the labels' shares, or odds, and vectors to random numbers."""
+        """Set the biases to the logarithms of the labels' shares, or odds, or to the mean number, and vectors to random
+        numbers."""
         model = self.model
+        self._set_bias()
+        if model.width:
+            generator = torch.Generator().manual_seed(self.options.seed % 2**63)
+            bound = RANDOM_RANGE / model.width
+            model.weights.uniform_(-bound, bound, generator=generator)
+
+    def _set_bias(self) -> None:
+        model, targets = self.model, self.texts.labels.targets
+        if targets is not None:
+            model.prior.fill_(float(targets.mean(dtype=np.float64)))
+            model.bias.copy_(model.prior)
+            return
         counts = 1.0 + np.bincount(self.texts.labels.numbers, minlength=model.labels)
         absent = len(self.texts.sizes) + 2.0 - counts
         model.prior.copy_(torch.from_numpy(np.log(counts / (absent if self.options.many_labels else counts.sum()))))
         model.bias.copy_(model.prior)
         if (weights := self.options.label_weights) is not None:
             model.bias.add_((weights[1] / weights[0] if self.options.many_labels else weights).log())
-        if model.width:
-            generator = torch.Generator().manual_seed(self.options.seed % 2**63)
-            bound = RANDOM_RANGE / model.width
-            model.weights.uniform_(-bound, bound, generator=generator)
 
     def _find(self, rows: NDArray[np.int64]) -> SparseRows:
         """The weighed n-grams of some texts."""
@@ -160,4 +182,4 @@ def _pick(labels: Labels, rows: NDArray[np.int64]) -> Labels:
     lengths = labels.starts[rows + 1] - labels.starts[rows]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     places = np.repeat(labels.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
-    return Labels(starts, labels.numbers[places])
+    return Labels(starts, labels.numbers[places], None if labels.targets is None else labels.targets[rows])

@@ -1,10 +1,10 @@
-"""A bag of n-grams: a linear classifier of the n-grams of a text, the baseline that a network has to beat.
+"""A bag of n-grams: a linear classifier or regressor of the n-grams of a text, the baseline that a network has to beat.
 
     x = tf-idf of the n-grams of a text, |x| = 1        p = softmax(b + x W)        b = ln of the share of each label
 
 tf = 1 + ln count, idf = 1 + ln (1 + N) / (1 + texts with the n-gram), of N training texts. With a width K each n-gram
 has a vector instead of a weight for each label, W = E U (fastText, Joulin et al., 2017). A text without any n-gram of
-the training data has the probabilities b.
+the training data has the probabilities b. A number is b + x W itself, with b the mean of the training data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from weft.data import Examples
 from weft.models.bag.characters import Alphabet, Characters
-from weft.models.bag.config import BagConfig
+from weft.models.bag.config import BagSettings
 from weft.models.bag.fit import BagFit, TokenTexts
 from weft.models.bag.ngrams import NgramVocabulary, find_ngrams
 from weft.models.fitting import FitOptions, FittedModel
@@ -27,7 +27,7 @@ from weft.text import Tokenizer
 
 
 class Bag(FittedModel):
-    """n-grams of a text -> a logit for each label.
+    """n-grams of a text -> a logit for each label, or one number.
 
     `buckets` (F) are those of the n-grams that have weights, in ascending order; their number depends on the data.
     """
@@ -39,14 +39,15 @@ class Bag(FittedModel):
     evaluation_tokens = 1 << 20
     """Tokens of a batch where nothing is learned: they are characters here, and take little memory."""
 
-    def __init__(self, config: BagConfig, labels: int, tokenizer: Tokenizer | None = None) -> None:
+    def __init__(self, config: BagSettings, labels: int, tokenizer: Tokenizer | None = None) -> None:
         super().__init__()
         self.config, self.labels, self.tokenizer = config, labels, tokenizer
         self.width = config.width_for(labels)
         self.bias = nn.Parameter(torch.zeros(labels), requires_grad=False)
         self.output = nn.Parameter(torch.zeros(labels, self.width), requires_grad=False) if self.width else None
+        chosen = getattr(config, "thresholds", "none") != "none"
         self.register_buffer("prior", torch.zeros(labels))
-        self.register_buffer("thresholds", torch.full((labels,), EVEN) if config.thresholds != "none" else None)
+        self.register_buffer("thresholds", torch.full((labels,), EVEN) if chosen else None)
         self.prior: Tensor
         self.buckets: Tensor
         self.idf: Tensor

@@ -27,7 +27,8 @@ class NativeNgrams(NativeStruct):
 
 
 class NativeUpdates(NativeStruct):
-    """Updates by `count` rows of a sparse matrix with labels: weights (F, width), output (classes, width) or NULL.
+    """Updates by `count` rows of a sparse matrix with labels, or with a target number each: weights (F, width), output
+    (classes, width) or NULL.
 
     The rate falls from `rate` to `last_rate`; losses (tasks) are parts of the mean loss.
     """
@@ -35,7 +36,8 @@ class NativeUpdates(NativeStruct):
     c_name: ClassVar[str] = "updates_t"
     _fields_ = (
         ("starts", ConstLongs), ("columns", ConstInts), ("values", ConstFloats), ("label_starts", ConstLongs),
-        ("labels", ConstLongs), ("order", ConstLongs), ("class_weights", ConstFloats), ("weights", Floats),
+        ("labels", ConstLongs), ("targets", ConstFloats), ("order", ConstLongs), ("class_weights", ConstFloats),
+        ("weights", Floats),
         ("output", Floats), ("bias", ConstFloats), ("losses", Floats), ("count", ctypes.c_long),
         ("classes", ctypes.c_long), ("width", ctypes.c_long), ("tasks", ctypes.c_long), ("rate", ctypes.c_float),
         ("last_rate", ctypes.c_float), ("many", ctypes.c_int),

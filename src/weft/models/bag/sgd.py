@@ -1,7 +1,7 @@
-"""Stochastic gradient descent for a linear classifier on sparse rows, one row at a time; the C is in bag.c.
+"""Stochastic gradient descent for a linear model of sparse rows, one row at a time; the C is in bag.c.
 
 z = b + x W, or b + (x W) U with a width          g = softmax(z) - y          W ← W - η xᵀ g          x sparse (F)
-With `many` labels at once g = σ(z) - y.          η falls in a straight line
+With `many` labels at once g = σ(z) - y, for a number g = z - y.          η falls in a straight line
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from weft.models.bag.ngrams import SparseRows
 
 
 class Labels(NamedTuple):
-    """The labels of texts: those of text i begin at `starts[i]`; a text has one, or with many labels any number."""
+    """The labels of texts: those of text i begin at `starts[i]`; a text has one, or with many labels any number.
+
+    With `targets` each text has a number instead, and no label.
+    """
 
     starts: NDArray[np.int64]
     numbers: NDArray[np.int64]
+    targets: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class LinearUpdates:
             values=values,
             label_starts=torch.from_numpy(labels.starts),
             labels=torch.from_numpy(labels.numbers),
+            targets=None if labels.targets is None else torch.from_numpy(labels.targets),
             order=torch.from_numpy(order),
             class_weights=self.class_weights,
             weights=self.weights,
@@ -93,7 +98,11 @@ class LinearUpdates:
             columns, values = rows.columns[part], rows.values[part]
             h = values @ weights[columns]
             z = bias + (h if output is None else output @ h)
-            loss, g = self._residual(z, own)
+            if labels.targets is None:
+                loss, g = self._residual(z, own)
+            else:
+                g = z - labels.targets[row]
+                loss = float(g[0]) ** 2
             total += loss
             back = g
             if output is not None:

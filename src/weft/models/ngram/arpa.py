@@ -40,6 +40,12 @@ SPECIAL_WORDS: Final = {"<unk>": UNK, "<s>": SOS, "</s>": EOS}
 LOG_ZERO: Final = -99.0
 """log10 of 0 in a file."""
 
+ROUNDING: Final = 1e-4
+"""A log10 P up to this stands for 0: SRILM rounds the logarithm of 1 to numbers just above 0."""
+
+MAX_BACKOFF: Final = 10.0
+"""The largest log10 of a backoff; more than 10 to this power would make likely words more than certain."""
+
 _LIKE_SPECIAL = re.compile(r"\\*(?:<unk>|<s>|</s>)")
 _BLANK, _SPACE = re.compile(r"[\s▁]"), "▁"
 
@@ -198,22 +204,32 @@ class _Reader:
             if not order + 1 <= len(parts) <= order + 2:
                 what = f"{len(parts)} columns; a {order}-gram has log10 P, {order} words and perhaps a backoff"
                 raise self._error(what, "words have no blanks in this format")
-            logs.append(self._number(parts[0], most=0.0))
-            backoffs.append(self._number(parts[-1]) if len(parts) == order + 2 else 0.0)
+            logs.append(self._log_probability(parts[0]))
+            backoffs.append(self._backoff(parts[-1]) if len(parts) == order + 2 else 0.0)
             for word in parts[1 : order + 1]:
                 words.append(self._word(word, new=order == 1))
             places.append(self.number)
         made = np.array(words, dtype=np.int32).reshape(-1, order)
         return Grams(made, np.array(logs), np.array(backoffs), np.array(places, dtype=np.int64))
 
-    def _number(self, text: str, most: float = math.inf) -> float:
+    def _log_probability(self, text: str) -> float:
+        number = self._number(text)
+        if math.isnan(number) or number > ROUNDING:
+            raise self._error(f"{text} is the logarithm of no probability", "give a logarithm to the base 10, below 0")
+        return min(number, 0.0)
+
+    def _backoff(self, text: str) -> float:
+        number = self._number(text)
+        if math.isnan(number) or number > MAX_BACKOFF:
+            cure = f"real ones are below {MAX_BACKOFF:g}: write the model again"
+            raise self._error(f"{_shown(text)} is no logarithm of a backoff", cure)
+        return number
+
+    def _number(self, text: str) -> float:
         try:
-            number = float(text)
+            return float(text)
         except ValueError:
             raise self._error(f'"{_shown(text)}" is no number', "give a logarithm to the base 10") from None
-        if math.isnan(number) or number > most or number == math.inf:
-            raise self._error(f"{text} is the logarithm of no probability", "give a logarithm to the base 10, below 0")
-        return number
 
     def _word(self, word: str, *, new: bool) -> int:
         if new:

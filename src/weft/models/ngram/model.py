@@ -25,6 +25,9 @@ KEYS, LOGS, BACKOFFS = "keys", "log_probabilities", "backoffs"
 MAX_KEY: Final = 2**62
 """All keys are below it, so that the end of a range of keys is a number too."""
 
+MAX_LOG_BACKOFF: Final = 23.1
+"""The largest natural logarithm of a backoff: more than e^23 times a probability would be more than certain."""
+
 
 class NgramOutput:
     """Contexts -> log-probabilities: what the output layer is to a network."""
@@ -152,3 +155,6 @@ class NgramModel(FittedModel):
             logs = self.get_parameter(f"{LOGS}{order}")
             if bool((logs > 0).any()):
                 raise ValueError(f"a probability of the {order}-grams is more than 1")
+            weights = self.get_parameter(f"{BACKOFFS}{order}") if order < self.order else logs
+            if bool((weights > (MAX_LOG_BACKOFF if self.config.smoothing.backs_off else 0.0)).any()):
+                raise ValueError(f"a backoff of the {order}-grams is larger than that of any model")

@@ -22,9 +22,9 @@ class VectorSettings(FittedSettings):
 
     embedding: Size = 100
     """Numbers of a vector."""
-    window: int = Field(5, ge=1, le=limits.WINDOW)
+    window: int = Field(5, ge=1, le=limits.WINDOW_WORDS)
     """Words on each side that a word is learned with; for each occurrence their number is drawn from 1 to this."""
-    negatives: int = Field(5, ge=1, le=limits.NEGATIVES)
+    negatives: int = Field(5, ge=1, le=limits.NEGATIVE_WORDS)
     """Words of noise drawn for every word."""
     subsample: float = Field(1e-3, ge=0.0, le=1.0)
     """The share of the text from which on a word is frequent, and many of its occurrences are left out; 0 keeps all."""

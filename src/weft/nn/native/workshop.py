@@ -90,7 +90,7 @@ def _read_ours(name: str, folder: int) -> bytes | None:
         return None
     info = os.fstat(opened)
     ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o022
-    if not ours or info.st_size > limits.LIBRARY_FILE:
+    if not ours or info.st_size > limits.LIBRARY_FILE_BYTES:
         os.close(opened)
         return None
     with open(opened, "rb") as file:  # noqa: PTH123

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from weft.disk import atomic_write, read_regular
 from weft.documents import parse_json, to_json
 from weft.errors import Fault, RunError
-from weft.limits import SMALL_FILE
+from weft.limits import SMALL_FILE_BYTES
 from weft.settings import show
 
 CONFIG, WEIGHTS, LABELS, REPORT, CARD = "config.json", "model.safetensors", "labels.json", "report.json", "README.md"
@@ -86,7 +86,7 @@ def read_json(path: Path) -> Any:
     """Read a JSON file that no manifest lists, such as a report; numbers in it may be NaN and Infinity."""
     try:
         with reading(path):
-            return parse_json(read_regular(path, most=SMALL_FILE), constants=True)
+            return parse_json(read_regular(path, most=SMALL_FILE_BYTES), constants=True)
     except FileNotFoundError:
         raise RunError(f"has no {path.name}", where=str(path.parent), cure="is it a run that weft wrote?") from None
     except ValueError as error:

@@ -89,7 +89,7 @@ class RunFiles:
             what = f"lists {shorten(strange[0])}, which is no part of it"
             raise RunError(what, where=str(self.folder / MANIFEST), cure="copy the whole folder again")
 
-    def read(self, name: str, *, most: int = limits.SMALL_FILE) -> bytes:
+    def read(self, name: str, *, most: int = limits.SMALL_FILE_BYTES) -> bytes:
         """Return the content of a file."""
         with self.unhashed(name, most=most) as file, reading(self.folder / name):
             content = file.read(most)
@@ -104,7 +104,7 @@ class RunFiles:
             raise RunError(f"cannot be read: {error}", where=str(self.folder / name)) from None
 
     @contextmanager
-    def opened(self, name: str, *, most: int = limits.TENSORS_FILE) -> Iterator[BufferedReader]:
+    def opened(self, name: str, *, most: int = limits.TENSORS_FILE_BYTES) -> Iterator[BufferedReader]:
         """Open a file for reading, after it has been hashed from its first byte to its last."""
         with self.unhashed(name, most=most) as file:
             with reading(self.folder / name):
@@ -116,7 +116,9 @@ class RunFiles:
     def check_all(self) -> None:
         """Raise unless every listed file exists and has its hash."""
         for name in self.hashes:
-            with self.opened(name, most=limits.SMALL_FILE if name.endswith(".json") else limits.TENSORS_FILE):
+            with self.opened(
+                name, most=limits.SMALL_FILE_BYTES if name.endswith(".json") else limits.TENSORS_FILE_BYTES
+            ):
                 pass
 
     @contextmanager
@@ -155,7 +157,7 @@ def open_run(folder: Path) -> RunFiles:
     path = folder / MANIFEST
     try:
         with reading(path):
-            manifest = parse_json(read_regular(path, most=limits.CONFIG_FILE))
+            manifest = parse_json(read_regular(path, most=limits.CONFIG_FILE_BYTES))
     except FileNotFoundError:
         cure = "training ended before its first validation, or this is no run; train again"
         raise RunError(f"has no {MANIFEST}", where=str(folder), cure=cure) from None

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from weft.config import Config
 from weft.disk import open_regular, read_regular, sync
 from weft.errors import Fault, RunError, show_path
-from weft.limits import TOKENIZER_FILE
+from weft.limits import TOKENIZER_FILE_BYTES
 from weft.run.folder.checkpoint import Checkpoints, remove
 from weft.run.folder.files import CONFIG, JOURNAL, LABELS, STATISTICS, WEIGHTS, json_bytes, tokenizer_file, write_file
 from weft.run.folder.lock import MAX_CLAIMS, identity
@@ -95,7 +95,7 @@ def saved_weights(folder: Path, files: ModelFiles) -> str | None:
         if listed != {name: (found,) for name, found in files.hashes.items()}:
             return None
         for name, content in files.content.items():
-            if read_regular(folder / name, most=max(TOKENIZER_FILE, len(content))) != content:
+            if read_regular(folder / name, most=max(TOKENIZER_FILE_BYTES, len(content))) != content:
                 return None
         if len(before) == 1:
             return before[0]

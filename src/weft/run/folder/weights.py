@@ -76,7 +76,7 @@ class TensorEntry(NamedTuple):
 class StoredTensors:
     """The tensors of an open file."""
 
-    def __init__(self, file: BufferedReader, path: Path, *, max_header: int = limits.TENSORS_HEAD) -> None:
+    def __init__(self, file: BufferedReader, path: Path, *, max_header: int = limits.TENSORS_HEADER_BYTES) -> None:
         self.file, self.path = file, path
         with reading(path):
             size = file.seek(0, 2)
@@ -168,7 +168,7 @@ def open_tensors(
     files: RunFiles, name: str, *, like: nn.Module | None = None, each: bool = False
 ) -> Iterator[StoredTensors]:
     """Open a file of tensors; with `like` they must be those of such a model, of which only the sizes are read."""
-    most, max_header = limits.TENSORS_FILE, limits.TENSORS_HEAD
+    most, max_header = limits.TENSORS_FILE_BYTES, limits.TENSORS_HEADER_BYTES
     if like is not None and not isinstance(like, FittedModel):
         wanted = like.state_dict()
         needed = sum((MAX_CHARACTER_BYTES * len(one) + MAX_ENTRY_BYTES for one in wanted), start=MAX_ENTRY_BYTES)
@@ -186,7 +186,7 @@ def check_sizes(files: RunFiles) -> None:
     """Raise where a file of tensors is not as long as its header says, which takes less time than hashing it."""
     for name in files.hashes:
         if name.endswith(".safetensors"):
-            with files.unhashed(name, most=limits.TENSORS_FILE) as file:
+            with files.unhashed(name, most=limits.TENSORS_FILE_BYTES) as file:
                 StoredTensors(file, files.folder / name)
 
 

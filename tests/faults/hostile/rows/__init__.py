@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from tests.faults.hostile.rows import caches, checkpoints, config, files, manifest, tokenizer, weights
+from tests.faults.hostile.rows import caches, checkpoints, config, counted, files, manifest, tokenizer, weights
 
-ROWS = [*manifest.ROWS, *config.ROWS, *weights.ROWS, *tokenizer.ROWS, *files.ROWS, *checkpoints.ROWS, *caches.ROWS]
+ROWS = [
+    *manifest.ROWS,
+    *config.ROWS,
+    *weights.ROWS,
+    *counted.ROWS,
+    *tokenizer.ROWS,
+    *files.ROWS,
+    *checkpoints.ROWS,
+    *caches.ROWS,
+]
