@@ -6,6 +6,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,6 +142,16 @@ def tagged(tmp_path: Path) -> str:
         row = [draw.choice(["the", "a"]), draw.choice(["cat", "dog"]), draw.choice(["sleeps", "runs"])]
         lines += [f"{word} {tags[word]}" for word in row] + [""]
     return write_lines(tmp_path / "tagged.txt", lines)
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> str:
+    """A number for each of 120 days, with a trend and a week."""
+    draw = random.Random(0)
+    rows = [
+        f"{date(2024, 1, 1) + timedelta(day)},{20 + day / 10 + day % 7 + draw.gauss(0, 0.3):.3f}" for day in range(120)
+    ]
+    return write_lines(tmp_path / "series.csv", ["date,value", *rows])
 
 
 @pytest.fixture

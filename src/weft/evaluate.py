@@ -16,12 +16,10 @@ from torch import nn
 from weft.data import Batches, Examples, Ragged
 from weft.decoding import DecodeConfig
 from weft.errors import DataError
-from weft.metrics import fit_temperature
 from weft.tasks import Batch, Loss, Prediction, Scores, Task, Tree
 from weft.tasks.generation import generate
 from weft.tasks.results import Numbers, ScoredText
 from weft.tasks.streaming import stream_text
-from weft.tasks.task import UNSEEN
 from weft.tasks.wording import Wording
 from weft.training import Carry, Streams
 
@@ -119,22 +117,9 @@ def _choose(examples: Examples, rows: NDArray[np.int64]) -> Examples:
 
 
 def calibrate(task: Task, model: nn.Module, examples: Examples) -> Tree:
-    """Fit the temperature of the model's probabilities on these examples and apply it; return it with their number.
-
-    Returns nothing for a task that is not calibrated.
-    """
-    if not task.calibrates:
-        return {}
+    """Calibrate the model on these examples; return what the report says of it, nothing for a task without."""
     with torch.inference_mode():
-        found = [task.labelled_logits(model, batch) for _, batch, _ in _batches(task, model, examples)]
-        logits, labels = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
-        known = labels.flatten(1).min(1).values != UNSEEN if labels.dim() > 1 else labels != UNSEEN
-        logits, labels = logits[known], labels[known]
-        temperature = fit_temperature(logits, labels)
-    if temperature != 1.0:
-        task.set_temperature(model, temperature)
-    chosen = task.choose_thresholds(model, logits.double() / temperature, labels)
-    return {"temperature": temperature, "examples": len(labels), **chosen}
+        return task.calibrate(model, (batch for _, batch, _ in _batches(task, model, examples)))
 
 
 def _running_losses(task: Task, model: nn.Module, examples: Examples) -> Iterator[tuple[Loss, Batch]]:

@@ -38,10 +38,16 @@ CASES = {
         "data": {"unit": "stream"},
         "train": {"truncate": 5},
     },
+    "forecast": {
+        "task": "forecast",
+        "model": SMALL,
+        "data": {"horizon": 7, "valid": None},
+        "train": {"batch_tokens": 350},
+    },
     "pieces": {"task": "lm", "model": SMALL, "data": {"unit": "stream", "max_length": 8}},
     "carried": {"task": "lm", "model": SMALL, "data": {"unit": "stream"}, "train": {"truncate": 5}},
 }
-DATA = {"classify": "labelled", "tag": "tagged", "translate": "pairs", "lm": "texts"}
+DATA = {"classify": "labelled", "tag": "tagged", "translate": "pairs", "lm": "texts", "forecast": "series"}
 
 
 class Crash(Exception):

@@ -246,6 +246,8 @@ def test_runs_that_are_no_start_are_refused_with_the_reason(runs, weft, texts, l
     outcome = weft("train", "lm", texts, *small, "--from", lm, "--out", "run")
     assert "has bidirectional = true, which the decoder of lm cannot have" in outcome.err
     assert not Path("run").exists()
+    outcome = weft("train", "embed", texts, "train.epochs=1", "-q", "--from", lm)
+    assert "models of embed start from no other run" in outcome.err or "train.start" in outcome.err
     unread = weft("train", "lm", texts, *small, "train.new_rate=0.1")
     assert "nothing is new without train.start" in unread.err
 

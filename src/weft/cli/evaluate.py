@@ -30,6 +30,9 @@ def evaluate(
         bool | None,
         typer.Option("--copy-unknown/--no-copy-unknown", help="Copy the source word in place of the unknown token."),
     ] = None,
+    backtest: Annotated[
+        int | None, typer.Option(help="Forecast the last N horizons of each series, one after the other.", metavar="N")
+    ] = None,
     skip_bad_lines: SkipBadLines = False,
     device: Device = "auto",
     imports: Imports = None,
@@ -55,6 +58,7 @@ def evaluate(
         files[0] if len(files) == 1 else files,
         skip_bad_lines=skip_bad_lines,
         columns=settings.get("data"),
+        backtest=backtest,
         **{name: value for name, value in options.items() if value is not None},
     )
     if json:

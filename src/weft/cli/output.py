@@ -75,12 +75,15 @@ SHOWN_WITH_SCORES = ("f1_average", "count_of", "perplexity_unit")
 def explain(details: dict[str, Any], *, report: bool = False) -> list[str]:
     """Lines that explain the numbers; fewer with a `report`, which has its own on baselines and calibration."""
     from weft.metrics import describe_vocabulary
+    from weft.run.card import describe_baseline
 
     lines = [
         f"{name.replace('_', ' ')}: {value}"
         for name, value in details.items()
         if isinstance(value, str) and name not in SHOWN_WITH_SCORES
     ]
+    if not report:
+        lines += [describe_baseline(name, scores) for name, scores in details.get("baselines", {}).items()]
     if vocabulary := describe_vocabulary(details):
         lines.append(f"perplexity per {details['perplexity_unit']}: {vocabulary}")
     if "majority_accuracy" in details and not report:

@@ -15,8 +15,13 @@ from weft.cli.options import Device
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     file: Annotated[
-        str, typer.Argument(help="A file with one input per line, or a table (by its suffix); - is standard input.")
-    ] = "-",
+        str | None,
+        typer.Argument(
+            help="A file with one input per line, or a table (by its suffix); - is standard input, the default. A "
+            "forecast continues the data of its run by default.",
+            show_default=False,
+        ),
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +148,7 @@ def predict(
     if probabilities and (json or stream):
         cure = "--json has them all" if json else "leave out --stream"
         raise ConfigError("is for plain text and tables", where="--probabilities", cure=cure)
-    if prompt_file is not None and (file != "-" or format or column):
+    if prompt_file is not None and (file or format or column):
         raise ConfigError("is the only input", where="--prompt-file", cure="leave out FILE, --format and --column")
     model = load(run, device=device, cells=read_imports(imports))
     decode = model.decode(options)  # raises for a wrong option, before anything is read
@@ -152,7 +157,8 @@ def predict(
     if prompt_file is not None:
         answer_prompt_file(answering, prompt_file, decode)
         return
-    if file == "-" and format in (None, "text") and not column and sys.stdin.isatty() and sys.stdout.isatty():
+    typed = file in (None, "-") and model.task.reads_text and format in (None, "text") and not column
+    if typed and sys.stdin.isatty() and sys.stdout.isatty():
         answer_prompt(answering)
         return
     inputs = open_input_file(

@@ -162,6 +162,6 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
         note("         {}", line)
     source = run.config.data.test or run.config.data.valid
     again = "".join(f" --import {word}" for word in imports)
-    note("\nNext: [bold]weft predict {}{}[/]    type a line, get an answer (Ctrl-D ends)", run.folder, again)
+    note("\nNext: [bold]weft predict {}{}[/]    {}", run.folder, again, run.task.prediction_hint)
     if isinstance(source, str):
         note("      [bold]weft evaluate {} {}{}[/]", run.folder, source, again)

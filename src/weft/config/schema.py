@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, mask, classify, regress, tag, translate or embed."""
+    """lm, mask, classify, regress, tag, translate, embed or forecast."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -127,7 +127,8 @@ def schema(task: str) -> type[Config]:
 
 @cache
 def _schema(name: str, task: type[Task]) -> type[Config]:
-    """The configuration of a task; `[decode]` is no part of it where the task writes no text."""
+    """The configuration of a task; `[decode]` is no part of it where the task writes no text, `[text]` where it reads
+    none."""
     sections = task.sections
     decode = Field(default_factory=DecodeConfig, exclude=not task.writes)
     return create_model(
@@ -135,7 +136,7 @@ def _schema(name: str, task: type[Task]) -> type[Config]:
         __base__=Config,
         __doc__=f"A configuration for {name}.",
         data=(sections.data, ...),
-        text=(sections.text, Field(default_factory=sections.text)),
+        text=(sections.text, Field(default_factory=sections.text, exclude=not task.reads_text)),
         model=(sections.model, Field(default_factory=dict, validate_default=True)),
         decode=(DecodeConfig, decode),
     )
@@ -176,9 +177,13 @@ def fill(tree: Tree, facts: Facts, *, cells: Mapping[str, CellClass] | None = No
     defaults = task.defaults(facts, tree)
     if "steps" in tree.get("train", {}):
         defaults["train"].pop("epochs", None)
-    kind = tree.get("text", {}).get("kind", defaults["text"]["kind"])
-    defaults["text"] = _fit_text(defaults["text"], tree.get("text", {}), word_defaults(facts.characters))
-    if facts.device == "cuda" and "batch_tokens" in defaults["train"]:  # a model that fits itself has none
+    text = defaults.pop("text", {"kind": "char"})
+    kind = tree.get("text", {}).get("kind", text["kind"])
+    if task.reads_text:
+        defaults["text"] = _fit_text(text, tree.get("text", {}), word_defaults(facts.characters))
+    if (
+        facts.device == "cuda" and task.reads_text and "batch_tokens" in defaults["train"]
+    ):  # a model that fits itself has none
         defaults["train"] = fill_gpu(defaults["train"], facts, written=tree.get("train", {}), kind=kind)
     draft = validate(merge(defaults, tree), cells=cells, keep_unread=True)
     for error in draft.all_idle(defaults):
@@ -219,6 +224,8 @@ def validate(
     given = dict(tree)
     if not writes(task) and "decode" in given and not keep_unread:
         raise ConfigError(f"no such setting: {task} writes no text", where="decode", cure="remove it")
+    if not TASKS[task].reads_text and "text" in given and not keep_unread:
+        raise ConfigError(f"no such setting: {task} reads no text", where="text", cure="remove it")
     try:
         context = {"cells": cells or {}} | (KEEP_UNREAD if keep_unread else {})
         return schema(task).model_validate(given, context=context)

@@ -98,6 +98,11 @@ class Corpus:
         survey = Survey(examples, characters, found, looks, unknown.most_frequent(), strata=numbers, width=width)
         return cls(read, kept=kept if characters <= keep else None), survey
 
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Corpus:
+        """Records in memory."""
+        return cls(lambda: records, kept=records)
+
     def where(self, mask: NDArray[np.bool_]) -> Corpus:
         """The records whose position in the file is True."""
         return Corpus(self._read, mask=mask, kept=self._kept)

@@ -18,6 +18,7 @@ from weft.data.columns import Column
 from weft.data.example_columns import Columns
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
+from weft.data.series import Series
 from weft.data.sources import STDIN, raw_lines, suffix
 from weft.data.step_rows import StepTable
 from weft.data.steps import Steps, pick_steps
@@ -41,7 +42,7 @@ class Input(NamedTuple):
     """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
 
     place: str
-    source: str | list[str] | tuple[str, str] | Steps | None
+    source: str | list[str] | tuple[str, str] | Steps | Series | None
     row: Any
     language: str | None = None
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+from weft.data.series import Series
 from weft.data.steps import Steps
 
 PAIR = " ||| "
@@ -219,11 +220,11 @@ class Analogy(WordRecord):
         return " ".join(self.words)
 
 
-Record: TypeAlias = Text | Labelled | ManyLabelled | Measured | Tagged | Pair | Similarity | Analogy
+Record: TypeAlias = Text | Labelled | ManyLabelled | Measured | Tagged | Pair | Similarity | Analogy | Series
 """One example of any task."""
 
 KINDS: dict[str, Callable[..., Record]] = {
-    kind.__name__: kind for kind in (Text, Labelled, ManyLabelled, Measured, Tagged, Pair, Similarity, Analogy)
+    kind.__name__: kind for kind in (Text, Labelled, ManyLabelled, Measured, Tagged, Pair, Similarity, Analogy, Series)
 }
 
 

@@ -36,4 +36,4 @@ def sketch(config: Config, *, words: int, labels: int = 2) -> nn.Module:
     labelled = task.label_column is not None or getattr(config.data, "language", None) is not None
     codec = Codec(tokenizers, tuple(str(number) for number in range(labels if labelled else 0)))
     with meta_device():
-        return task.build(config.model, codec)
+        return task.network(config, codec)

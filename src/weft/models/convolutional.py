@@ -22,8 +22,8 @@ from weft.nn.conv import GatedConvolution
 from weft.settings import Layers, Length, Size, Unread
 
 
-class ConvolutionalConfig(PartSettings):
-    """Causal convolutions over embedded tokens."""
+class ConvolutionalStackConfig(PartSettings):
+    """Causal convolutions over embedded steps."""
 
     kind: Literal["conv"] = "conv"
     embedding: EmbeddingSetting = 256
@@ -36,15 +36,20 @@ class ConvolutionalConfig(PartSettings):
     """Steps that a convolution sees; together with the layers it bounds how far back the model sees."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Share of values dropped in training, on embeddings and after each layer."""
+
+    @property
+    def vectors(self) -> EmbeddingSetting:
+        return self.embedding
+
+
+class ConvolutionalConfig(ConvolutionalStackConfig):
+    """Causal convolutions over the tokens so far."""
+
     tie: bool = Field(default_factory=has_table)
     """Score the next token with the table of embeddings; one-hot vectors have none."""
 
     def unread(self) -> Iterator[Unread]:
         return untied(self.embedding)
-
-    @property
-    def vectors(self) -> EmbeddingSetting:
-        return self.embedding
 
     def stack_settings(self) -> dict[str, Any]:
         own = self.model_dump(mode="json", include={"kind", "width", "layers", "kernel"})
@@ -59,7 +64,7 @@ class ConvolutionalDecoder(Decoder):
 
     can_prefill = True
 
-    def __init__(self, config: ConvolutionalConfig, embedding: Embedding) -> None:
+    def __init__(self, config: ConvolutionalStackConfig, embedding: Embedding) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = Dropout(config.dropout)

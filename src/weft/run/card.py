@@ -22,14 +22,17 @@ BASELINES = {
     "frequent": "always the most frequent labels, as many as usual",
     "mean": "always the mean of the training data",
     "median": "always the median of the training data",
+    "naive": "the last value repeated",
+    "seasonal_naive": "the last season repeated",
+    "drift": "the line from the first to the last value continued",
 }
 """The names of simple models in messages."""
 
 
-COMPARED = ("span_f1", "accuracy", "micro_f1", "mae")
+COMPARED = ("span_f1", "accuracy", "micro_f1", "mase", "mae")
 """The score by which a model is compared with simple ones: the first of these that it has."""
 
-LOWER_IS_BETTER = ("mae",)
+LOWER_IS_BETTER = ("mae", "mase")
 
 SHOWN_THRESHOLDS = 10
 """Labels whose thresholds are named in a sentence."""
@@ -107,18 +110,21 @@ def conclusions(report: Mapping[str, Any]) -> Iterator[str]:
     part = "test" if "test" in report else "valid"
     baselines = report.get("baselines", {}).get(part, {})
     for name, scores in baselines.items():
-        listed = (
-            f"{metric_name(metric)} {show_metric(metric, scores[metric])}"
-            for metric in report[part]
-            if metric in scores
-        )
-        yield f"{BASELINES.get(name, name)}: {', '.join(listed)}"
+        yield describe_baseline(name, {metric: scores[metric] for metric in report[part] if metric in scores})
     if baselines:
         yield from _compare_baselines(report, part)
-    if "calibration" in report:
+    if "temperature" in report.get("calibration", {}):
         yield _describe_calibration(report["calibration"], part)
         if "thresholds" in report["calibration"]:
             yield _describe_thresholds(report["calibration"])
+    if "intervals" in report.get("calibration", {}):
+        yield str(report["calibration"]["intervals"])
+
+
+def describe_baseline(name: str, scores: Mapping[str, Any]) -> str:
+    """A simple model and its scores in a line."""
+    listed = (f"{metric_name(metric)} {show_metric(metric, value)}" for metric, value in scores.items())
+    return f"{BASELINES.get(name, name)}: {', '.join(listed)}"
 
 
 def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from weft.config import merge, read_tree
 from weft.config.tree import check_key, nest
-from weft.data import LAYOUT, BadLines, Input, InputFile, Objects, Record, each_row, find_objects, open_inputs
+from weft.data import BadLines, Input, InputFile, Objects, Record, each_row, find_objects
 from weft.data.columns import Column
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
@@ -80,13 +80,13 @@ def read_records(
 ) -> Iterator[Record]:
     """Read the records of a file or of Python data, as the `[data]` section describes them."""
     if isinstance(source, Objects):
-        return source.read(task.columns(data), bad)
+        return task.read_objects(source, data, bad)
     return task.read(source, data, bad)
 
 
 def open_input_file(
     run: Run,
-    name: str,
+    name: str | None,
     *,
     decode: DecodeConfig,
     format: str | None = None,
@@ -94,17 +94,9 @@ def open_input_file(
     probabilities: bool = False,
 ) -> InputFile:
     """Open a file, or `-`, in the given format or that of its suffix; `columns` replace those of the run."""
-    data = run.config.data
-    own = run.task.columns(data)
-    return open_inputs(
-        name,
-        own,
-        format=format,
-        column=_read_columns(columns),
-        layout=getattr(data, "layout", LAYOUT),
-        names=run.task.answer_columns(own.predicted, n_best=decode.n_best, probabilities=probabilities),
-        tag=getattr(data, "column", None) or getattr(data, "field", None),
-    )
+    own = run.task.columns(run.config.data)
+    names = run.task.answer_columns(own.predicted, n_best=decode.n_best, probabilities=probabilities)
+    return run.task.open_inputs(name, format=format, column=_read_columns(columns), names=names)
 
 
 def input_record(run: Run, item: Input) -> Record | None:

@@ -79,7 +79,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     set_seed(config.seed)
     set_threads(settings.threads)
     keep_memory()
-    model = task.build(config.model, task.codec)
+    model = task.network(config, task.codec)
     notes = fill_embeddings(model, task)
     taken = take_weights(model, task, prepared.start) if prepared.start else Taken(frozenset())
     plan: Plan | None = None

@@ -39,7 +39,7 @@ def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None
     files.only([CONFIG, WEIGHTS, LABELS, STATISTICS, *map(tokenizer_file, codec.tokenizers)])
 
     def build() -> nn.Module:
-        return kind.build(config.model, codec)
+        return kind.network(config, codec)
 
     meta, place = (
         _build_meta(build, files.folder / CONFIG, own=has_user_class(config)),

@@ -144,7 +144,7 @@ def _build_meta(config: Config, codec: Codec) -> nn.Module | None:
     """Build the model on the "meta" device; return None where a user's own class cannot be built there."""
     try:
         with meta_device():
-            return TASKS[config.task].build(config.model, codec)
+            return TASKS[config.task].network(config, codec)
     except Exception:
         if has_user_class(config):
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.catalog import TASKS
-from weft.config import Config, fill, validate
+from weft.config import Config, fill, merge, validate
 from weft.config.schema import TYPICAL_DATA
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.data.sources import each_path
@@ -153,6 +153,9 @@ def _describe_skipped(bad: BadLines, path: str | list[str]) -> Iterator[str]:
 
 def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
     """Divide the training data: the part to learn from, and a part for validation if there is no file for it."""
+    divided = TASKS[config.task].divide(corpus, config.data)
+    if divided is not None:
+        return divided
     if config.data.valid is not None:
         return corpus, None, []
     if config.data.running:
@@ -214,7 +217,11 @@ def survey_training(
         tokenizers=tokenizers,
     )
     corpus, survey = reader.survey(draft.data.train)
-    return fill(tree, facts(survey, draft), cells=cells), reader, corpus, survey
+    found, notes = reader.task.find_settings(corpus, draft.data)
+    config = fill(merge({"data": found}, tree), facts(survey, draft), cells=cells)
+    reader.data = config.data
+    reader.notes += notes
+    return config, reader, corpus, survey
 
 
 def facts(survey: Survey, config: Config) -> Facts:
@@ -271,7 +278,7 @@ def prepare(
         reader.notes.append(f"chooses by {config.train.metric}: {reason}")
     if note := reader.task.describe_model(facts(survey, config), tree):
         reader.notes.append(note)
-    others: dict[str, Corpus] = {}
+    others: dict[str, Iterable[Record]] = {}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
         path = getattr(config.data, part)
         if path is None:
@@ -290,8 +297,12 @@ def prepare(
     if task.label_column is not None:
         reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
     reader.notes += notes
+    before: Iterable[Record] = corpus
     if held is not None:
-        others["valid"] = held
+        others["valid"] = before = held
+    for part in ("valid", "test"):
+        if getattr(config.data, part) is not None:
+            others[part] = before = task.follow(before, others[part])
     running = config.train.truncate is not None
     rest = {part: encode_evaluation(task, records, task.data, running=running) for part, records in others.items()}
     for part, examples in rest.items() if task.label_column is not None else ():

@@ -55,8 +55,9 @@ def _calibration_errors(details: Mapping[str, Tree]) -> Tree:
     """Return the expected calibration error of each part, before and after calibration."""
     found: Tree = {}
     for part, about in details.items():
-        after = about["calibration_error"]
-        found[part] = {"before": about.get("calibration_error_before", after), "after": after}
+        after = about.get("calibration_error")
+        if after is not None:
+            found[part] = {"before": about.get("calibration_error_before", after), "after": after}
     return found
 
 

@@ -68,8 +68,15 @@ class Run:
         `language` is the one to translate to, for all inputs or for each, where a run has several.
         """
         several = not isinstance(inputs, str | Mapping | Record)
-        rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
-        records = [self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
+        given = self.task.read_inputs(inputs)
+        if given is not None:
+            several = isinstance(given, list)
+            records = given if isinstance(given, list) else [given]
+        else:
+            rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
+            records = [
+                self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows
+            ]
         records = self._in_language(records, language)
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
@@ -79,7 +86,7 @@ class Run:
         if not records:
             return []
         decode = self.decode(options)
-        examples = encode(self.task, records)
+        examples = encode(self.task, self.task.to_predict(records))
         answers = predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
         return answers if several else answers[0]
 
@@ -151,12 +158,23 @@ class Run:
         write_vectors(path, words, vectors, format=format)
 
     def evaluate(
-        self, data: Any, *, skip_bad_lines: bool = False, columns: Mapping[str, Any] | None = None, **options: Any
+        self,
+        data: Any,
+        *,
+        skip_bad_lines: bool = False,
+        columns: Mapping[str, Any] | None = None,
+        backtest: int | None = None,
+        **options: Any,
     ) -> Evaluation:
         """Return scores on a file in the format the model was trained on, or on examples given in Python.
 
         Options are those of `[decode]`. `columns` are settings of `[data]` that differ here, as in {"text": "body"}.
+        `backtest` forecasts the last so many horizons of each series, one after the other.
         """
+        if backtest is not None and not self.task.rolls_origin:
+            raise ConfigError(f"{self.config.task} forecasts no series", where="backtest", cure="remove it")
+        if backtest is not None and backtest < 1:
+            raise ConfigError("forecasts nothing", where=f"backtest = {backtest}", cure="at least 1")
         if options and not self.task.measures_answers:
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
@@ -166,7 +184,7 @@ class Run:
         layout = self._layout(columns or {})
         records = read_records(self.task, source, layout, bad)
         running = self.config.train.truncate is not None
-        examples = encode_evaluation(self.task, records, layout, running=running)
+        examples = encode_evaluation(self.task, records, layout, running=running, origins=backtest)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)

@@ -102,6 +102,8 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
     if setting is None:
         return None
     task = TASKS[validate({**tree, "model": {}, "text": {}}, cells=cells, keep_unread=True).task]
+    if not task.stacks(tree):
+        raise ConfigError(f"models of {task.name} start from no other run", where=_where(setting), cure="remove it")
     if written(tree, "data", "features") is not None:
         what = "starts a model of texts, and data.features gives it feature vectors"
         raise ConfigError(what, where=_where(setting), cure="remove one of the two")
@@ -157,6 +159,8 @@ def read_start_run(path: str, where: str, cells: Mapping[str, CellClass] | None)
         kind = getattr(run.config.model, "kind", run.config.task)
         cure = "start from a run of kind rnn, transformer or conv"
         raise ConfigError(f'has model.kind = "{kind}", which has no encoder and no decoder', where=where, cure=cure)
+    if not run.stacks:
+        raise ConfigError(f"is a run of {run.config.task}, which no other model can start from", where=where)
     if not run.codec.tokenizers:
         raise ConfigError("is a run of feature vectors, not of texts", where=where, cure="start from a run of texts")
     return run

@@ -4,6 +4,8 @@ from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
 from weft.tasks.filling import Filled
+from weft.tasks.forecast import Forecast
+from weft.tasks.forecast_answer import SeriesForecast
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.mask import Mask
@@ -18,6 +20,7 @@ from weft.tasks.translate import Translate
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "embed": Embed,
+    "forecast": Forecast,
     "lm": LanguageModelling,
     "mask": Mask,
     "regress": Regress,
@@ -36,6 +39,7 @@ __all__ = [
     "Embed",
     "Facts",
     "Filled",
+    "Forecast",
     "Generation",
     "LanguageModelling",
     "Loss",
@@ -47,6 +51,7 @@ __all__ = [
     "Regression",
     "Scores",
     "Sections",
+    "SeriesForecast",
     "Tag",
     "Tagging",
     "Task",

@@ -42,9 +42,11 @@ def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *,
     return _examples(task, columns, limit, kept, limit.notes() if limit else (), running=running)
 
 
-def encode_evaluation(task: Task, records: Iterable[Record], data: Any, *, running: bool = False) -> Examples:
+def encode_evaluation(
+    task: Task, records: Iterable[Record], data: Any, *, running: bool = False, origins: int | None = None
+) -> Examples:
     """Encode the records of a file, read with these settings of `[data]`, for an evaluation."""
-    return encode(task, task.gather(records, data), task.limit(training=False), running=running)
+    return encode(task, task.gather(records, data, origins=origins), task.limit(training=False), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:
@@ -86,6 +88,8 @@ def _examples(
     pieces = Pieces(columns[TOKENS], limit.max_length) if limit and limit.moving else None
     if pieces is not None:
         columns = {TOKENS: pieces.cut(0, seed=0)}
+    elif limit is not None:
+        columns = task.windows(columns)
     return Examples(columns, compact(task.cost(columns)), records, notes, running=running, pieces=pieces)
 
 

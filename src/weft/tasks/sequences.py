@@ -32,7 +32,7 @@ from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.length import passes
-from weft.tasks.sections import Facts, Tree
+from weft.tasks.sections import Facts, StackPlace, Tree
 from weft.tasks.shift import lay
 from weft.tasks.states import Located, locate
 from weft.tasks.tables import ColumnSetting, LabelledData
@@ -90,6 +90,10 @@ class SequenceTask(FeatureTask):
     @classmethod
     def read(cls, path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         return read_answered(path, cls.columns(data), layout=data.layout, bad=bad)
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        return {"encoder": StackPlace()}
 
     @classmethod
     def learn(cls, records: Iterable[Any], text: TextConfig) -> Codec:

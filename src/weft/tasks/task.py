@@ -11,16 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import BadLines, Capacity, Columns, Examples, Limit, Record
+from weft.data import (
+    BadLines,
+    Capacity,
+    Columns,
+    Examples,
+    Limit,
+    Ragged,
+    Record,
+)
 from weft.data.ragged import Ids
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.metrics import LossTally
 from weft.settings import TableError
 from weft.tasks.batch import Batch, Origin
+from weft.tasks.calibration import calibrate_logits
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
+from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree
 from weft.tasks.states import WithStates
@@ -35,7 +45,7 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-class Task(WithStates, ABC):
+class Task(WithRecords, WithStates, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
@@ -155,25 +165,34 @@ class Task(WithStates, ABC):
 
     @classmethod
     def learn_with(cls, records: Iterable[Any], text: Any, known: Mapping[str, Tokenizer]) -> Codec:
-        """`learn`, with tokenizers of another run in some roles."""
-        what = "does not start from another run"
-        raise ConfigError(what, where=f'task = "{cls.name}"', cure="remove train.start")
+        """`learn`, with tokenizers of another run in some roles (`stacks`)."""
+        raise NotImplementedError
 
     @staticmethod
     def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
-        """The encoder and the decoder of its models by their names, of a configuration as plain tables."""
-        return {"encoder": StackPlace()}
+        """The encoder and the decoder of its models by their names, given a configuration as plain tables; none where
+        models neither start from another run nor are the start of one."""
+        return {}
 
     @staticmethod
-    @abstractmethod
     def build(model: Any, codec: Codec) -> nn.Module:
-        """The network, with sizes known only now."""
+        """The network, with sizes known only now; a task whose sizes depend on `[data]` too has `network` instead."""
+        raise NotImplementedError
+
+    @classmethod
+    def network(cls, config: Any, codec: Codec) -> nn.Module:
+        """The network of a whole configuration."""
+        return cls.build(config.model, codec)
 
     @staticmethod
-    def gather(records: Iterable[Any], data: Any) -> Iterable[Any]:
+    def gather(records: Iterable[Any], data: Any, *, origins: int | None = None) -> Iterable[Any]:
         """The records of an evaluation with these settings of `[data]`: those of a file, or fewer where several have
-        one answer."""
+        one answer, or more where each has several. `origins` counts the answers of each (`rolls_origin`)."""
         return records
+
+    def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
+        """The rows of training examples, given the encoded records: the same, or views of parts of them."""
+        return columns
 
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
@@ -273,6 +292,10 @@ class Task(WithStates, ABC):
             "vocabulary": len(self.codec.side("target")),
             "unknown_share": tally.unknown_share,
         }
+
+    def calibrate(self, model: nn.Module, batches: Iterable[Any]) -> Tree:
+        """Calibrate the model on batches of validation data; returns what the report says of it, or nothing."""
+        return calibrate_logits(self, model, batches) if self.calibrates else {}
 
     def labelled_logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """logits (N, C) and labels (N) of a batch (`calibrates`)."""

@@ -193,7 +193,7 @@ class Translate(Task):
         return replace(record, language=self.languages.checked(language))
 
     @staticmethod
-    def gather(records: Iterable[Pair], data: PairData) -> Iterable[Pair]:
+    def gather(records: Iterable[Pair], data: PairData, *, origins: int | None = None) -> Iterable[Pair]:
         return group_references(records) if data.references == "many" else records
 
     def tokenizer_of(self, part: str) -> Tokenizer:

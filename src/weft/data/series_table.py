@@ -1,0 +1,202 @@
+"""Reads tables of numbers in time as series: a column per series (wide), or a row per series and time (long).
+
+Columns that the settings do not name are found: the time stamps by their form, the series by the name that repeats its
+time stamps, the targets among the columns of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.badlines import BadLines
+from weft.data.delimited import find_delimiter, split_lines
+from weft.data.objects import Objects
+from weft.data.series import Series
+from weft.data.series_columns import SeriesColumns, SeriesRow, SeriesTable, find_columns, number_of
+from weft.data.series_time import Frequency, find_frequency, read_frequency, read_stamp
+from weft.data.sources import each_path, lines, suffix
+from weft.data.steps import Steps
+from weft.errors import DataError, counted
+
+SAMPLE_LINES: Final = 200
+"""Lines that are read ahead to find the delimiter, and rows by which columns are recognised."""
+
+MAX_INSERTED: Final = 20
+"""Steps that are inserted for each one in the file; more means that the frequency is wrong."""
+
+
+def read_series(paths: str | list[str], columns: SeriesColumns, bad: BadLines) -> Iterator[Series]:
+    """The series of a CSV or TSV with a header line; several files are parts of one table."""
+    tables = [_read_file(name, bad) for name in each_path(paths)]
+    first = tables[0]
+    for table in tables[1:]:
+        if table.header != first.header:
+            raise DataError("has other columns than the file before it", where=f"{table.name}:1", cure="give the same")
+    rows = [row for table in tables for row in table.rows]
+    return _series_of(first._replace(rows=rows), columns, bad)
+
+
+def series_of_objects(data: Objects, columns: SeriesColumns, bad: BadLines) -> Iterator[Series]:
+    """The series of Python data: rows with names, or plain numbers in their order."""
+    header: list[str] | None = None
+    rows: list[SeriesRow] = []
+    for number, row in enumerate(data.rows()):
+        if isinstance(row, Series):
+            yield row
+            continue
+        named = row if isinstance(row, Mapping) else getattr(row, "_asdict", lambda row=row: {"value": row})()
+        header = header or [str(name) for name in named]
+        rows.append(SeriesRow(f"{data.name}[{number}]", list(named.values())))
+    if header is not None:
+        yield from _series_of(SeriesTable(data.name, header, rows), columns, bad)
+
+
+def _read_file(name: str, bad: BadLines) -> SeriesTable:
+    numbered = lines(name, bad)
+    sample = list(islice(numbered, SAMPLE_LINES))
+    usual = "," if suffix(name) == ".csv" else "\t"
+    delimiter = find_delimiter(sample, usual=usual, quoted=True, names=())
+    cells = split_lines(_chain(sample, numbered), delimiter, quoted=True, name=name, bad=bad)
+    number, header = next(cells, (0, []))
+    header = [cell.strip() for cell in header]
+    if not header:
+        raise DataError("is empty", where=name, cure="give a table with a header line")
+    if len(set(header)) < len(header) or any(number_of(cell) is not None for cell in header):
+        what = "the first line is no header with a name for each column"
+        raise DataError(what, where=f"{name}:{number}", cure="write the names of the columns into it: time,value")
+    rows = []
+    for number, row in cells:
+        if len(row) != len(header):
+            what = f"{counted(len(row), 'cell')}, where the header has {len(header)}"
+            bad.report(DataError(what, where=f"{name}:{number}", cure="give each row a cell for every column"))
+            continue
+        rows.append(SeriesRow(f"{name}:{number}", row))
+    return SeriesTable(name, header, rows)
+
+
+def _chain(first: list[tuple[int, str]], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield from first
+    yield from rest
+
+
+def _series_of(table: SeriesTable, wanted: SeriesColumns, bad: BadLines) -> Iterator[Series]:
+    if not table.rows:
+        raise DataError("no rows after the header", where=table.name, cure="give at least one")
+    found = find_columns(table, wanted)
+    places = {name: number for number, name in enumerate(table.header)}
+    groups: dict[str, list[SeriesRow]] = {}
+    for row in table.rows:
+        name = "" if found.series is None else str(row.cells[places[found.series]]).strip()
+        groups.setdefault(name, []).append(row)
+    for name, rows in groups.items():
+        yield from _series_of_rows(name, rows, found, places, bad)
+
+
+def _series_of_rows(
+    name: str, rows: list[SeriesRow], columns: SeriesColumns, places: Mapping[str, int], bad: BadLines
+) -> Iterator[Series]:
+    """A series for each target, of the rows with one name."""
+    rows, stamps, frequency = _in_order(name, rows, columns, places, bad)
+    at = np.arange(len(rows)) if frequency is None else frequency.positions(int(stamps[0]), stamps)
+    covariates = (*columns.past, *columns.known)
+    numbers = _read_numbers(rows, (*columns.target, *covariates), places)
+    static = _read_static(rows, columns.static, places)
+    for number, target in enumerate(columns.target):
+        array = np.full((int(at[-1]) + 1, 1 + len(covariates)), np.nan)
+        array[at] = numbers[:, [number, *range(len(columns.target), numbers.shape[1])]]
+        yield Series(
+            name or target if len(columns.target) == 1 or not name else f"{name} {target}",
+            Steps.of(array),
+            rows[0].place,
+            int(stamps[0]) if frequency is not None else 0,
+            str(frequency) if frequency is not None else "",
+            static,
+            columns=(target, columns.time or "", columns.series or ""),
+        )
+
+
+def _in_order(
+    name: str, rows: list[SeriesRow], columns: SeriesColumns, places: Mapping[str, int], bad: BadLines
+) -> tuple[list[SeriesRow], NDArray[np.int64], Frequency | None]:
+    """The rows in the order of their time stamps, these, and their frequency; None without time stamps."""
+    if columns.time is None:
+        return rows, np.arange(len(rows)), None
+    column = places[columns.time]
+    texts = [str(row.cells[column]).strip() for row in rows]
+    numbered = all(text.lstrip("-").isdecimal() and len(text) != 8 for text in texts)
+    stamps = np.zeros(len(rows), dtype=np.int64)
+    for number, text in enumerate(texts):
+        stamp = int(text) if numbered else read_stamp(text)
+        if stamp is None:
+            cure = "write it as 2024-01-31 or 2024-01-31 12:00:00, or name the column of time stamps: data.time=COLUMN"
+            raise DataError(f'"{columns.time}" is {text!r:.40}, no time stamp', where=rows[number].place, cure=cure)
+        stamps[number] = stamp
+    if (np.diff(stamps) < 0).any():
+        bad.note(f"{rows[0].place}: rows are not in the order of time, and were sorted")
+        order = np.argsort(stamps, kind="stable")
+        rows, stamps = [rows[place] for place in order], stamps[order]
+    shown = f" of {name}" if name else ""
+    doubled = np.flatnonzero(np.diff(stamps) == 0)
+    if len(doubled):
+        first, second = rows[doubled[0]], rows[doubled[0] + 1]
+        what = f"the time stamp {first.cells[column]!s:.40}{shown} is there twice, first in {first.place}"
+        cure = "remove one of the two, or name the column that tells series apart: data.series=COLUMN"
+        raise DataError(what, where=second.place, cure=cure)
+    given = columns.frequency
+    frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
+    _check_regular(rows, stamps, frequency, shown, bad)
+    return rows, stamps, frequency
+
+
+def _check_regular(
+    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, shown: str, bad: BadLines
+) -> None:
+    """Raise where a time stamp lies between two steps; note the steps that are missing."""
+    at = frequency.positions(int(stamps[0]), stamps)
+    other = "h" if str(frequency) == "D" else "D"
+    cure = f'give the distance of two steps, as in data.frequency="{other}", or mend the file'
+    if at[-1] > MAX_INSERTED * len(rows) + 1000:
+        what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {frequency} in {len(rows):,} rows"
+        raise DataError(what, where=rows[0].place, cure=cure)
+    # Months differ in length: there a stamp may be any day, as long as each month has one.
+    exact = frequency.stamps(int(stamps[0]), 0, int(at[-1]) + 1)[at]
+    between = np.diff(at) == 0 if frequency.unit in ("M", "Y", "B") else exact[1:] != stamps[1:]
+    if between.any():
+        what = f"the time stamps{shown} are irregular: this one is no multiple of {frequency} after the first"
+        raise DataError(what, where=rows[int(between.argmax()) + 1].place, cure=cure)
+    gaps = np.flatnonzero(np.diff(at) > 1)
+    if len(gaps):
+        missing = int(at[-1]) + 1 - len(rows)
+        what = f"{counted(missing, 'step')}{shown} of {frequency} {'is' if missing == 1 else 'are'} not in the file"
+        bad.note(f"{what}, the first before {rows[gaps[0] + 1].place}: read as missing")
+
+
+def _read_numbers(rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int]) -> NDArray[np.float64]:
+    """The numbers of all rows (N, C), NaN where they are missing."""
+    found = np.empty((len(rows), len(names)))
+    for column, name in enumerate(names):
+        place = places[name]
+        for number, row in enumerate(rows):
+            value = number_of(row.cells[place])
+            if value is None:
+                cure = "write a number such as 2.5, or leave the cell empty where it is missing"
+                what = f'"{name}" is {row.cells[place]!r:.40}, not a number'
+                raise DataError(what, where=row.place, cure=cure)
+            found[number, column] = value
+    return found
+
+
+def _read_static(rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int]) -> tuple[float, ...]:
+    numbers = _read_numbers(rows, names, places)
+    for column, name in enumerate(names):
+        other = np.flatnonzero(~(numbers[:, column] == numbers[0, column]))
+        if len(other):
+            what = f'"{name}" changes within a series, from {numbers[0, column]:g} to {numbers[other[0], column]:g}'
+            cure = "a static feature is one number for a whole series; give others as data.past or data.known"
+            raise DataError(what, where=rows[other[0]].place, cure=cure)
+    return tuple(numbers[0].tolist())

@@ -1,0 +1,88 @@
+"""The settings of forecasters: those of the network over the past, and those that all of them have."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, Protocol
+
+from pydantic import Field, field_validator
+
+from weft.models.convolutional import ConvolutionalDecoder, ConvolutionalStackConfig
+from weft.models.heads import build_input
+from weft.models.memory import Decoder
+from weft.models.pretrained import EmbeddingSetting
+from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
+from weft.models.transformer import TransformerConfig, TransformerDecoder
+from weft.settings import Length, Settings, Size
+
+
+class ForecasterSettings(Settings):
+    """The settings of a forecaster beside those of its network."""
+
+    output: Literal["quantile", "point", "student_t"] = "quantile"
+    """What is forecast for each step: quantiles, one number, or a Student-t distribution."""
+    quantiles: list[float] = Field(default_factory=lambda: [0.1, 0.5, 0.9], min_length=1, max_length=99)
+    """The levels of the quantiles of a forecast, in rising order, with 0.5."""
+    multistep: Literal["direct", "recursive"] = "direct"
+    """direct forecasts all steps at once; recursive reads each forecast to make the next."""
+    context: Length = 128
+    """The last steps of the history that the network reads; simple forecasts read all of it."""
+    linear: bool = True
+    """Add a linear map of the steps that the network reads."""
+    series_size: Size = 8
+    """Size of the learned vector of each series, where there are several."""
+
+    @field_validator("quantiles")
+    @classmethod
+    def _rising(cls, levels: list[float]) -> list[float]:
+        if levels != sorted(set(levels)) or not all(0 < level < 1 for level in levels) or 0.5 not in levels:
+            raise ValueError(f"quantiles = {levels} must rise from above 0 to below 1 and contain 0.5")
+        return levels
+
+
+class RecurrentForecasterConfig(ForecasterSettings, RecurrentConfig):
+    """Recurrent layers over the past."""
+
+    def build_decoder(self, features: int) -> Decoder:
+        return RecurrentDecoder(self, _projection(self.vectors, features))
+
+
+class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
+    """A causal transformer over the past."""
+
+    def build_decoder(self, features: int) -> Decoder:
+        return TransformerDecoder(self, _projection(self.vectors, features), memory_size=None)
+
+
+class ConvolutionalForecasterConfig(ForecasterSettings, ConvolutionalStackConfig):
+    """Causal convolutions over the past."""
+
+    def build_decoder(self, features: int) -> Decoder:
+        return ConvolutionalDecoder(self, _projection(self.vectors, features))
+
+
+FORECASTERS: Final[dict[str, type[Settings]]] = {
+    "rnn": RecurrentForecasterConfig,
+    "transformer": TransformerForecasterConfig,
+    "conv": ConvolutionalForecasterConfig,
+}
+"""The settings of `[model]` for a forecaster, by their `kind`."""
+
+
+def _projection(setting: EmbeddingSetting, features: int) -> Any:
+    """The map of the features of a step, in the place of an embedding."""
+    return build_input(setting, 0, features)
+
+
+class ForecasterConfig(Protocol):
+    """The settings that all forecasters have."""
+
+    output: str
+    quantiles: list[float]
+    multistep: str
+    context: int
+    linear: bool
+    series_size: int
+    dropout: float
+
+    def build_decoder(self, features: int) -> Decoder:
+        """The network over steps of so many features."""

@@ -1,0 +1,279 @@
+"""Forecast: the next numbers of one series or many. MASE, MAE, RMSE, sMAPE, quantile loss, coverage of intervals.
+
+    z = (y - mean) / scale of the training part of the series          the network reads and forecasts z
+
+A training example is a window of `history` steps and the `horizon` after them; windows overlap and share their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from weft import limits
+from weft.data import (
+    BadLines,
+    Columns,
+    Corpus,
+    Objects,
+)
+from weft.data.series import Series, windows_of
+from weft.data.series_table import read_series, series_of_objects
+from weft.decoding import DecodeConfig
+from weft.errors import ConfigError, DataError, counted
+from weft.metrics.conformal import conformal_offsets
+from weft.metrics.forecast import forecast_metrics, point_sums, quantile_sums, simple_baselines
+from weft.models.forecaster import Forecaster, ForecastSizes
+from weft.models.forecaster_settings import FORECASTERS, ForecasterConfig
+from weft.settings import OneOf, TableError
+from weft.tasks.forecast_answer import SeriesForecast, SeriesInputs
+from weft.tasks.forecast_data import (
+    ForecastData,
+    continue_series,
+    divide_in_time,
+    evaluation_origins,
+    find_data_settings,
+)
+from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
+from weft.tasks.forecast_inputs import forecast_window, own_files, read_series_inputs
+from weft.tasks.forecast_scaling import learn_scalings
+from weft.tasks.forecast_scores import ForecastScores
+from weft.tasks.length import passes
+from weft.tasks.sections import Facts, Sections, Tree, written
+from weft.tasks.task import Baselines, Codec, Loss
+from weft.text import TextConfig
+
+MAX_EVALUATION_WINDOWS: Final = 1000
+"""Windows of an evaluation at most, over all series."""
+
+MODEL = OneOf(FORECASTERS)
+
+
+class Forecasts(NamedTuple):
+    """point (B, H) and quantiles (B, H, Q) in the units of each series, their naive errors (B,), the sum of losses."""
+
+    point: NDArray[np.float64]
+    quantiles: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    loss: float
+
+
+class Forecast(SeriesTask):
+    """Numbers in time to a model that forecasts the next ones."""
+
+    name = "forecast"
+    summary = "numbers in time to a model that forecasts the next ones"
+    metric = "mase"
+    metrics: tuple[str, ...] = ("mase", "mae", "rmse", "smape", "quantile_loss", "coverage", "loss")
+    lower_is_better = ("mase", "mae", "rmse", "smape", "quantile_loss", "loss")
+    sections = Sections(ForecastData, TextConfig, Annotated[ForecasterConfig, MODEL], marks=0)
+    data: ForecastData
+    files = ("train.csv", "valid.csv", "test.csv")
+    pipeline_tag = "time-series-forecasting"
+    reads_text = False
+    has_baselines = True
+    smooths_labels = False
+    rolls_origin = True
+    prediction_hint = "the next steps after the data of the run"
+
+    @staticmethod
+    def defaults(facts: Facts, tree: Mapping[str, Any]) -> Tree:
+        data = written(tree, "data") or {}
+        history, horizon = (written(data, name) or 1 for name in ("history", "horizon"))
+        steps = facts.characters / max(1, facts.width)
+        kind = MODEL.kind_of(written(tree, "model"))
+        small = steps < 2000
+        size = 32 if small else 64
+        models: dict[str, Tree] = {
+            "rnn": {"embedding": 32, "hidden": size, "dropout": 0.1},
+            "transformer": {"width": size, "heads": 4, "layers": 2, "dropout": 0.1},
+            "conv": {"embedding": 32, "width": size, "layers": 4, "kernel": 8, "dropout": 0.1},
+        }
+        rows = 32 if small else 64
+        batch = rows * (history + horizon)
+        tokens = steps * (history + horizon)
+        return {
+            "model": models.get(kind, {}),
+            "train": {
+                "epochs": passes(tree, tokens, batch, epochs=20, between=(10, 20), updates=round(min(600, 2 * steps))),
+                "batch_tokens": min(batch, limits.BATCH_TOKENS),
+                "rate": 2e-3 if kind == "rnn" else 1e-3,
+            },
+        }
+
+    @classmethod
+    def read(cls, path: str | list[str], data: ForecastData, bad: BadLines) -> Iterator[Series]:
+        return read_series(path, data.layout, bad)
+
+    @classmethod
+    def read_objects(cls, source: Objects, data: ForecastData, bad: BadLines) -> Iterator[Series]:
+        return series_of_objects(source, data.layout, bad)
+
+    @staticmethod
+    def columns(data: ForecastData) -> Columns:
+        return Columns(Series, "value", prediction="forecast")
+
+    @staticmethod
+    def find_settings(records: Iterable[Series], data: ForecastData) -> tuple[Tree, list[str]]:
+        return find_data_settings(list(records), data)
+
+    @staticmethod
+    def divide(records: Corpus, data: ForecastData) -> tuple[Corpus, Corpus | None, list[str]]:
+        parts = list(divide_in_time(records, data))
+        train = [part for part, _ in parts]
+        held = [part for _, part in parts if part is not None]
+        if data.valid is not None:
+            return Corpus.of(train), None, []
+        aside = sum(part.end - part.origin for part in held)
+        every = sum(part.end for part, _ in parts) + aside
+        note = f"no data.valid: set aside the end of each series, {aside / max(1, every):.0%} of all steps"
+        return Corpus.of(train), Corpus.of(held), [note]
+
+    @staticmethod
+    def follow(earlier: Iterable[Series], later: Iterable[Series]) -> Iterable[Series]:
+        return list(continue_series(earlier, later))
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        forcing = config.train.teacher_forcing
+        if forcing != 1.0 and config.model.multistep == "direct":
+            what = 'the network reads no forecast of its own: model.multistep = "direct"'
+            shown = forcing if isinstance(forcing, float) else f'{{ kind = "{forcing.kind}" }}'
+            yield TableError(what, where=f"train.teacher_forcing = {shown}", cure='remove it, or use "recursive"')
+
+    @staticmethod
+    def learn(records: Iterable[Series], text: TextConfig) -> Codec:
+        return Codec({}, *learn_scalings(list(records)))
+
+    @classmethod
+    def network(cls, config: Any, codec: Codec) -> nn.Module:
+        history, horizon, season = config.data.lengths
+        known = len(config.data.known) + 2 * len(config.data.calendar or ())
+        columns = len(config.data.past), known, len(config.data.static)
+        return Forecaster(config.model, ForecastSizes(history, horizon, season, *columns, len(codec.labels)))
+
+    @staticmethod
+    def gather(records: Iterable[Series], data: ForecastData, *, origins: int | None = None) -> Iterable[Series]:
+        every = list(records)
+        most = max(1, MAX_EVALUATION_WINDOWS // max(1, len(every)))
+        history, horizon, season = data.lengths
+        found = [
+            window
+            for record in (replace(record, season=season) for record in every)
+            for window in windows_of(
+                record,
+                evaluation_origins(record, data, rolling=origins, most=most),
+                history=history,
+                horizon=horizon,
+            )
+        ]
+        if not found:
+            what = f"no series has a step before the last {horizon}, which are to be forecast"
+            raise DataError(what, where=every[0].place or None, cure="give longer series, or lower data.horizon")
+        return found
+
+    def loss(self, model: nn.Module, batch: SeriesBatch, *, label_smoothing: float = 0.0) -> Loss:
+        return self.forced_loss(model, batch, truth=1.0)
+
+    def forced_loss(self, model: nn.Module, batch: SeriesBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
+        """The loss of a network that reads each true value of the future with this probability, and else its own
+        forecast; one that forecasts all steps at once reads none."""
+        assert isinstance(model, Forecaster)
+        found = model(batch.window, batch.future if model.training else None, truth=truth)
+        real = ~batch.future.isnan()
+        losses = model.output.loss(found.parameters, batch.future.nan_to_num())
+        return Loss((losses * real).sum(), batch.count)
+
+    def scores(self) -> ForecastScores:
+        return ForecastScores()
+
+    def forecast(self, model: Forecaster, batch: SeriesBatch, records: Sequence[Series]) -> Forecasts:
+        """The forecasts of a batch in the units of each series."""
+        found = model(batch.window)
+        scalings = [self.scaling(record) for record in records]
+        mean, scale = (np.array([getattr(one, name) for one in scalings])[:, None] for name in ("mean", "scale"))
+        point = model.output.point(found.parameters).double().cpu().numpy() * scale + mean
+        quantiles = model.quantiles(found).double().cpu().numpy() * scale[..., None] + mean[..., None]
+        errors = np.array([one.error for one in scalings])
+        losses = model.output.loss(found.parameters, batch.future.nan_to_num()) * ~batch.future.isnan()
+        return Forecasts(point, quantiles, errors, float(losses.sum()))
+
+    def measure(
+        self, model: nn.Module, batch: SeriesBatch, scores: ForecastScores, *, records: Sequence[Series]
+    ) -> None:
+        assert isinstance(model, Forecaster)
+        found = self.forecast(model, batch, records)
+        every = np.stack([record.target for record in records])
+        history, gold = every[:, : self.history], every[:, self.history :]
+        own = [*point_sums(gold, found.point, found.errors), *quantile_sums(gold, found.quantiles, model.levels)]
+        simple = simple_baselines(history, season=self.season, horizon=self.horizon)
+        scores.add(own, [point_sums(gold, point, found.errors) for point in simple.values()], found.loss, len(records))
+        scores.levels = tuple(model.levels)
+
+    def baselines(
+        self, train: Iterable[Series], parts: Mapping[str, Sequence[Series]], *, model: nn.Module, seed: int
+    ) -> dict[str, Baselines]:
+        """`naive`, `seasonal_naive` and `drift` forecasts of the same windows."""
+        found: dict[str, Baselines] = {}
+        for part, records in parts.items():
+            every = np.stack([record.target for record in records])
+            history, gold = every[:, : self.history], every[:, self.history :]
+            errors = np.array([self.scaling(record).error for record in records])
+            simple = simple_baselines(history, season=self.season, horizon=self.horizon)
+            found[part] = {name: forecast_metrics(point_sums(gold, point, errors)) for name, point in simple.items()}
+        return found
+
+    def calibrate(self, model: nn.Module, batches: Iterable[SeriesBatch]) -> Tree:
+        """Fit the offsets of the quantiles: split-conformal intervals."""
+        assert isinstance(model, Forecaster)
+        residuals = []
+        for batch in batches:
+            found = model(batch.window)
+            residuals.append(
+                (batch.future[..., None] - model.output.quantiles(found.parameters)) / found.scale[..., None]
+            )
+        every = torch.cat(residuals).double().cpu().numpy()
+        offsets = conformal_offsets(every, model.levels)
+        model.offsets.copy_(torch.from_numpy(offsets))
+        windows = counted(len(every), "validation window")
+        text = f"intervals are split-conformal: quantiles moved by their errors in {windows}"
+        return {"intervals": text, "windows": len(every)}
+
+    def read_inputs(self, inputs: Any) -> list[Series] | Series:
+        return read_series_inputs(inputs, self.data, self.codec.labels)
+
+    def open_inputs(self, name: str | None, *, format: str | None, column: Any, names: list[str]) -> SeriesInputs:
+        for option, value in (("--format", format), ("--column", column)):
+            if value is not None:
+                raise ConfigError("a forecast reads tables as in training", where=f"{option} {value}", cure="remove it")
+        return SeriesInputs(self.read(name if name is not None else own_files(self.data), self.data, BadLines()))
+
+    def record(self, source: Any) -> Series:
+        if isinstance(source, Series):
+            return source
+        raise DataError(f"{source!r:.40} is no series", cure="give a table with a header line, or a list of numbers")
+
+    def to_predict(self, records: Sequence[Series]) -> list[Series]:
+        return [forecast_window(record, self.data) for record in records]
+
+    def predict(
+        self, model: nn.Module, batch: SeriesBatch, *, records: Sequence[Series], decode: DecodeConfig
+    ) -> list[SeriesForecast]:
+        assert isinstance(model, Forecaster)
+        found = self.forecast(model, batch, records)
+        return [
+            SeriesForecast(
+                record.name,
+                tuple(record.times(self.history, self.horizon)),
+                tuple(found.point[row].tolist()),
+                {level: tuple(found.quantiles[row, :, place].tolist()) for place, level in enumerate(model.levels)},
+                record.window(0, self.history),
+            )
+            for row, record in enumerate(records)
+        ]

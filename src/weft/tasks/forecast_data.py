@@ -1,0 +1,224 @@
+"""The `[data]` section of a forecast: columns, season and lengths; those left open are found in the training data.
+
+train …………………………| valid ……………| test ……………       time →
+|← history →|← horizon →|                            a training window lies within the training part
+          |← history →|← horizon →|                  a validation window forecasts steps of the validation part
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, field_validator
+
+from weft.data.season import default_season, find_season
+from weft.data.series import Series
+from weft.data.series_columns import SeriesColumns
+from weft.data.series_time import HORIZONS, find_cycles, read_frequency
+from weft.errors import ConfigError, DataError, counted
+from weft.settings import Length
+from weft.tasks.sections import DataConfig, Tree
+
+VALID_SHARE: Final = 0.2
+"""The share of each series, at its end, that is set aside for validation."""
+
+MAX_SEASONS: Final = 4
+"""Seasons of the default history where the data has enough of them."""
+
+MIN_HISTORY: Final = 16
+
+MAX_HISTORY: Final = 2048
+"""Steps of the longest default history."""
+
+Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+"""Columns; a single one may stand alone."""
+
+
+class ForecastData(DataConfig):
+    """A table of numbers in time, with a header line: a column for each series, or a row for each series and time."""
+
+    target: Names | None = None
+    """The columns to forecast; by default all columns of numbers without another role."""
+    time: str | None = None
+    """The column of time stamps; by default found by their form."""
+    series: str | None = None
+    """The column with the name of a row's series, where a file has several below each other."""
+    static: Names = Field(default_factory=list)
+    """Columns with one number for a whole series."""
+    past: Names = Field(default_factory=list)
+    """Columns of numbers that are known only of the past."""
+    known: Names = Field(default_factory=list)
+    """Columns of numbers that are known of the future too, such as holidays or prices."""
+    calendar: list[Literal["day", "week", "year"]] | None = None
+    """Cycles of the calendar whose phase is an input; by default those that occur at least twice."""
+    frequency: str | None = None
+    """The distance of two steps: a count and s, min, h, D, B (Monday to Friday), W, M or Y, as in "15min"."""
+    season: Length | None = None
+    """Steps after which a series repeats; 1 is no season. By default found by autocorrelation."""
+    history: Length | None = None
+    """Steps before a forecast that the model knows."""
+    horizon: Length | None = None
+    """Steps to forecast."""
+
+    @field_validator("frequency")
+    @classmethod
+    def _known_frequency(cls, frequency: str | None) -> str | None:
+        return None if frequency is None else str(read_frequency(frequency))
+
+    @property
+    def layout(self) -> SeriesColumns:
+        """The columns for a reader."""
+        return SeriesColumns(
+            tuple(self.target or ()),
+            self.time,
+            self.series,
+            tuple(self.static),
+            tuple(self.past),
+            tuple(self.known),
+            self.frequency,
+        )
+
+    @property
+    def lengths(self) -> tuple[int, int, int]:
+        """History, horizon and season; small ones while they are not yet found."""
+        return self.history or MIN_HISTORY, self.horizon or 1, self.season or 1
+
+
+def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[Tree, list[str]]:
+    """The settings that the data decides, and notes on them."""
+    check_numbers(records)
+    first = records[0]
+    frequency = data.frequency or first.frequency or None
+    if data.frequency is not None and not first.frequency:
+        raise ConfigError(
+            "there are no time stamps", where=f'data.frequency = "{data.frequency}"', cure="name data.time"
+        )
+    longest = max(record.end for record in records)
+    found: Tree = {
+        "target": list(dict.fromkeys(record.columns[0] for record in records)),
+        "time": first.columns[1] or None,
+        "series": first.columns[2] or None,
+        "frequency": frequency,
+    }
+    notes = []
+    season = data.season
+    if season is None:
+        season = find_season(records, frequency or "")
+        few = longest < 3 * default_season(frequency or "")
+        notes.append(
+            f"season {season}: the series repeats every {season} steps"
+            if season > 1
+            else "no season: " + ("the data is too short to show one" if few else "the series does not repeat")
+        )
+    horizon = data.horizon or default_horizon(frequency or "", season, longest)
+    least = 2 * horizon + 2
+    if longest < least:
+        what = f"horizon = {horizon}, and the longest series has {counted(longest, 'step')}"
+        cure = f"lower data.horizon, or give at least {least} steps: two horizons and two more"
+        raise DataError(what, where=first.place, cure=cure)
+    train = longest if data.valid is not None else valid_start(longest, horizon)
+    history = data.history or default_history(season, horizon, train)
+    step = f"a step is {frequency} of {first.columns[1]}" if frequency else "in the order of the rows"
+    notes.append(f"forecasts {counted(horizon, 'step')} from the last {history:,}, {step}")
+    seconds = max(int(record.seconds(record.end, 1)[0]) - record.start for record in records)
+    cycles = find_cycles(frequency or "", seconds) if first.frequency else []
+    found |= {"season": season, "horizon": horizon, "history": history, "calendar": cycles}
+    return {name: value for name, value in found.items() if value is not None}, notes
+
+
+def check_numbers(records: Sequence[Series]) -> None:
+    """Raise for a series that says nothing: no value, a single one, or always the same."""
+    for record in records:
+        values = record.target[record.observed]
+        where = f'{record.place}: series "{record.name}"'
+        if not len(values):
+            raise DataError("all values are missing", where=where, cure="leave it out, or choose data.target")
+        if len(values) == 1:
+            raise DataError("has a single value", where=where, cure="a forecast needs a past to learn from")
+        if values.min() == values.max():
+            what = f"is constant: every value is {values[0]:g}"
+            raise DataError(what, where=where, cure="there is nothing to learn; leave it out")
+    names = [record.name for record in records]
+    if len(set(names)) < len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise DataError(f'two series have the name "{double}"', where=records[0].place, cure="rename one of them")
+
+
+def default_horizon(frequency: str, season: int, longest: int) -> int:
+    """The usual horizon of a frequency, a season where the steps are numbered; not more than an eighth of the data."""
+    count, unit = read_frequency(frequency) if frequency else (1, "step")
+    usual = season if unit == "step" and 1 < season <= 60 else max(1, HORIZONS[unit] // count)
+    return max(1, min(usual, longest // 8))
+
+
+def default_history(season: int, horizon: int, train: int) -> int:
+    """As many seasons as fit three times into the training part, two at least, and twice the horizon."""
+    seasons = min(MAX_SEASONS, max(2, train // (3 * season)))
+    wanted = min(max(seasons * season if season > 1 else 0, 2 * horizon, MIN_HISTORY), MAX_HISTORY)
+    return max(1, min(max(wanted, min(season, MAX_HISTORY)), train - horizon))
+
+
+def valid_start(length: int, horizon: int) -> int:
+    """The first step of the part of a series that is set aside for validation, if it has one: a fifth, and at least a
+    horizon, but a training window must remain."""
+    aside = min(max(horizon, round(VALID_SHARE * length)), max(0, length - horizon - 2))
+    return length - aside if aside >= horizon else length
+
+
+def divide_in_time(records: Iterable[Series], data: ForecastData) -> Iterator[tuple[Series, Series | None]]:
+    """Each series as its training part, and as a whole with the origin where validation begins; None where it is too
+    short, or where there is a file for validation."""
+    _, horizon, season = data.lengths
+    for record in records:
+        whole = replace(record, season=season, origin=0)
+        begin = whole.end if data.valid is not None else valid_start(whole.end, horizon)
+        # The end of the training part is a copy: a window of it must not see what follows.
+        held = None if begin == whole.end else replace(whole.window(0, whole.end), origin=begin)
+        yield whole.window(0, begin), held
+
+
+def continue_series(earlier: Iterable[Series], later: Iterable[Series]) -> Iterator[Series]:
+    """Each series of a later file, with its past in the earlier one as history, and its season."""
+    known = {record.name: record for record in earlier}
+    for record in later:
+        before = known.get(record.name)
+        if before is None:
+            yield replace(record, season=next(iter(known.values())).season if known else 1)
+            continue
+        if record.frequency and record.start <= int(before.seconds(before.end - 1, 1)[0]):
+            what = f'series "{record.name}" begins at {record.times(0, 1)[0]}, within the data before it'
+            cure = (
+                f"validation and test data follow the training data, which ends at {before.times(before.end - 1, 1)[0]}"
+            )
+            raise DataError(what, where=record.place, cure=cure)
+        yield before.followed_by(record)
+
+
+def evaluation_origins(record: Series, data: Any, *, rolling: int | None, most: int) -> range:
+    """The first steps of the forecasts of a series: of `rolling` horizons at its end, or of all, at most so many."""
+    history, horizon, _ = data.lengths
+    last = record.end - horizon
+    if last < 1:
+        return range(0)
+    if rolling is not None:
+        first = last - (rolling - 1) * horizon
+        if first < 1:
+            what = f"{rolling} horizons of {horizon} steps do not fit into the {record.end:,} steps of {record.name}"
+            raise DataError(what, where=record.place or "--backtest", cure=f"at most {(record.end - 1) // horizon}")
+        return range(first, last + 1, horizon)
+    first = record.origin or min(history, last)
+    count = max(1, last - first + 1)
+    step = -(-count // most)
+    # Counted from the end, so that the last horizon is always among them.
+    return range(last - (count - 1) // step * step, last + 1, step)
+
+
+def observed_windows(steps: np.ndarray[Any, Any], history: int, horizon: int) -> np.ndarray[Any, Any]:
+    """targets (T,) with NaN where they are missing -> the first step of each window with a value in both its parts."""
+    real = np.concatenate([[0], np.cumsum(~np.isnan(steps))])
+    first = np.arange(max(0, len(steps) - history - horizon + 1))
+    middle = first + history
+    return first[(real[middle] > real[first]) & (real[middle + horizon] > real[middle])]

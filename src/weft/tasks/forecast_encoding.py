@@ -1,0 +1,156 @@
+"""From series to batches of windows: scaled numbers, calendar features, and views of all windows of a series.
+
+    row of an example: (L + H) steps of [target, past …, known …, calendar …]          L history, H horizon
+
+Windows of one series overlap and share their numbers: the columns of training examples are views of whole series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft import limits
+from weft.data import Capacity, Examples, Limit, Ragged, Statistics, pad_numbers
+from weft.data.ragged import numbers_of
+from weft.data.series import Series
+from weft.data.series_time import calendar
+from weft.errors import DataError
+from weft.models.forecaster import SeriesWindow
+from weft.tasks.forecast_data import ForecastData, observed_windows
+from weft.tasks.forecast_scaling import COVARIATES, ERROR, STATIC, TARGET, Scaling, scaling_of
+from weft.tasks.task import Batch, Codec, Rows, Task
+from weft.text import TextConfig
+
+STEPS, SERIES = "steps", "series"
+"""The columns of encoded examples."""
+
+
+@dataclass(frozen=True)
+class SeriesBatch(Batch):
+    """The parts of a `SeriesWindow`, and the future (B, H) of the targets, NaN where they are missing."""
+
+    target: Tensor
+    observed: Tensor
+    past: Tensor
+    known: Tensor
+    series: Tensor
+    static: Tensor
+    future: Tensor
+
+    @property
+    def window(self) -> SeriesWindow:
+        return SeriesWindow(self.target, self.observed, self.past, self.known, self.series, self.static)
+
+
+class SeriesTask(Task):
+    """A task whose records are series, and whose examples are windows of them."""
+
+    data: ForecastData
+
+    def __init__(self, codec: Codec, data: ForecastData) -> None:
+        super().__init__(codec, data)
+        self.history, self.horizon, self.season = data.lengths
+        found = codec.statistics
+        both = zip(found[TARGET].mean, found[TARGET].scale, found[ERROR].scale, strict=True)
+        self.scalings = dict(zip(codec.labels, (Scaling(*one) for one in both), strict=True))
+
+    @classmethod
+    def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
+        return {}
+
+    @classmethod
+    def statistic_sizes(cls, data: ForecastData) -> dict[str, int | None]:
+        columns = {COVARIATES: len(data.past) + len(data.known), STATIC: len(data.static)}
+        return {TARGET: None, ERROR: None} | {name: size for name, size in columns.items() if size}
+
+    def limit(self, *, training: bool) -> Limit | None:
+        return Limit(limits.LENGTH_TOKENS, "error") if training else None
+
+    @property
+    def width(self) -> int:
+        """The numbers of each step of an example."""
+        return 1 + len(self.data.past) + len(self.data.known) + 2 * len(self.data.calendar or ())
+
+    def encode(self, records: Sequence[Series], limit: Limit | None) -> dict[str, list[Any]]:
+        """The whole series in training, with room before it for the first windows; a window each elsewhere."""
+        columns: dict[str, list[Any]] = {STEPS: [], SERIES: []}
+        for record in records:
+            part = record if limit is None else record.window(-self.room, len(record.steps))
+            columns[STEPS].append(self.numbers(part).reshape(-1))
+            number = self.codec.label_id(record.name) + 1
+            static = self.standardise(STATIC, np.array([record.static])) if record.static else np.zeros((1, 0))
+            columns[SERIES].append(np.array([number, *static[0]], dtype=np.float32))
+        return columns
+
+    @property
+    def room(self) -> int:
+        """Missing steps before a series, so that its first windows have a shorter history."""
+        return max(0, self.history - max(2, min(self.season, self.history)))
+
+    def numbers(self, record: Series) -> NDArray[np.float32]:
+        """The steps of a series as a network reads them (T, D); a missing target is NaN, other missing numbers 0."""
+        array, scaling = record.steps.array, self.scaling(record)
+        parts = [(array[:, :1] - scaling.mean) / scaling.scale]
+        if array.shape[1] > 1:
+            parts.append(np.nan_to_num(self.standardise(COVARIATES, array[:, 1:])))
+        if self.data.calendar:
+            parts.append(calendar(record.seconds(0, len(array)), self.data.calendar))
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def standardise(self, name: str, columns: NDArray[np.float64]) -> NDArray[np.float32]:
+        statistics: Statistics = self.codec.statistics[name]
+        return statistics.standardise(columns)
+
+    def scaling(self, record: Series) -> Scaling:
+        """The scaling of a series: that of the training data, or its own where it was not part of that."""
+        found = self.scalings.get(record.name)
+        return scaling_of(replace(record, season=self.season)) if found is None else found
+
+    def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
+        steps, series = columns[STEPS], columns[SERIES]
+        length = (self.history + self.horizon) * self.width
+        starts, owners = [], []
+        for row in range(len(steps)):
+            target = numbers_of(steps[row]).reshape(-1, self.width)[:, 0]
+            first = observed_windows(target, self.history, self.horizon)
+            starts.append(int(steps.starts([row])[0]) + first * self.width)
+            owners.append(np.full(len(first), row))
+        begin, owner = np.concatenate(starts), np.concatenate(owners)
+        if not len(begin):
+            what = f"no window of {self.horizon} steps with a past is in the training part"
+            raise DataError(what, where="data.horizon", cure="lower it, or give longer series")
+        size = series.lengths[owner]
+        return {
+            STEPS: steps.view(begin, np.full(len(begin), length)),
+            SERIES: series.view(series.starts(owner), size),
+        }
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = columns[STEPS].lengths // self.width
+        return lengths
+
+    def collate(
+        self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
+    ) -> SeriesBatch:
+        steps, _ = pad_numbers(examples.columns[STEPS], rows, self.width)
+        about = torch.from_numpy(numbers_of(examples.columns[SERIES].join(rows)).reshape(len(rows), -1).copy())
+        target, future = steps[:, : self.history, 0], steps[:, self.history :, 0]
+        past = 1 + len(self.data.past)
+        return SeriesBatch(
+            int((~future.isnan()).sum()),
+            target.nan_to_num(),
+            ~target.isnan(),
+            steps[:, : self.history, 1:past],
+            steps[..., past:],
+            about[:, 0].long(),
+            about[:, 1:],
+            future,
+            reads=steps.size(0) * steps.size(1),
+        )

@@ -1,0 +1,74 @@
+"""The part of a task's contract on its records: what is found in them, how they are divided, and the inputs of
+predictions. A task whose records are examples that do not depend on each other leaves all of it as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from weft.data import BadLines, Columns, Corpus, InputFile, Objects, Record, open_inputs
+from weft.data.columns import Column
+from weft.data.sources import STDIN
+from weft.data.tables import LAYOUT
+from weft.tasks.sections import Tree
+
+
+class WithRecords:
+    """Records that may be divided at random, and inputs that are read one by one."""
+
+    data: Any
+    reads_text: bool = True
+    """Whether its inputs are texts: there is a section `[text]`."""
+    prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
+    """What `weft predict RUN` does, in the summary of a training."""
+    rolls_origin: bool = False
+    """Whether an evaluation may be of the last so many answers of each record (`gather` reads `origins`)."""
+
+    @staticmethod
+    def columns(data: Any) -> Columns:
+        """The columns of a table, or of examples given in Python, that a record is made of, and the type of record."""
+        raise NotImplementedError
+
+    @classmethod
+    def read_objects(cls, source: Objects, data: Any, bad: BadLines) -> Iterator[Any]:
+        """The records of Python data."""
+        return source.read(cls.columns(data), bad)
+
+    @staticmethod
+    def find_settings(records: Iterable[Any], data: Any) -> tuple[Tree, list[str]]:
+        """Settings of `[data]` that the training records decide where the configuration leaves them open, and notes."""
+        return {}, []
+
+    @staticmethod
+    def divide(records: Corpus, data: Any) -> tuple[Corpus, Corpus | None, list[str]] | None:
+        """The training records in two parts, to learn from and to validate on (None where there is a file for that),
+        and notes; None for a task whose records may be divided at random."""
+        return None
+
+    @staticmethod
+    def follow(earlier: Iterable[Any], later: Iterable[Any]) -> Iterable[Any]:
+        """The records of validation or test data, given those before them: with their past where they continue it."""
+        return later
+
+    def read_inputs(self, inputs: Any) -> list[Any] | Record | None:
+        """Inputs given in Python as records, or one input as a record; None for a task that reads them one by one."""
+        return None
+
+    def open_inputs(
+        self, name: str | None, *, format: str | None, column: Column | None, names: list[str]
+    ) -> InputFile:
+        """A file of inputs, or standard input; `names` are the columns of an answer."""
+        data = self.data
+        return open_inputs(
+            name or STDIN,
+            self.columns(data),
+            format=format,
+            column=column,
+            layout=getattr(data, "layout", LAYOUT),
+            names=names,
+            tag=getattr(data, "column", None) or getattr(data, "field", None),
+        )
+
+    def to_predict(self, records: Sequence[Any]) -> Sequence[Any]:
+        """Inputs as `encode` reads them, without an answer."""
+        return records

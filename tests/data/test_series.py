@@ -1,0 +1,150 @@
+"""Tables of series: columns that are found, time stamps, gaps, and what is wrong with a file in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from weft.data import BadLines, Objects
+from weft.data.season import find_season, season_of
+from weft.data.series_columns import SeriesColumns
+from weft.data.series_table import read_series, series_of_objects
+from weft.data.series_time import calendar, find_frequency, read_frequency, read_stamp
+from weft.errors import ConfigError, DataError
+
+
+def read(path, text, bad=None, **columns):
+    path.write_bytes(text.encode())
+    return list(read_series(str(path), SeriesColumns(**columns), bad or BadLines()))
+
+
+def test_a_wide_table_has_a_series_for_each_column_of_numbers(tmp_path):
+    found = read(tmp_path / "a.csv", '"day",x,note,y\r\n2024-01-01,1,a,10\r\n2024-01-02,,b,11\r\n2024-01-03,3,c,12')
+    assert [series.name for series in found] == ["x", "y"]
+    np.testing.assert_array_equal(found[0].target, [1, np.nan, 3])
+    assert found[1].times(2, 2) == ["2024-01-03", "2024-01-04"]
+    assert (found[0].frequency, found[0].end) == ("D", 3)
+
+
+def test_a_long_table_is_split_by_the_column_that_tells_equal_time_stamps_apart(tmp_path):
+    rows = [
+        f"{shop},{month},{shop == 'b'},{value}"
+        for shop, value in (("a", 1), ("b", 5))
+        for month in ("2024-01", "2024-02")
+    ]
+    found = read(
+        tmp_path / "a.csv", "shop,month,open,value\n" + "\n".join(rows).replace("True", "1").replace("False", "0")
+    )
+    assert [(series.name, series.target.tolist()) for series in found] == [("a", [1, 1]), ("b", [5, 5])]
+    assert found[0].columns == ("value", "month", "shop")
+
+
+def test_covariates_and_static_numbers_go_with_their_series(tmp_path):
+    text = "id,t,value,price,size\na,1,1,9,3\na,2,,8,3\nb,1,4,7,5\nb,2,5,6,5\n"
+    one, two = read(
+        tmp_path / "a.csv", text, target=("value",), time="t", series="id", known=("price",), static=("size",)
+    )
+    assert one.steps.array[:, 1].tolist() == [9, 8]
+    assert (one.static, two.static, one.end, two.end) == ((3.0,), (5.0,), 1, 2)
+
+
+def test_a_gap_in_time_is_read_as_missing_and_said_aloud(tmp_path):
+    bad = BadLines()
+    (series,) = read(tmp_path / "a.csv", "date,y\n2024-01-01,1\n2024-01-02,2\n2024-01-05,5\n", bad)
+    np.testing.assert_array_equal(series.target, [1, 2, np.nan, np.nan, 5])
+    assert "2 steps of D are not in the file, the first before" in bad.notes[0]
+    assert ":4:" in bad.notes[0]
+
+
+DAYS = "date,y\n2024-01-01,1\n2024-01-02,2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        (DAYS + "2024-01-03,x\n", {}, r'a.csv:4: "y" is \'x\', not a number'),
+        (DAYS + "2024-01-02,2\n", {}, r"a.csv:4: the time stamp 2024-01-02 is there twice, first in .*:3"),
+        (DAYS + "2024-01-03,3\n2024-01-04 07:00,3\n", {}, r"a.csv:5: the time stamps are irregular"),
+        (DAYS + "2024-01-03\n", {}, r"a.csv:4: 1 cell, where the header has 2"),
+        (DAYS + "Jan 2,2\n", {"time": "date"}, r"a.csv:4: \"date\" is 'Jan 2', no time stamp"),
+        (DAYS, {"target": ("z",)}, r'a.csv:1: no column "z" for data.target'),
+        ("2024-01-01,1\n2024-01-02,2\n", {"target": ()}, r"a.csv:1: the first line is no header"),
+        ("date,note\n2024-01-01,a\n", {"target": ()}, r"a.csv:1: no column of numbers"),
+        ("date,y\n", {}, r"a.csv: no rows after the header"),
+        ("date,y,s\n2024-01-01,1,1\n2024-01-02,1,2\n", {"static": ("s",)}, r'a.csv:3: "s" changes within a series'),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path, text, columns, message):
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a.csv", text, **{"target": ("y",), **columns})
+
+
+def test_python_tables_are_read_like_files():
+    rows = [{"ds": "2024-01-01", "y": 1}, {"ds": "2024-01-02", "y": None}]
+    (series,) = series_of_objects(Objects(rows, "data.train"), SeriesColumns(), BadLines())
+    np.testing.assert_array_equal(series.target, [1, np.nan])
+    assert series.frequency == "D"
+
+
+@pytest.mark.parametrize(
+    ("stamps", "frequency", "after"),
+    [
+        (["2024-01-31", "2024-02-29", "2024-03-31"], "M", "2024-04-30"),
+        (["2024-01", "2024-02"], "M", "2024-03"),
+        (["2023-01-01", "2023-04-01", "2023-07-01"], "3M", "2023-10"),
+        (["2020", "2021"], None, None),
+        (["2020-01-01", "2021-01-01"], "Y", "2022-01"),
+        (["2024-01-04", "2024-01-05", *(f"2024-01-{day:02}" for day in range(8, 13))], "B", "2024-01-15"),
+        (["2024-01-01", "2024-01-08"], "W", "2024-01-15"),
+        (["2024-01-01 00:00", "2024-01-01 00:15"], "15min", "2024-01-01 00:30:00"),
+        (["2024-01-01T23:00:00", "2024-01-02T00:00:00"], "h", "2024-01-02 01:00:00"),
+    ],
+)  # fmt: skip
+def test_a_frequency_is_found_and_continued(stamps, frequency, after):
+    numbers = [read_stamp(stamp) for stamp in stamps]
+    if frequency is None:
+        assert numbers == [None, None]  # four digits are a number, not a time stamp
+        return
+    found = find_frequency(numbers, numbered=False)
+    assert str(found) == frequency
+    assert found.show(numbers[0], len(stamps), 1) == [after]
+    assert found.positions(numbers[0], np.array(numbers)).tolist() == list(range(len(stamps)))
+    assert read_frequency(frequency) == found
+
+
+def test_a_word_that_is_no_frequency_is_an_error():
+    assert str(read_frequency("2 hours")) == "2h"
+    assert str(read_frequency("quarter")) == "3M"
+    with pytest.raises(ConfigError, match=r'data.frequency = "fortnight": is no frequency'):
+        read_frequency("fortnight")
+
+
+def test_the_calendar_is_the_phase_of_day_week_and_year():
+    noon = read_stamp("2024-01-01 12:00:00")  # a Monday
+    assert calendar(np.array([noon]), ["day"]) == pytest.approx(np.array([[0.0, -1.0]]), abs=1e-9)
+    assert calendar(np.array([noon]), ["week"])[0, 1] == pytest.approx(np.cos(2 * np.pi * 0.5 / 7))
+    assert calendar(np.array([noon]), []).shape == (1, 0)
+
+
+def test_seasons_are_found_and_noise_has_none():
+    draw, t = np.random.default_rng(0), np.arange(240)
+    waves = (10 + 0.1 * t) * (1 + 0.3 * np.sin(2 * np.pi * t / 12))
+    assert season_of(waves + draw.normal(0, 0.5, 240), ()) == 12
+    assert season_of(waves + draw.normal(0, 0.5, 240), (12,)) == 12
+    assert season_of(np.tile([1.0, 2, 3, 4, 5, 9, 8], 30), (7, 365)) == 7
+    for noise in (draw.normal(size=240), np.cumsum(draw.normal(size=240)), draw.poisson(0.3, 240) * 1.0):
+        assert season_of(noise, ()) == 1
+    assert season_of(np.ones(50), (12,)) == 1
+
+
+def test_most_series_decide_on_the_season(tmp_path):
+    rows = "".join(f"{k},{k % 4},{k % 4 * 2},{k % 2}\n" for k in range(60))
+    assert find_season(read(tmp_path / "a.csv", "step,a,b,c\n" + rows), "") == 4
+
+
+def test_a_series_and_its_continuation_make_one_with_the_gap_between_them(tmp_path):
+    (one,) = read(tmp_path / "a.csv", "date,y\n2024-01-01,1\n2024-01-02,2\n")
+    (two,) = read(tmp_path / "b.csv", "date,y\n2024-01-04,4\n2024-01-05,5\n")
+    both = one.followed_by(two)
+    np.testing.assert_array_equal(both.target, [1, 2, np.nan, 4, 5])
+    assert both.origin == 3
