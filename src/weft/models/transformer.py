@@ -15,16 +15,15 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from weft.errors import DataError
 from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
+from weft.models.placed import Placed
 from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding, embedding_size
-from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
+from weft.nn import NORMS, POSITIONS, DecoderStack, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.scores import ScaleName
-from weft.nn.kernels import power_of_two
-from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
+from weft.nn.positions import ADDED, BOUNDED
 from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
 from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
@@ -154,51 +153,6 @@ class TransformerDecoderConfig(TransformerConfig):
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> TransformerDecoder:
         """Without an encoder it is the decoder of a language model."""
         return TransformerDecoder(self, embedding, memory_size=encoder.output_size if encoder else None)
-
-
-class Placed(nn.Module):
-    """Vectors with their positions, mapped to the width of the blocks."""
-
-    def __init__(self, config: TransformerConfig, size: int) -> None:
-        super().__init__()
-        self.longest = config.longest
-        self.positions = POSITIONS[config.positions](size, config.max_positions)
-        placed = self.positions.output_size
-        self.widen = nn.Linear(placed, config.width) if placed != config.width else None
-        self.dropout = Dropout(config.dropout)
-
-    def reach(self, longest: int) -> None:
-        """Prepare so many positions, which are then read one at a time."""
-        if isinstance(self.positions, SinusoidPositions):
-            self.positions.reach(power_of_two(longest))
-
-    def next(self, vectors: Tensor, places: Tensor) -> Tensor:
-        """vectors (N, E) at positions (N) that `reach` has prepared -> (N, D)."""
-        within = {"within": True} if isinstance(self.positions, SinusoidPositions) else {}
-        x = self.positions(vectors, places, **within)
-        return x if self.widen is None else self.widen(x)  # type: ignore[no-any-return]
-
-    def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
-        """vectors (B, T, E) and positions (T), or both packed -> (B, T, D) or (N, D); `longest` is the last position
-        plus one."""
-        if self.longest is not None and longest > self.longest:
-            raise DataError(
-                f"a row of {longest} tokens is longer than model.max_positions = {self.longest}",
-                cure='raise it and train again, or use positions = "sinusoid" or "rotary"',
-            )
-        x = self.positions(vectors, places)
-        if torch.is_autocast_enabled(
-            x.device.type
-        ):  # the residual stream in the type of the products, which halves its memory
-            x = x.to(torch.get_autocast_dtype(x.device.type))
-        return self.dropout(x if self.widen is None else self.widen(x))  # type: ignore[no-any-return]
-
-    def all(self, vectors: Tensor, lengths: Lengths) -> Tensor:
-        """Whole rows: vectors (B, T, E), or packed (N, E)."""
-        if isinstance(lengths, Packing):
-            return self(vectors, lengths.positions, lengths.longest)  # type: ignore[no-any-return]
-        places = torch.arange(vectors.size(1), device=vectors.device)
-        return self(vectors, places, vectors.size(1))  # type: ignore[no-any-return]
 
 
 class TransformerEncoder(Encoder):

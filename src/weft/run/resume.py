@@ -60,8 +60,6 @@ class ResumePoint:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     finished: bool = False
-    start: Tree | None = None
-    """The runs that the training started from, as `checkpoint_head` describes them."""
 
 
 def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClass] | None = None) -> ResumePoint:
@@ -94,7 +92,7 @@ def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClas
     (folder / REPORT).unlink(missing_ok=True)
     if path is None or head is None:
         return ResumePoint()
-    return ResumePoint(path, head.total, head.journal, head.seconds, notes, start=head.start)
+    return ResumePoint(path, head.total, head.journal, head.seconds, notes)
 
 
 class CheckpointHead(NamedTuple):
@@ -213,9 +211,11 @@ def check_total(total: int, point: ResumePoint) -> tuple[str, ...]:
     return ()
 
 
-def checkpoint_head(prepared: Prepared, *, total: int, start: Tree | None = None) -> Tree:
-    """Return the description of a run that its checkpoints begin with; `start` describes the runs it started from."""
-    return ({} if start is None else {"start": start}) | {
+def checkpoint_head(prepared: Prepared, *, total: int, new: frozenset[str] = frozenset()) -> Tree:
+    """Return the description of a run that its checkpoints begin with; `new` are the parameters that no other run gave
+    a value."""
+    start = prepared.start
+    return ({} if start is None else {"start": start.describe(new)}) | {
         "format_version": FORMAT_VERSION,
         "config": prepared.config.tree(),
         "data": fingerprint(prepared),

@@ -87,13 +87,13 @@ class Start:
     """By the name of the new model's stack; empty in a training that is resumed from a checkpoint."""
     cells: Mapping[str, CellClass] | None = None
     """Cells of the user's own that the runs have."""
-    new: frozenset[str] | None = None
-    """The parameters that were new when the training began, where it is resumed from a checkpoint."""
+    resumed: Tree | None = None
+    """The description of the runs in the checkpoint that the training is resumed from (`describe`)."""
 
-    @property
-    def runs(self) -> dict[str, str]:
-        """The hash of each run by its path."""
-        return {source.run.path: source.run.hash for source in self.sources.values()}
+    def describe(self, new: frozenset[str]) -> Tree:
+        """The runs for the head of a checkpoint: the hash of each by its path, and the parameters that were new."""
+        runs = {source.run.path: source.run.hash for source in self.sources.values()}
+        return self.resumed or {"runs": runs, "new": sorted(new)}
 
 
 def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> Start | None:
@@ -248,7 +248,7 @@ def resumed_start(tree: Tree, head: Tree, files: RunFiles) -> Start:
     before = validate(config, keep_unread=True)
     roles = TASKS[before.task].tokenizer_roles(before.text, before.data)
     tokenizers = {role: _stored_tokenizer(files, role, text) for role, text in roles.items()}
-    return Start(merged, tokenizers, {}, new=frozenset(head["start"]["new"]))
+    return Start(merged, tokenizers, {}, resumed=head["start"])
 
 
 def _stored_tokenizer(files: RunFiles, role: str, text: Any) -> Tokenizer:
@@ -256,11 +256,6 @@ def _stored_tokenizer(files: RunFiles, role: str, text: Any) -> Tokenizer:
 
     name = tokenizer_file(role)
     return Tokenizer.parse(files.read(name, most=TOKENIZER_FILE_BYTES), text, where=str(files.folder / name))
-
-
-def describe_start(start: Start | None, new: frozenset[str]) -> Tree | None:
-    """The description of the runs for the head of a checkpoint: their hashes, and the parameters that were new."""
-    return None if start is None else {"runs": start.runs, "new": sorted(new)}
 
 
 def start_settings(start: Any) -> Tree:

@@ -41,12 +41,11 @@ from weft.run.resume import (
     check_total,
     checkpoint_head,
     keep_defaults,
-    read_head,
     read_resumed_start,
     resume_run,
 )
 from weft.run.run import Run
-from weft.run.start import Start, describe_start, start_settings
+from weft.run.start import Start, start_settings
 from weft.run.train_state import TrainState
 from weft.settings import show
 from weft.tasks import Tree
@@ -188,8 +187,7 @@ def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, Cel
         return run, Ended(run.report["steps"], "was finished before", finished=True)
     tree = keep_defaults(tree, folder)
     prepared = read(tree, resumed=read_resumed_start(folder, tree) if checkpoint else None)
-    head = read_head(Path(checkpoint)) if checkpoint else None
-    point = ResumePoint(Path(checkpoint), total, start=head.start) if head else ResumePoint()
+    point = ResumePoint(Path(checkpoint), total) if checkpoint else ResumePoint()
     for event in train_events(prepared, Saver(folder), point, ranks=ranks):
         ended = event
     assert isinstance(ended, Ended)
@@ -207,7 +205,6 @@ def train_events(
     point = point or ResumePoint()
     config, settings = prepared.config, prepared.config.train
     setup = set_up(prepared, ranks=ranks)
-    start = point.start or describe_start(prepared.start, setup.new)
     model, learner, total = setup.model, setup.learner, setup.total
     notes = (*prepared.notes, *setup.notes, *describe_search(prepared), *point.notes, *check_total(total, point))
     best = Best(lower_is_better=setup.lower_is_better, patience=settings.patience, last=setup.keep_last)
@@ -217,7 +214,7 @@ def train_events(
         state=TrainState(model, learner, best, Average(settings.average)),
         saver=saver,
         files=ModelFiles(config, prepared.task.codec, model),
-        head=checkpoint_head(prepared, total=total, start=start),
+        head=checkpoint_head(prepared, total=total, new=setup.new),
         ranks=ranks,
     )
     if setup.keep_last:

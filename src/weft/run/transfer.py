@@ -45,8 +45,8 @@ class Taken(NamedTuple):
 
 def take_weights(model: nn.Module, task: Task, start: Start) -> Taken:
     """Copy the weights of the runs into the model."""
-    if start.new is not None:  # resumed: a checkpoint has all weights
-        return Taken(start.new)
+    if start.resumed is not None:  # a checkpoint has all weights
+        return Taken(frozenset(start.resumed["new"]))
     runs = {source.run.path: source.run for source in start.sources.values()}
     loaded = {path: load(path, device="cpu", cells=start.cells) for path in runs}
     new, notes = {name for name, _ in model.named_parameters()}, []
