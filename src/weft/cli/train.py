@@ -27,7 +27,7 @@ def train(
     what: Annotated[
         str,
         typer.Argument(
-            help="A config file, or lm, mask, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"
+            help="A config file, or lm, mask, classify, regress, tag, translate, caption, embed.", metavar="CONFIG|TASK"
         ),
     ],
     words: Annotated[

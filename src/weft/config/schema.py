@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, mask, classify, regress, tag, translate, embed or forecast."""
+    """lm, mask, classify, regress, tag, translate, caption, embed or forecast."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -50,7 +50,7 @@ class Config(Settings):
             why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
             yield Unread("data.max_length", why, "remove one of the two")
         features = getattr(self.data, "features", None)
-        if features is not None:
+        if features is not None and not TASKS[self.task].tokenizer_roles(self.text, self.data):
             why = f"does nothing with data.features = {show(features)}: the input is no text"
             own = [name for name in ("word_dropout", "characters") if hasattr(self.model, name)]
             for name in [

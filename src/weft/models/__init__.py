@@ -10,6 +10,7 @@ from weft.models.bag import (
     fit_bag,
     fit_number_bag,
 )
+from weft.models.captioner import PICTURE_ENCODERS, Captioner, CaptionerConfig
 from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
@@ -20,6 +21,7 @@ from weft.models.classifier import (
 )
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
 from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
+from weft.models.encoder_decoder import EncoderDecoder
 from weft.models.fitting import (
     GRADIENT_SETTINGS,
     UPDATE_SETTINGS,
@@ -82,6 +84,7 @@ __all__ = [
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
     "MASKED_MODELS",
+    "PICTURE_ENCODERS",
     "PREFIX_DECODERS",
     "REGRESSORS",
     "SPELLERS",
@@ -95,6 +98,8 @@ __all__ = [
     "BagConfig",
     "BagRegressorConfig",
     "BagSettings",
+    "Captioner",
+    "CaptionerConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -103,6 +108,7 @@ __all__ = [
     "Decoder",
     "DecoderSettings",
     "Encoder",
+    "EncoderDecoder",
     "EncoderSettings",
     "Fit",
     "FitOptions",

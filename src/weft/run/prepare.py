@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class DataReader:
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
         self.tokenizers = tokenizers
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
@@ -308,3 +308,9 @@ def prepare(
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)
+
+
+class ReadData(Protocol):
+    """`prepare` with the options of one training."""
+
+    def __call__(self, tree: Tree, *, progress: Progress | None = None, resumed: Start | None = None) -> Prepared: ...

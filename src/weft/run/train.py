@@ -15,7 +15,7 @@ import signal
 from collections.abc import Generator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -34,18 +34,11 @@ from weft.run.folder.save import ModelFiles, Saver, save_run
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, take_python_data
 from weft.run.job import TrainingJob, describe_search, pick_score, set_up
 from weft.run.load import load
-from weft.run.prepare import Prepared, Progress, prepare
+from weft.run.prepare import Prepared, ReadData, prepare
 from weft.run.report import count_parameters, describe_device, read_report, save_report, score, versions
-from weft.run.resume import (
-    ResumePoint,
-    check_total,
-    checkpoint_head,
-    keep_defaults,
-    read_resumed_start,
-    resume_run,
-)
+from weft.run.resume import ResumePoint, check_total, checkpoint_head, keep_defaults, read_resumed_start, resume_run
 from weft.run.run import Run
-from weft.run.start import Start, start_settings
+from weft.run.start import start_settings
 from weft.run.train_state import TrainState
 from weft.settings import show
 from weft.tasks import Tree
@@ -135,12 +128,6 @@ def train_run(
         if ranks.first:
             return _lead(tree, ranks, partial(read, fresh=fresh), out=out, watch=watch, cells=cells, resume=resume)
         return _follow(tree, ranks, read, cells=cells)
-
-
-class ReadData(Protocol):
-    """`prepare` with the options of one training."""
-
-    def __call__(self, tree: Tree, *, progress: Progress | None = None, resumed: Start | None = None) -> Prepared: ...
 
 
 def _lead(

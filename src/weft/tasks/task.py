@@ -63,6 +63,8 @@ class Task(WithRecords, WithStates, ABC):
     """The `[data]` section."""
 
     lower_is_better: tuple[str, ...] = ("loss", "perplexity", "bits_per_character", "wer", "cer")
+    caches: bool = True
+    """Whether the encoded data of large files is cached: a file must hold all that its examples are made of."""
     files: tuple[str, str, str] = ("train.tsv", "valid.tsv", "test.tsv")
     """Files for training, validation and test in the config file that `weft new` writes."""
     pipeline_tag: str | None = None
@@ -241,6 +243,10 @@ class Task(WithRecords, WithStates, ABC):
         kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
         return kind(str(source))
 
+    def is_one_input(self, inputs: Any) -> bool:
+        """Whether a value given to `Run.predict` is one input, and not several."""
+        return isinstance(inputs, str | Mapping | Record)
+
     def with_language(self, record: Any, language: str) -> Record:
         """An input to be answered in that language; an error for a task without languages."""
         raise ConfigError(f"{self.name} has no languages", where=f"language = {language}", cure="leave it out")
@@ -259,7 +265,7 @@ class Task(WithRecords, WithStates, ABC):
         """The start of a search for the texts of a batch (`writes`)."""
         raise NotImplementedError
 
-    def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
+    def source_tokens(self, model: Any, batch: Any) -> list[tuple[str, ...]] | None:
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 
