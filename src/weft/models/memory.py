@@ -166,6 +166,11 @@ class PartSettings(Settings):
         return {}
 
     @property
+    def scales_vectors(self) -> bool:
+        """Whether token vectors are multiplied by the root of their size."""
+        return True
+
+    @property
     def reads_last_state_only(self) -> bool:
         """Whether a decoder with these settings reads `Memory.final` and never `Memory.states`."""
         return False
@@ -189,6 +194,9 @@ class EncoderSettings(Protocol):
         """The embedding, with its default filled in."""
 
     @property
+    def scales_vectors(self) -> bool: ...
+
+    @property
     def dropout(self) -> float: ...
 
     def build_encoder(self, embedding: Any, *, extra: int = 0) -> Encoder:
@@ -208,6 +216,9 @@ class DecoderSettings(Protocol):
     @property
     def vectors(self) -> EmbeddingSetting:
         """The embedding, with its default filled in."""
+
+    @property
+    def scales_vectors(self) -> bool: ...
 
     @property
     def tie(self) -> bool: ...

@@ -1,4 +1,9 @@
-"""The input of a transformer: embedded tokens with their positions, mapped to the width of its blocks."""
+"""The input of a transformer's blocks: token vectors with their positions.
+
+    vectors -> + positions -> the width of the blocks -> norm, if there is one -> dropout
+
+B batch, T positions, N packed positions or hypotheses, E size of the vectors, D width.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from weft.nn import POSITIONS, Dropout, Packing
 from weft.nn.kernels import power_of_two
 from weft.nn.positions import SinusoidPositions
 from weft.nn.transformer import Lengths
+from weft.nn.transformer.norm import LayerNorm
 
 if TYPE_CHECKING:
     from weft.models.transformer import TransformerConfig
@@ -26,6 +32,7 @@ class Placed(nn.Module):
         self.positions = POSITIONS[config.positions](size, config.max_positions)
         placed = self.positions.output_size
         self.widen = nn.Linear(placed, config.width) if placed != config.width else None
+        self.norm = LayerNorm(config.width, eps=config.norm_epsilon) if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
 
     def reach(self, longest: int) -> None:
@@ -36,8 +43,12 @@ class Placed(nn.Module):
     def next(self, vectors: Tensor, places: Tensor) -> Tensor:
         """vectors (N, E) at positions (N) that `reach` has prepared -> (N, D)."""
         within = {"within": True} if isinstance(self.positions, SinusoidPositions) else {}
-        x = self.positions(vectors, places, **within)
-        return x if self.widen is None else self.widen(x)  # type: ignore[no-any-return]
+        return self._finish(self.positions(vectors, places, **within))
+
+    def _finish(self, x: Tensor) -> Tensor:
+        """Vectors with their positions -> vectors of the width of the blocks, normalised where there is a norm."""
+        x = x if self.widen is None else self.widen(x)
+        return x if self.norm is None else self.norm(x)
 
     def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
         """vectors (B, T, E) and positions (T), or both packed -> (B, T, D) or (N, D); `longest` is the last position
@@ -52,7 +63,7 @@ class Placed(nn.Module):
             x.device.type
         ):  # the residual stream in the type of the products, which halves its memory
             x = x.to(torch.get_autocast_dtype(x.device.type))
-        return self.dropout(x if self.widen is None else self.widen(x))  # type: ignore[no-any-return]
+        return self.dropout(self._finish(x))  # type: ignore[no-any-return]
 
     def all(self, vectors: Tensor, lengths: Lengths) -> Tensor:
         """Whole rows: vectors (B, T, E), or packed (N, E)."""

@@ -64,7 +64,8 @@ class PrefixTranslator(PairModel):
     def __init__(self, config: PrefixConfig, vocabulary: int) -> None:
         super().__init__()
         settings = config.decoder
-        self.decoder = settings.build_decoder(build_embedding(settings.vectors, vocabulary), None)
+        embedding = build_embedding(settings.vectors, vocabulary, scaled=settings.scales_vectors)
+        self.decoder = settings.build_decoder(embedding, None)
         tied = self.decoder.embedding if settings.tie else None
         self.output = Output(self.decoder.output_size, vocabulary, tied=tied)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field, field_validator, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
@@ -26,6 +26,7 @@ from weft.nn.attention.scores import ScaleName
 from weft.nn.positions import ADDED, BOUNDED
 from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
+from weft.nn.transformer.norm import EPSILON
 from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
 
 
@@ -52,6 +53,12 @@ class TransformerConfig(PartSettings):
     """The function between those maps."""
     norm: str = "pre"
     """Where a block normalises: post, pre or rezero (nowhere, but each part starts with weight 0)."""
+    norm_epsilon: float = Field(EPSILON, gt=0.0, le=1.0)
+    """The number that every norm adds to the variance before it divides by its root."""
+    embedding_scale: bool = True
+    """Multiply token vectors by the root of their size, so that they start at a scale of 1."""
+    embedding_norm: bool = False
+    """Normalise the sum of token and position vectors before the first block."""
     positions: str = "sinusoid"
     """How positions are encoded: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
     max_positions: Length = 1024
@@ -88,6 +95,10 @@ class TransformerConfig(PartSettings):
     def unread(self) -> Iterator[Unread]:
         if self.positions not in self.counted:
             yield self.unbounded()
+        if self.norm == "rezero" and not self.embedding_norm:
+            yield Unread("norm_epsilon", 'is added nowhere: norm = "rezero" has no norms', "remove it")
+        if self.embedding == "onehot":
+            yield Unread("embedding_scale", "scales nothing: one-hot vectors have no table", "remove it")
 
     def unread_without_export(self) -> Iterator[Unread]:
         if self.longest is None:
@@ -108,6 +119,10 @@ class TransformerConfig(PartSettings):
         """The embedding, with its default filled in."""
         return self.width if self.embedding is None else self.embedding
 
+    @property
+    def scales_vectors(self) -> bool:
+        return self.embedding_scale
+
     def stack_settings(self) -> dict[str, Any]:
         without = {"dropout", "attention_dropout", *([] if self.longest else ["max_positions"])}
         own = self.model_dump(mode="json", include=set(TransformerConfig.model_fields) - without)
@@ -122,6 +137,7 @@ class TransformerConfig(PartSettings):
             "heads",
             "activation",
             "norm",
+            "norm_epsilon",
             "dropout",
             "attention_dropout",
             "attention_bias",
@@ -299,7 +315,7 @@ class TransformerDecoder(Decoder):
         positions = self.placed.positions
         if not isinstance(self.embedding, Vectors) or not isinstance(positions, ADDED):
             return None
-        if self.placed.widen is not None:
+        if self.placed.widen is not None or self.placed.norm is not None:
             return None
         return Added(self.embedding.weight, self.embedding.scale, positions.vectors)
 
