@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field, field_validator, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
