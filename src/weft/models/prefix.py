@@ -43,7 +43,9 @@ class PrefixConfig(Settings):
     @classmethod
     def _has_no_encoder(cls, table: Any) -> Any:
         if isinstance(table, Mapping) and "encoder" in table:
-            raise ValueError('has no encoder: with kind = "prefix" one decoder reads source and target (remove encoder)')
+            raise ValueError(
+                'has no encoder: with kind = "prefix" one decoder reads source and target (remove encoder)'
+            )
         return table
 
     @property
