@@ -22,8 +22,9 @@ class EncoderDecoder(PairModel):
     ) -> None:
         super().__init__()
         self.encoder = encoder
-        own = build_embedding(settings.vectors, target) if embedding is None else embedding
-        self.decoder = settings.build_decoder(own, encoder)
+        if embedding is None:
+            embedding = build_embedding(settings.vectors, target, scaled=settings.scales_vectors)
+        self.decoder = settings.build_decoder(embedding, encoder)
         self.output = Output(self.decoder.output_size, target, tied=self.decoder.embedding if settings.tie else None)
 
     @property

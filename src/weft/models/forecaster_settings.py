@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal, Protocol
 
 from pydantic import Field, field_validator
@@ -12,7 +13,7 @@ from weft.models.memory import Decoder
 from weft.models.pretrained import EmbeddingSetting
 from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
 from weft.models.transformer import TransformerConfig, TransformerDecoder
-from weft.settings import Length, Settings, Size
+from weft.settings import Length, Settings, Size, Unread
 
 
 class ForecasterSettings(Settings):
@@ -48,6 +49,10 @@ class RecurrentForecasterConfig(ForecasterSettings, RecurrentConfig):
 
 class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
     """A causal transformer over the past."""
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        yield Unread("embedding_scale", "scales nothing: steps have no token vectors", "remove it")
 
     def build_decoder(self, features: int) -> Decoder:
         return TransformerDecoder(self, _projection(self.vectors, features), memory_size=None)

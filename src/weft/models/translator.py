@@ -76,12 +76,13 @@ class PairSettings(Protocol):
 class Translator(EncoderDecoder):
     """source -> Memory -> hidden states of the target -> logits.
 
-    Where the vocabulary is shared and both embeddings have the same size, there is one table for both sides, and for a
-    tied output too.
+    Where the vocabulary is shared and both embeddings have the same size and scale, there is one table for both sides,
+    and for a tied output too.
     """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
-        one_table = shared and config.encoder.vectors == config.decoder.vectors
-        embedding = build_embedding(config.encoder.vectors, source)
-        encoder = config.encoder.build_encoder(embedding)
-        super().__init__(encoder, config.decoder, target, embedding=embedding if one_table else None)
+        reads, writes = config.encoder, config.decoder
+        same = (reads.vectors, reads.scales_vectors) == (writes.vectors, writes.scales_vectors)
+        embedding = build_embedding(reads.vectors, source, scaled=reads.scales_vectors)
+        encoder = reads.build_encoder(embedding)
+        super().__init__(encoder, writes, target, embedding=embedding if shared and same else None)
