@@ -68,7 +68,7 @@ def convert(converter: Converter, files: list[str], out: Path) -> dict[Path, int
     counts = {}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for part, texts in sorted(rows.items(), key=lambda item: (item[0] not in PARTS, item[0])):
+        for part, texts in sorted(rows.items(), key=lambda item: ([*PARTS, item[0]].index(item[0]), item[0])):
             path = out / f"{part}{converter.suffix}"
             atomic_write(path, "".join([converter.header, *texts]).encode())
             counts[path] = len(texts)
