@@ -141,7 +141,7 @@ NEVER = {
         "train.class_weights",
         "text.kind",
     },
-    "lm": {"train.device", "decode.copy_unknown", "train.class_weights"},
+    "lm": {"train.device", "decode.copy_unknown", "train.class_weights", "train.start", "train.new_rate"},
     "mask": {"train.teacher_forcing", "train.truncate", "train.class_weights"},
     "regress": {
         "train.teacher_forcing",

@@ -162,7 +162,8 @@ def read_config(
     tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
     for path, value in (overrides or {}).items():
         tree = merge(tree, nest(path, value))
-    fill(tree, TYPICAL_DATA, cells=cells)  # reports settings that nothing reads before the data is read
+    if written(tree, "train", "start") is None:  # the settings of that run come first
+        fill(tree, TYPICAL_DATA, cells=cells)  # reports settings that nothing reads before the data is read
     return tree
 
 

@@ -34,7 +34,16 @@ from weft.models.fitting import (
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
-from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
+from weft.models.memory import (
+    Decoded,
+    Decoder,
+    DecoderSettings,
+    Encoder,
+    EncoderSettings,
+    Memory,
+    PartSettings,
+    stacks_of,
+)
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
@@ -151,4 +160,5 @@ __all__ = [
     "decide_each",
     "fit_bag",
     "fit_number_bag",
+    "stacks_of",
 ]

@@ -20,7 +20,7 @@ from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
 from weft.models.placed import Placed
-from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding
+from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding, embedding_size
 from weft.nn import NORMS, POSITIONS, DecoderStack, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.scores import ScaleName
@@ -125,6 +125,14 @@ class TransformerConfig(PartSettings):
     def scales_vectors(self) -> bool:
         return self.embedding_scale
 
+    def stack_settings(self) -> dict[str, Any]:
+        without = {"dropout", "attention_dropout", *([] if self.longest else ["max_positions"])}
+        own = self.model_dump(mode="json", include=set(TransformerConfig.model_fields) - without)
+        size = embedding_size(self.vectors)
+        # A tagger that also reads characters has positions of another size, which the blocks have not learned.
+        own |= {"characters": 0}
+        return own | {"feedforward": self.feedforward or 4 * self.width, "embedding": size or "onehot"}
+
     def block_options(self) -> dict[str, Any]:
         """The options of every block."""
         names = (
@@ -210,6 +218,9 @@ class TransformerEncoder(Encoder):
         states = states.masked_fill(~length_mask(lengths, states.size(1))[..., None], 0)
         mean = states.sum(1) / lengths.clamp(min=1)[:, None]
         return Memory(states, lengths, (mean,))
+
+    def each_layer(self) -> list[nn.Module]:
+        return stacked(self.stack)
 
     def final_like(self) -> State:
         """A `Memory.final` of one row."""
@@ -330,7 +341,16 @@ class TransformerDecoder(Decoder):
     def _seen(self, state: Written) -> Any:
         return state.layers if isinstance(self.stack, EncoderStack) else state.layers.cache
 
+    def each_layer(self) -> list[nn.Module]:
+        return stacked(self.stack)
+
     @property
     def longest(self) -> int | None:
         """The most tokens that it can read, if there is a limit."""
         return self.placed.longest
+
+
+def stacked(stack: EncoderStack | DecoderStack) -> list[nn.Module]:
+    """The blocks of a stack from the input up; the norm at its end belongs to the last."""
+    *below, last = stack.blocks
+    return [*below, nn.ModuleList([last, stack.final])]

@@ -32,9 +32,9 @@ from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
-from weft.tasks.sections import Facts, Sections, Tree
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree
 from weft.tasks.states import WithStates
-from weft.text import TextConfig
+from weft.text import TextConfig, Tokenizer
 
 __all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
 
@@ -165,6 +165,17 @@ class Task(WithRecords, WithStates, ABC):
     def learn(records: Iterable[Any], text: Any) -> Codec:
         """Tokenizers and labels from the training records."""
 
+    @classmethod
+    def learn_with(cls, records: Iterable[Any], text: Any, known: Mapping[str, Tokenizer]) -> Codec:
+        """`learn`, with tokenizers of another run in some roles (`stacks`)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        """The encoder and the decoder of its models by their names, given a configuration as plain tables; none where
+        models neither start from another run nor are the start of one."""
+        return {}
+
     @staticmethod
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now; a task whose sizes depend on `[data]` too has `network` instead."""
@@ -256,6 +267,10 @@ class Task(WithRecords, WithStates, ABC):
 
     def source_tokens(self, model: Any, batch: Any) -> list[tuple[str, ...]] | None:
         """The tokens of each row that attention weights belong to; None where there is no source."""
+        return None
+
+    def source_grid(self, model: Any) -> tuple[int, int] | None:
+        """The rows and columns in which the places of attention weights lie; None where they lie in a line."""
         return None
 
     def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:

@@ -21,7 +21,7 @@ from weft.tasks.length import passes
 from weft.tasks.pair_settings import PairData, PairText
 from weft.tasks.pair_task import PairBatch, PairTask
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
-from weft.tasks.sections import Facts, Sections, Tree, written
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import lay, predictions, shift
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Codec, Rows
@@ -138,15 +138,30 @@ class Translate(PairTask):
     def roles(text: PairText) -> dict[str, TextConfig]:
         return {"": text} if text.shared else {"source": text.side(text.source), "target": text.side(text.target)}
 
-    @staticmethod
-    def learn(records: Iterable[Pair], text: PairText) -> Codec:
+    @classmethod
+    def learn(cls, records: Iterable[Pair], text: PairText) -> Codec:
+        return cls.learn_with(records, text, {})
+
+    @classmethod
+    def learn_with(cls, records: Iterable[Pair], text: PairText, known: Mapping[str, Tokenizer]) -> Codec:
         texts = {
             "": (side for pair in records for side in (pair.source, pair.target or "")),
             "source": (pair.source for pair in records),
             "target": (pair.target or "" for pair in records),
         }
-        tokenizers = {role: Tokenizer.learn(texts[role], side) for role, side in Translate.roles(text).items()}
+        tokenizers = {
+            role: known.get(role) or Tokenizer.learn(texts[role], side) for role, side in cls.roles(text).items()
+        }
         return Codec(tokenizers, learn_languages(records))
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        if MODEL.kind_of(written(tree, "model")) == "prefix":
+            return {"decoder": StackPlace("model.decoder")}
+        if written(tree, "text", "shared"):
+            return {side: StackPlace(f"model.{side}") for side in ("encoder", "decoder")}
+        places = {"encoder": "source", "decoder": "target"}
+        return {side: StackPlace(f"model.{side}", f"text.{role}", role) for side, role in places.items()}
 
     @staticmethod
     def build(model: PairSettings, codec: Codec) -> PairModel:
