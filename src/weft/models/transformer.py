@@ -185,7 +185,8 @@ class TransformerEncoder(Encoder):
         self.placed = Placed(config, embedding.embedding_dim + extra)
         self.stack = EncoderStack(config.width, layers=config.layers, **config.block_options())
         self.output_size = config.width
-        self.segments = nn.Embedding(config.segments, embedding.embedding_dim) if config.segments else None
+        size = embedding.embedding_dim + extra
+        self.segments = nn.Embedding(config.segments, size) if config.segments else None
         if self.segments is not None:
             nn.init.normal_(self.segments.weight, std=0.02)
         self.packs = not config.attention_hard and self.segments is None
@@ -198,7 +199,9 @@ class TransformerEncoder(Encoder):
 
     def _read(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
         vectors = self.embedding(tokens)
-        return self._encode(vectors if self.segments is None else vectors + self._segments(tokens), lengths)
+        if self.segments is None or tokens.is_floating_point():
+            return self.encode(vectors, lengths)
+        return self._encode(vectors + self._segments(tokens), lengths)
 
     def _segments(self, tokens: Tensor) -> Tensor:
         """tokens (B, S) -> the vectors of their segments (B, S, E); those after the last kind are of the last kind."""
