@@ -6,7 +6,7 @@
     recursive    h_t = f(h_{t-1}, z_{t-1}, …)  [r_h; u_h] = g(h_{L+h})                       each step reads the last
     y_h = b_h + scale · (r_h + Σ_j V_hj z_{L-j})
 
-g and V start at zero and w near the seasonal naive forecast, so training starts from there. f is any recurrent cell, a
+g and V start near zero and w near the seasonal naive forecast, so training starts there. f is any recurrent cell, a
 causal transformer, or causal convolutions. B batch, L history, H horizon, R steps that f reads, F features of a step.
 """
 
@@ -28,6 +28,9 @@ MIN_SCALE: Final = 0.05
 
 MIX_SPEED: Final = 5.0
 """The factor of the weights of simple forecasts, which learn faster than others."""
+
+START_CORRECTION: Final = 0.01
+"""The factor of the first weights of corrections: training starts near the simple forecasts."""
 
 EVALUATION_ROWS: Final = 256
 """Windows that are evaluated together."""
@@ -104,10 +107,10 @@ class Forecaster(nn.Module):
         self.mix = nn.Parameter(torch.zeros(sizes.horizon, len(SIMPLE)))
         self.register_buffer("offsets", torch.zeros(sizes.horizon, len(self.levels)))
         with torch.no_grad():
-            for part in (self.correct, self.linear):
-                if part is not None:
-                    part.weight.zero_()
+            self.correct.weight.mul_(START_CORRECTION)
             self.correct.bias.zero_()
+            if self.linear is not None:
+                self.linear.weight.zero_()
             self.mix[:, SIMPLE.index("seasonal" if sizes.season > 1 else "last")] = 4.0 / MIX_SPEED
 
     @property
