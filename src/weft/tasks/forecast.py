@@ -42,6 +42,7 @@ from weft.tasks.forecast_data import (
 )
 from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
 from weft.tasks.forecast_inputs import forecast_window, own_files, read_series_inputs
+from weft.tasks.forecast_picture import draw_forecasts
 from weft.tasks.forecast_scaling import learn_scalings
 from weft.tasks.forecast_scores import ForecastScores
 from weft.tasks.length import passes
@@ -258,6 +259,9 @@ class Forecast(SeriesTask):
         if isinstance(source, Series):
             return source
         raise DataError(f"{source!r:.40} is no series", cure="give a table with a header line, or a list of numbers")
+
+    def draw(self, answers: Sequence[SeriesForecast]) -> Any:
+        return draw_forecasts(answers)
 
     def to_predict(self, records: Sequence[Series]) -> list[Series]:
         return [forecast_window(record, self.data) for record in records]
