@@ -54,7 +54,7 @@ def awake(model):
 def test_it_starts_near_the_seasonal_naive_forecast(kind, multistep):
     model, window = build(kind, multistep=multistep, output="point"), a_window()
     with torch.no_grad():
-        model.mix[:, SIMPLE.index("seasonal")] = 20.0
+        model.mixture.weights[:, SIMPLE.index("seasonal")] = 20.0
         found = model.output.point(model(window).parameters)
     naive = fill_missing(window.target, window.observed)[:, [8, 9, 10, 11, 8]]
     assert_close(found, naive, atol=0.02, rtol=0.0)

@@ -53,6 +53,9 @@ from weft.text import TextConfig
 MAX_EVALUATION_WINDOWS: Final = 1000
 """Windows of an evaluation at most, over all series."""
 
+MAX_WINDOWS_READ: Final = 200_000
+"""Windows that a training reads by default where an epoch is long."""
+
 MODEL = OneOf(FORECASTERS)
 
 
@@ -102,7 +105,14 @@ class Forecast(SeriesTask):
         return {
             "model": models.get(kind, {}),
             "train": {
-                "epochs": passes(tree, tokens, batch, epochs=20, between=(10, 20), updates=round(min(600, 2 * steps))),
+                "epochs": passes(
+                    tree,
+                    tokens,
+                    batch,
+                    epochs=MAX_WINDOWS_READ / max(1.0, steps),
+                    between=(2, 20),
+                    updates=round(min(600, 2 * steps)),
+                ),
                 "batch_tokens": min(batch, limits.BATCH_TOKENS),
                 "rate": 2e-3 if kind == "rnn" else 1e-3,
             },
