@@ -144,6 +144,32 @@ def tagged(tmp_path: Path) -> str:
     return write_lines(tmp_path / "tagged.txt", lines)
 
 
+COLOURS = {"red": (255, 0, 0), "blue": (0, 0, 255)}
+
+
+def write_captions(folder: Path, count: int) -> str:
+    """Pictures of 16 × 16 pixels with a square on the left or on the right, and two captions each."""
+    import numpy as np
+    from PIL import Image
+
+    rows = ["image\tcaption"]
+    for number in range(count):
+        colour, side = list(COLOURS)[number % 2], ("left", "right")[number // 2 % 2]
+        picture = np.full((16, 16, 3), 200, dtype=np.uint8)
+        top, left = number * 7 % 11, (1 if side == "left" else 9) + number % 2
+        picture[top : top + 5, left : left + 5] = COLOURS[colour]
+        picture[0, 0] = number  # no two pictures are equal
+        Image.fromarray(picture).save(folder / f"{number}.png")
+        rows += [f"{number}.png\ta {colour} square on the {side}", f"{number}.png\tthere is {colour} on the {side}"]
+    return write_lines(folder / "captions.tsv", rows)
+
+
+@pytest.fixture
+def captioned(tmp_path: Path) -> str:
+    """Pictures with captions."""
+    return write_captions(tmp_path, 40)
+
+
 @pytest.fixture
 def series(tmp_path: Path) -> str:
     """A number for each of 120 days, with a trend and a week."""

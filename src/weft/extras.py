@@ -26,6 +26,8 @@ EXTRAS: Final = {
     "plot": Extra("learning curves as pictures", ("altair>=5.5", "vl-convert-python>=1.7")),
     "track": Extra("TensorBoard logs", ("tensorboard>=2.18",)),
     "tune": Extra("weft sweep", ("optuna>=4.0",)),
+    "vision": Extra("pictures, for captions", ("pillow>=11.0",)),
+    "data": Extra("Parquet files and Hugging Face data sets", ("datasets>=3.0",)),
     "hf": Extra("weft export --to huggingface", ("transformers>=5.0",)),
     "ct2": Extra("weft export --to ctranslate2", ("ctranslate2>=4.5",)),
 }

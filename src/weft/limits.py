@@ -46,6 +46,15 @@ DIMENSIONS: Final = 16
 VALUES: Final = 1 << 22
 """Values of a JSON or TOML document: strings, lists, tables and items; a quarter of them may have a key."""
 
+PICTURE_FILE_BYTES: Final = 256 * MEGABYTE
+"""Bytes of the file of a picture."""
+
+PICTURE_PIXELS: Final = 100_000_000
+"""Pixels of a picture: a small file may claim many more, each of which takes memory."""
+
+PICTURE_SIDE: Final = 4096
+"""Pixels of the side to which pictures are resized."""
+
 GRAMMAR_FILE_BYTES: Final = 64 * MEGABYTE
 """Bytes of a grammar; half a million rules take less."""
 

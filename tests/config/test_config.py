@@ -161,7 +161,7 @@ def test_the_template_is_a_valid_configuration_and_shows_true_defaults(task, kin
     filled = fill(tomllib.loads(text), Facts(10_000, 600_000))
     shown = "\n".join(line.removeprefix("# ") for line in text.splitlines()[2:] if "…" not in line)
     assert validate(tomllib.loads(shown)) == filled
-    network = filled.model.decoder if task == "translate" else filled.model
+    network = filled.model.decoder if task in ("caption", "translate") else filled.model
     assert network.kind == (kind or {"classify": "bag", "regress": "bag", "embed": "skipgram"}.get(task, "rnn"))
 
 

@@ -123,7 +123,7 @@ def test_nothing_is_tied_to_one_hot_vectors():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_only_tasks_that_write_text_have_a_section_for_it(task):
-    writes = task in ("lm", "translate")
+    writes = task in ("caption", "lm", "translate")
     assert ("decode" in fill(tree(task, {}), FACTS).tree()) == writes
     assert ("decode" in tomllib.loads(template(task))) == writes
     with pytest.raises(ConfigError, match=r"^dcode: no such setting") as error:

@@ -14,8 +14,10 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from weft.catalog import CELLS, TASKS
 from weft.config import fill, merge
@@ -49,7 +51,7 @@ ROWS = tomllib.loads((Path(__file__).parent / "settings.toml").read_text(encodin
 RNN = {"embedding": 6, "hidden": 5, "dropout": 0.1}
 SIZES: dict[str, dict[str, Any]] = {
     "rnn": RNN,
-    "conv": {"embedding": 6, "width": 5, "layers": 2, "kernel": 2, "dropout": 0.1},
+    "conv": {"channels": [8], "embedding": 6, "width": 5, "layers": 2, "kernel": 2, "dropout": 0.1},
     "transformer": {"width": 8, "heads": 2, "layers": 1, "feedforward": 6, "dropout": 0.1},
     "encoder_decoder": {},
     "prefix": {},
@@ -77,6 +79,13 @@ def shops(first: int) -> list[str]:
 
 
 BLOCKS = {
+    "caption.tsv": [
+        "image\tcaption\tother\tvectors",
+        "0.png\tThe cat sleeps, the cat does! It does and it does\t1.png\t0.npy",
+        "1.png\tA dog runs and runs.\t2.png\t1.npy",
+        "0.png\tA dog\t0.png\t0.npy",
+        "2.png\tA cat\t0.png\t2.npy",
+    ],
     "classify.tsv": [
         "text\tlabel\ttopic\tsequence\tplace\tsize",
         "The cat, The Cat and the cat! The cat and a cat and a Cat and the cat\tanimal\tone\t1\ta\t0.5",
@@ -140,6 +149,7 @@ LOOP = (
 """What the loop does is the same for every task, and walked with one of them; these depend on the task too."""
 
 NEVER = {
+    "caption": {"train.truncate", "train.class_weights", "data.delimiter", "decode.copy_unknown"},
     "classify": {"train.teacher_forcing", "train.truncate", "data.delimiter"},
     "embed": {
         *(f"train.{name}" for name in ("teacher_forcing", "truncate", "label_smoothing", "freeze", "metric")),
@@ -147,7 +157,7 @@ NEVER = {
         "text.kind",
     },
     "forecast": {"train.truncate", "train.label_smoothing", "train.class_weights"},
-    "lm": {"train.device", "decode.copy_unknown", "train.class_weights"},
+    "lm": {"train.device", "decode.copy_unknown", "train.class_weights", "train.start", "train.new_rate"},
     "mask": {"train.teacher_forcing", "train.truncate", "train.class_weights"},
     "regress": {
         "train.teacher_forcing",
@@ -277,6 +287,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, blocks in BLOCKS.items():
         for file, held in ((name, blocks), (f"other-{name}", OTHERS.get(name, blocks[:-1]))):
             (folder / file).write_text("".join(f"{block}\n" for block in held), encoding="utf-8")
+    for number in range(3):
+        pixels = (np.arange(64).reshape(8, 8) * (number + 2)).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+        np.save(folder / f"{number}.npy", pixels[: number + 1].astype(np.float32))
     return folder
 
 
@@ -290,7 +304,13 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         "task": leaf.task,
         "data": dict.fromkeys(("train", "valid", "test"), str(file)),
         "text": TEXT["word" if leaf.task in ("classify", "embed", "regress", "tag") else "bpe"],
-        "model": sides if leaf.task == "translate" else {} if "kind" in own or leaf.task == "embed" else RNN,
+        "model": sides
+        if leaf.task == "translate"
+        else {"decoder": RNN} | own
+        if leaf.task == "caption"
+        else {}
+        if "kind" in own or leaf.task == "embed"
+        else RNN,
         "train": {"steps": 4, "batch_tokens": 16, "evaluate_every": 2, "warmup": 1, "rate": 0.05},
     }
     if not TASKS[leaf.task].reads_text:
@@ -299,6 +319,8 @@ def start(leaf: Leaf, folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         del tree["text"]
     if "max_length" in TASKS[leaf.task].sections.data.model_fields:
         tree["data"]["max_length"] = 12
+    if own.get("encoder", {}).get("kind") == "linear":
+        tree["data"]["features"] = "vectors"
     if own.get("kind") == "bag":
         tree["text"] = TEXT["char"]
     if issubclass(model_class(leaf), FittedSettings):  # it reads few settings of a training, and the walk changes those
@@ -354,7 +376,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
     config, task, model, batch, records = build(tree)
     with torch.no_grad():  # or all would be equally likely, and no text would end
         model.output.scores.weight *= 6
-        model.output.scores.bias[EOS] += 5
+        model.output.scores.bias[EOS] += 2 if task.name == "caption" else 5
         model.output.scores.bias[UNK] += 5 * (task.codec.side("target").kind == "word")  # which alone has unknown words
     step, steps = model.decoder.step, []
     model.decoder.step = lambda *parts, **rest: steps.append(1) or step(*parts, **rest)
@@ -366,7 +388,7 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
 def build(tree: dict[str, Any]) -> Any:
     """The model of a configuration, always from one seed, and a batch that does not depend on it."""
     config, kind = fill(tree, TYPICAL_DATA), TASKS[tree["task"]]
-    key = f"{tree['task']} {config.text}"
+    key = f"{tree['task']} {config.text} {getattr(config.data, 'features', None)}"
     if key not in MADE:
         records = list(kind.read(config.data.train, config.data, BadLines()))
         task = kind(kind.learn(records, config.text), config.data)

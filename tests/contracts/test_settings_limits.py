@@ -28,6 +28,8 @@ from weft.training.forcing import FORCINGS
 
 COLUMNS = (
     "data.text",
+    "data.image",
+    "data.caption",
     "data.label",
     "data.source",
     "data.target",

@@ -12,7 +12,10 @@ from weft.extras import EXTRAS
 REFUSED = {
     'model.encoder.norm = "rezero"': ({"norm": "rezero"}, 'train with "post" or "pre"'),
     'model.encoder.positions = "rotary"': ({"positions": "rotary"}, 'train with "sinusoid" or "learned"'),
-    'model.encoder.activation = "swiglu"': ({"activation": "swiglu"}, 'train with "relu" or "gelu"'),
+    'model.encoder.activation = "swiglu"': (
+        {"activation": "swiglu"},
+        'train with "relu" or "gelu" or "gelu_tanh" or "silu"',
+    ),
     "model.encoder.embedding = 8": ({"embedding": 8}, "train with vectors as wide as the rest: 16"),
     'model.decoder.positions = "joint"': ({"decoder": {"positions": "joint"}}, 'train with "sinusoid" or "learned"'),
 }

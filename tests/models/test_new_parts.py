@@ -60,7 +60,8 @@ class TinyEncoder(Encoder):
 class TinySettings(SimpleNamespace):
     """The settings of both."""
 
-    vectors, tie, dropout, pooling, word_dropout, hidden_sizes = SIZE, False, 0.0, "last", 0.0, ()
+    vectors, scales_vectors, tie, dropout = SIZE, True, False, 0.0
+    pooling, word_dropout, hidden_sizes = "last", 0.0, ()
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
         return TinyDecoder(embedding)

@@ -17,6 +17,7 @@ from weft.nn.transformer import FeedForward
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 WIDTH, HEADS = 12, 3
 LENGTHS, OTHER_LENGTHS = torch.tensor([6, 2, 4]), torch.tensor([3, 5, 1])
+ACTIVATIONS = ["relu", "gelu", nn.functional.silu, nn.GELU("tanh")]
 MASKS = ["none", "padding", "causal", "both"]
 
 
@@ -116,9 +117,9 @@ def test_every_weight_gets_the_same_gradient(sizes: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(("bias", "batch_first"), [(True, True), (False, True), (True, False)])
-def test_encoder_layer(mask: str, norm_first: bool, activation: str, bias: bool, batch_first: bool) -> None:
+def test_encoder_layer(mask: str, norm_first: bool, activation: Any, bias: bool, batch_first: bool) -> None:
     options = {"norm_first": norm_first, "activation": activation, "bias": bias, "batch_first": batch_first}
     theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, 20, dropout=0.0, layer_norm_eps=1e-3, **options)
     jitter(theirs)
@@ -143,9 +144,9 @@ def norm_of(block: EncoderBlock | DecoderBlock) -> Tensor:
 
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("batch_first", [False, True])
-def test_decoder_layer(padded: bool, norm_first: bool, activation: str, batch_first: bool) -> None:
+def test_decoder_layer(padded: bool, norm_first: bool, activation: Any, batch_first: bool) -> None:
     """With a target that is padded too: its padding is at the end, which no real position sees."""
     options = {"norm_first": norm_first, "activation": activation, "batch_first": batch_first}
     theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, 20, dropout=0.0, **options)
@@ -236,8 +237,8 @@ def test_attention_that_cannot_be_carried(options: dict[str, Any], reason: str) 
 
 
 def test_layers_that_cannot_be_carried() -> None:
-    with pytest.raises(ConfigError, match=r"activation = silu: has no counterpart in weft \(use relu or gelu\)"):
-        EncoderBlock.from_torch(nn.TransformerEncoderLayer(WIDTH, HEADS, 20, activation=nn.functional.silu))
+    with pytest.raises(ConfigError, match=r"activation = mish: has no counterpart in weft \(use relu, gelu or silu\)"):
+        EncoderBlock.from_torch(nn.TransformerEncoderLayer(WIDTH, HEADS, 20, activation=nn.functional.mish))
     uneven = nn.TransformerEncoderLayer(WIDTH, HEADS, 20)
     uneven.dropout2.p = 0.5
     with pytest.raises(ConfigError, match=r"its dropouts differ: 0\.1, 0\.5"):

@@ -27,6 +27,7 @@ TRAIN = {"steps": 11, "batch_tokens": 64, "evaluate_every": 4, "checkpoint_every
 CASES = {
     "classify": {"task": "classify", "model": SMALL},
     "tag": {"task": "tag", "model": SMALL | {"characters": 4, "crf": True}, "train": {"optimizer": "sgd", "rate": 0.1}},
+    "caption": {"task": "caption", "model": {"encoder": {"channels": [8], "shift": 0.2}, "decoder": SMALL}},
     "plain": {"task": "classify", "model": SMALL, "train": {"optimizer": "sgd", "momentum": 0.0, "rate": 0.1}},
     "translate": {"task": "translate", "model": {"encoder": SMALL, "decoder": SMALL}, "train": {"average": 2}},
     "transformer": {"task": "lm", "model": WIDE, "train": {"accumulate": 3, "optimizer": "radam"}},
@@ -47,7 +48,14 @@ CASES = {
     "pieces": {"task": "lm", "model": SMALL, "data": {"unit": "stream", "max_length": 8}},
     "carried": {"task": "lm", "model": SMALL, "data": {"unit": "stream"}, "train": {"truncate": 5}},
 }
-DATA = {"classify": "labelled", "tag": "tagged", "translate": "pairs", "lm": "texts", "forecast": "series"}
+DATA = {
+    "caption": "captioned",
+    "classify": "labelled",
+    "tag": "tagged",
+    "translate": "pairs",
+    "lm": "texts",
+    "forecast": "series",
+}
 
 
 class Crash(Exception):

@@ -219,7 +219,7 @@ def test_other_interrupts_pass() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_vocabulary_that_could_not_be_loaded_is_not_learned(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Better to hear of it now than after a training."""
-    monkeypatch.setattr("weft.text.tokenizer.TOKENIZER_FILE", 4000)
+    monkeypatch.setattr("weft.text.tokenizer.TOKENIZER_FILE_BYTES", 4000)
     with pytest.raises(ConfigError, match=r"text\.size = 8000: its file has [\d,]+ bytes, and 4,000 is the limit"):
         Tokenizer.learn([f"word{number}" for number in range(400)], TextConfig.model_validate({"kind": kind}))
 

@@ -52,7 +52,7 @@ def make(
 
 @app.command(cls=TakesSettings)
 def show(
-    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag, translate or embed; or a config file.")],
+    task: Annotated[str, typer.Argument(help="A task, such as lm, tag or caption; or a config file.")],
     words: Annotated[
         list[str] | None,
         typer.Argument(help="A file, and settings such as data.text=sentence.", metavar="FILE key=value"),

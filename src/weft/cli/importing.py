@@ -1,4 +1,4 @@
-"""weft import FILE --out RUN"""
+"""weft import PATH --out RUN"""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ import typer
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="An n-gram model as an ARPA file, plain, .gz or .xz.")],
+    path: Annotated[
+        Path, typer.Argument(help="A folder of a Hugging Face checkpoint, or an ARPA file, plain, .gz or .xz.")
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="The run folder to make.", metavar="DIR", show_default="runs/lm-N")
+        Path | None, typer.Option(help="The run folder to make.", metavar="DIR", show_default="runs/TASK-N")
     ] = None,
 ) -> None:
     """Make a run of a model that other software has trained.
 
-    An ARPA file, as KenLM and SRILM write them, becomes a language model of its words, cut at blanks.
+    A folder with config.json, model.safetensors and a tokenizer becomes a run with equal outputs: GPT-2 one of lm,
+    Marian one of translate. An ARPA file, as KenLM and SRILM write them, becomes a language model of its words, cut at
+    blanks.
 
     Examples:
+    weft import downloads/opus-mt-en-fr --out runs/en-fr
+    echo "The cat sleeps." | weft predict runs/en-fr
     weft import news.arpa --out runs/news
     weft evaluate runs/news test.txt
     """
     from weft.cli.output import note
-    from weft.importing import import_arpa
+    from weft.importing import import_run
 
-    note("written: [bold]{}[/]", import_arpa(file, out=out).folder)
+    run = import_run(path, out, note=lambda said: note("{}", said))
+    note("written: [bold]{}[/], a run of {}", run.folder, run.config.task)

@@ -11,7 +11,7 @@ from weft.cli.imports import Imports, read_imports
 
 
 def new(
-    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag, translate or embed.")],
+    task: Annotated[str, typer.Argument(help="lm, mask, classify, regress, tag, translate, caption or embed.")],
     kind: Annotated[
         str | None, typer.Option("--kind", "-k", help="The kind of network: rnn, transformer; lm also conv.")
     ] = None,

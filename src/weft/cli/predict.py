@@ -20,8 +20,8 @@ def predict(
     file: Annotated[
         str | None,
         typer.Argument(
-            help="A file with one input per line, or a table (by its suffix); - is standard input, the default. A "
-            "forecast continues the data of its run by default.",
+            help="A file with one input per line, or a table (by its suffix); - is standard input, the default. "
+            "For captions also a picture, or a folder of pictures. A forecast continues its own data by default.",
             show_default=False,
         ),
     ] = None,

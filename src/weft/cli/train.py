@@ -27,7 +27,7 @@ def train(
     what: Annotated[
         str,
         typer.Argument(
-            help="A config file, or lm, mask, classify, regress, tag, translate, embed.", metavar="CONFIG|TASK"
+            help="A config file, or lm, mask, classify, regress, tag, translate, caption, embed.", metavar="CONFIG|TASK"
         ),
     ],
     words: Annotated[
@@ -41,6 +41,10 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume the run in --out from its last checkpoint, or start it.")
     ] = False,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="A run whose weights and tokenizer the model starts from (train.start)."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the memory and time that training would take; train nothing.")
     ] = False,
@@ -59,6 +63,7 @@ def train(
     weft train my.toml model.encoder.hidden=512 --out runs/wide
     weft train lm text.txt model.cell=Mine --import mine.py:Mine
     weft train count numbers.tsv --import count.py:Count
+    weft train classify labelled.tsv --from runs/masked
     weft train my.toml --out runs/wide --resume
     weft train my.toml --dry-run
     """
@@ -67,7 +72,8 @@ def train(
     from weft.training.ranks import is_first
 
     cells = read_imports(imports)
-    tree, watch = read(what, words or [], cells), Watch(quiet=quiet)
+    more = [] if start is None else [f"train.start={start}"]
+    tree, watch = read(what, [*(words or []), *more], cells), Watch(quiet=quiet)
     if dry_run:
         print_dry_run(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)
         return
@@ -75,7 +81,7 @@ def train(
         tree, out=out, watch=watch, skip_bad_lines=skip_bad_lines, cells=cells, resume=resume, fresh=fresh
     )
     if is_first() and not run.report:
-        again = [what, *(words or []), *(f"--import={word}" for word in imports or [])]
+        again = [what, *(words or []), *more, *(f"--import={word}" for word in imports or [])]
         again += ["--skip-bad-lines"] if skip_bad_lines else []
         with suppress(OSError):  # training may have stopped because its terminal was closed
             print_stopped(run, ended, again)

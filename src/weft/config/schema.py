@@ -30,7 +30,7 @@ class Config(Settings):
     """A whole configuration. `data`, `text` and `model` are of the task's own types."""
 
     task: str
-    """lm, mask, classify, regress, tag, translate, embed or forecast."""
+    """lm, mask, classify, regress, tag, translate, caption, embed or forecast."""
     name: str | None = None
     """A name for the run, shown in its model card."""
     seed: Seed = 0
@@ -50,7 +50,7 @@ class Config(Settings):
             why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
             yield Unread("data.max_length", why, "remove one of the two")
         features = getattr(self.data, "features", None)
-        if features is not None:
+        if features is not None and not TASKS[self.task].tokenizer_roles(self.text, self.data):
             why = f"does nothing with data.features = {show(features)}: the input is no text"
             own = [name for name in ("word_dropout", "characters") if hasattr(self.model, name)]
             for name in [
@@ -162,7 +162,8 @@ def read_config(
     tree = dict(source) if isinstance(source, Mapping) else read_tree(source)
     for path, value in (overrides or {}).items():
         tree = merge(tree, nest(path, value))
-    fill(tree, TYPICAL_DATA, cells=cells)  # reports settings that nothing reads before the data is read
+    if written(tree, "train", "start") is None:  # the settings of that run come first
+        fill(tree, TYPICAL_DATA, cells=cells)  # reports settings that nothing reads before the data is read
     return tree
 
 

@@ -35,8 +35,11 @@ def template(task: str, *, kind: str | None = None) -> str:
 def _choose(model: type[Settings], kind: str) -> dict[str, Any]:
     """The tree that names this kind wherever there is a choice."""
     tree: dict[str, Any] = {}
-    for name, field in fields_of(model).items():
-        table = table_in(field)
+    tables = {name: table_in(field) for name, field in fields_of(model).items()}
+    known = any(isinstance(table, OneOf) and kind in table.arms for table in tables.values())
+    for name, table in tables.items():
+        if known and isinstance(table, OneOf) and kind not in table.arms:
+            continue  # a side without such networks keeps its own
         if isinstance(table, OneOf) and kind not in table.arms and (inner := _choose(table.arms[table.default], kind)):
             below = inner  # the sides of a translator have kinds of their own
         else:

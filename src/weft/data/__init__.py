@@ -2,12 +2,15 @@
 
 from weft.data.badlines import BadLines
 from weft.data.batches import Batches
+from weft.data.captions import read_captions, source_pair
 from weft.data.chunks import chunks
 from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.example_columns import Columns
-from weft.data.inputs import Input, InputFile, open_inputs
+from weft.data.images import Picture, pack_pixels, picture_of, read_pixels, unpack_pixels
+from weft.data.input_file import Input, InputFile
+from weft.data.inputs import open_inputs
 from weft.data.labelled import read_answered, read_labelled
 from weft.data.limit import Limit, Overlong
 from weft.data.objects import Objects, each_row, find_objects
@@ -65,6 +68,7 @@ __all__ = [
     "PackedBatches",
     "Pair",
     "Paths",
+    "Picture",
     "Pieces",
     "Ragged",
     "RaggedBuilder",
@@ -98,9 +102,12 @@ __all__ = [
     "labels_of",
     "open_inputs",
     "overlap",
+    "pack_pixels",
     "pad",
     "pad_numbers",
+    "picture_of",
     "read_answered",
+    "read_captions",
     "read_header",
     "read_input",
     "read_inputs",
@@ -108,6 +115,7 @@ __all__ = [
     "read_language",
     "read_numbers",
     "read_pairs",
+    "read_pixels",
     "read_stream",
     "read_table",
     "read_tagged",
@@ -116,6 +124,8 @@ __all__ = [
     "read_vectors",
     "read_whole_text",
     "read_with_tests",
+    "source_pair",
     "stamps",
+    "unpack_pixels",
     "write_vectors",
 ]

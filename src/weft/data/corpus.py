@@ -40,7 +40,8 @@ class Survey(NamedTuple):
     strata: Fingerprints | None = None
     """A number for each record's label, if records have one."""
     width: int = 0
-    """The numbers of each step, where the input is feature vectors and `characters` counts numbers; else 0."""
+    """The numbers of each step, where the input is feature vectors and `characters` counts numbers; the median side in
+    pixels, where it is pictures; else 0."""
 
 
 class Corpus:
@@ -68,6 +69,7 @@ class Corpus:
         strata = array("Q")
         shapes: list[ShapeCount] = []
         unknown = UnknownWords()
+        sides = array("i")
 
         def keys() -> Iterator[str]:
             nonlocal examples, characters, width
@@ -82,6 +84,9 @@ class Corpus:
                     shape.add(text)
                 for text in record.sides or (record.key,):
                     unknown.add(text)
+                picture = getattr(record, "picture", None)
+                if picture is not None:
+                    sides.append(picture.side)
                 if characters <= keep:
                     kept.append(record)
                 else:
@@ -94,6 +99,7 @@ class Corpus:
 
         found = fingerprints(keys())
         numbers = np.frombuffer(strata, dtype=np.uint64) if strata else None
+        width = int(np.median(np.frombuffer(sides, dtype=np.int32))) if sides else width
         looks = tuple(shape.shape() for shape in shapes)
         survey = Survey(examples, characters, found, looks, unknown.most_frequent(), strata=numbers, width=width)
         return cls(read, kept=kept if characters <= keep else None), survey

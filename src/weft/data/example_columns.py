@@ -41,6 +41,8 @@ class Columns(NamedTuple):
     """The column that names the sequence of a row."""
     separator: str = ","
     """The text between several labels."""
+    pictures: bool = False
+    """The source of a pair is a picture, or with `steps` its feature vectors, in one value of a row."""
 
     @property
     def predicted(self) -> str:
@@ -59,7 +61,9 @@ class Columns(NamedTuple):
 
     def settings(self) -> dict[str, Column]:
         """The settings that name columns of a table of texts or nested lists, in the order expected of a file."""
-        if self.record is Pair:
+        if self.pictures:
+            named = {"features" if self.steps else "image": self.input, "caption": self.answer}
+        elif self.record is Pair:
             named = {"source": self.input, "target": self.answer, "language": self.language}
         else:
             first = "features" if self.steps else "text"

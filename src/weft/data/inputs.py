@@ -11,17 +11,19 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final
 
 from weft.data.badlines import BadLines
+from weft.data.captions import read_source
 from weft.data.columns import Column
 from weft.data.example_columns import Columns
+from weft.data.input_file import Input, InputFile
+from weft.data.picture_inputs import PathInputs
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
-from weft.data.series import Series
 from weft.data.sources import STDIN, raw_lines, suffix
 from weft.data.step_rows import StepTable
-from weft.data.steps import Steps, pick_steps
+from weft.data.steps import pick_steps
 from weft.data.tables import Format, Layout, Row, Table, read_table
 from weft.data.texts import read_inputs
 from weft.documents import to_json
@@ -38,39 +40,9 @@ COLUMN_SUFFIXES: Final = (".tsv", ".conll", ".iob", ".iob2", ".bio")
 SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 
-class Input(NamedTuple):
-    """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
-
-    place: str
-    source: str | list[str] | tuple[str, str] | Steps | Series | None
-    row: Any
-    language: str | None = None
-
-
-class InputFile(Protocol):
-    """One pass over a file. `cells` are the columns of an answer, empty for a row without an answer."""
-
-    plain: ClassVar[bool]
-    """Whether an answer is a line by itself."""
-
-    def __iter__(self) -> Iterator[Input]: ...
-
-    def begin(self) -> str:
-        """The text before the first row."""
-        ...
-
-    def write(self, item: Input, line: str, cells: Mapping[str, Any]) -> str:
-        """Format a row with its answer, which is `line` in plain text."""
-        ...
-
-    def end(self) -> str:
-        """The text after the last row."""
-        ...
-
-
 def formats_of(columns: Columns) -> tuple[str, ...]:
     """The formats in which a task accepts inputs."""
-    if columns.steps:
+    if columns.steps and not columns.pictures:
         return tuple(TABLES)
     return (PLAIN, *SENTENCES) if columns.record is Tagged else (PLAIN, *TABLES)
 
@@ -80,7 +52,7 @@ def find_format(name: str, columns: Columns) -> str:
 
     For taggers and language models a suffix means the same as in training.
     """
-    if columns.steps:
+    if columns.steps and not columns.pictures:
         return SUFFIXES.get(suffix(name), "jsonl")
     if name == STDIN or columns.record is Text:
         return PLAIN
@@ -114,15 +86,17 @@ def open_inputs(
         raise ConfigError(f"{chosen} has no columns to choose from", where=f"--column {column}", cure=cure)
     if chosen in SENTENCES:
         return SentenceInputs(open_sentences(name, conllu=chosen == "conllu", field=tag))
+    if chosen == PLAIN and columns.pictures:
+        return PathInputs(name, steps=columns.steps)
     if chosen == PLAIN:
         return LineInputs(name)
     columns = _replace_input(columns, column)
     kind, override = layout._replace(format=TABLES[chosen]), "--column={column}"
-    if columns.steps and TABLES[chosen] in ("tsv", "csv"):
+    if columns.steps and TABLES[chosen] in ("tsv", "csv") and not columns.pictures:
         steps = StepTable(name, columns, layout=kind, labelled=False, override=override, bad=BadLines())
         return StepInputs(steps, names, each=columns.record is Tagged)
     settings = columns.settings()
-    needed = [setting for setting in settings if setting not in ("label", "field", "target", "language")]
+    needed = [setting for setting in settings if setting not in ("label", "field", "target", "language", "caption")]
     table = read_table(name, settings, needed=needed, layout=kind, override=override, bad=BadLines())
     return ObjectInputs(table, columns, names) if table.delimiter is None else CellInputs(table, columns, names)
 
@@ -298,7 +272,9 @@ def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
     row: Row
     first = next(iter(columns.settings()))
     for row in table:
-        if columns.steps:
+        if columns.pictures:
+            yield Input(row.place, read_source(table, row, columns), row)
+        elif columns.steps:
             steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
             yield Input(row.place, steps, row)
         elif columns.second is not None:

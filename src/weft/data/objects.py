@@ -64,7 +64,7 @@ class Objects:
             for record in records:
                 if columns.joined and isinstance(record, Text):
                     yield from _blocks(record)
-                elif isinstance(record, Pair) and not (record.source and record.target):
+                elif isinstance(record, Pair) and not (record.key and record.target):
                     bad.empty += 1
                 elif record.key:
                     yield record
@@ -149,5 +149,8 @@ def _blocks(record: Text) -> Iterator[Text]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: arrays and numbers of other packages to lists and numbers, anything else to text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """Convert a value for JSON: arrays and numbers of other packages to lists and numbers, pictures to a hash of their
+    pixels, anything else to text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return hashlib.sha256(value.tobytes()).hexdigest() if hasattr(value, "tobytes") else str(value)

@@ -85,7 +85,7 @@ def group_references(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """
     found: dict[tuple[str, str | None], list[Pair]] = {}
     for pair in pairs:
-        found.setdefault((pair.source, pair.language), []).append(pair)
+        found.setdefault((pair.key, pair.language), []).append(pair)
     for first, *others in found.values():
         targets = dict.fromkeys(text for pair in (first, *others) for text in pair.accepted)
         yield replace(first, references=tuple(targets))

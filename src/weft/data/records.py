@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+from weft.data.images import Picture
 from weft.data.series import Series
 from weft.data.steps import Steps
 
@@ -28,6 +29,11 @@ class Text:
 
     @property
     def key(self) -> str:
+        return self.text
+
+    @property
+    def title(self) -> str:
+        """The input as an answer names it."""
         return self.text
 
     @property
@@ -141,13 +147,16 @@ class Tagged:
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A source text and its target; no target while it is still to be predicted. `language` is that of the target,
-    where there are several; `references` are all right targets, in an evaluation with several of a source."""
+    where there are several; `references` are all right targets, in an evaluation with several of a source. The source
+    may be a picture, or feature vectors of one, in the place of a text."""
 
     source: str
     target: str | None = None
     place: str = ""
     language: str | None = None
     references: tuple[str, ...] = ()
+    picture: Picture | None = None
+    steps: Steps | None = None
 
     @property
     def accepted(self) -> tuple[str, ...]:
@@ -156,7 +165,16 @@ class Pair:
 
     @property
     def key(self) -> str:
-        return self.source
+        if self.picture is not None:
+            return self.picture.digest
+        return self.source if self.steps is None else self.steps.key
+
+    @property
+    def title(self) -> str:
+        """The source as an answer names it."""
+        if self.picture is not None:
+            return self.picture.name
+        return self.source if self.steps is None else str(self.steps)
 
     @property
     def stratum(self) -> str | None:
@@ -168,7 +186,7 @@ class Pair:
 
     @property
     def size(self) -> int:
-        return len(self.source)
+        return len(self.source) or len(self.target or "")
 
 
 class WordRecord:
@@ -238,7 +256,7 @@ def labels_of(record: Record) -> tuple[str, ...]:
 def as_values(record: Record) -> list[Any]:
     """Return a record as plain JSON values."""
     values = (getattr(record, field.name) for field in fields(record))
-    return [type(record).__name__, *(value.tree() if isinstance(value, Steps) else value for value in values)]
+    return [type(record).__name__, *(value.tree() if isinstance(value, Steps | Picture) else value for value in values)]
 
 
 def from_values(values: list[Any]) -> Record:
@@ -249,5 +267,5 @@ def from_values(values: list[Any]) -> Record:
 
 def _from_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return Steps.of_tree(value)
+        return Picture.of_tree(value) if "digest" in value else Steps.of_tree(value)
     return tuple(value) if isinstance(value, list) else value

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from weft.data.answers import Whole, make_record
+from weft.data.captions import read_features, source_pair
 from weft.data.columns import Column
 from weft.data.example_columns import Columns, show_column
+from weft.data.images import Picture, picture_of
 from weft.data.jsonrows import no_targets
 from weft.data.records import Labelled, ManyLabelled, Pair, Record, Tagged, Text
-from weft.data.sources import has_surrogate
+from weft.data.sources import STDIN, has_surrogate
 from weft.data.steps import Steps, pick_steps, read_steps
 from weft.errors import DataError, counted
 
@@ -81,15 +83,23 @@ def read_pairs_of(row: Any, columns: Columns, place: str) -> list[Pair]:
     if isinstance(row, Pair):
         return [row]
     assert columns.answer is not None
-    source = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
     parts = columns.answer if isinstance(columns.answer, list) else [columns.answer]
     values = [_pick(row, part, 1, columns, place) for part in parts]
     if len(parts) == 1 and isinstance(values[0], list | tuple) and not values[0]:
         raise no_targets(parts[0], place)
     texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
     targets = [_text(text, columns.answer, place) for text in texts if not (len(parts) > 1 and _is_missing(text))]
+    if columns.pictures:
+        seen = _read_source(_pick(row, columns.input, 0, columns, place), columns, place)
+        return [source_pair(seen, target, place) for target in targets if target] or [source_pair(seen, "", place)]
+    source = _text(_pick(row, columns.input, 0, columns, place), columns.input, place)
     language = read_language(row, columns, place)
     return [Pair(source, target, place, language) for target in targets if target] or [Pair(source, "", place)]
+
+
+def _read_source(value: Any, columns: Columns, place: str) -> Picture | Steps:
+    """The source of a captioner: a picture, or with `steps` feature vectors of one."""
+    return read_features(value, STDIN, place) if columns.steps else picture_of(value, place=place)
 
 
 def read_language(row: Any, columns: Columns, place: str) -> str | None:
@@ -104,10 +114,13 @@ def read_language(row: Any, columns: Columns, place: str) -> str | None:
     return _text(_pick(row, columns.language, 2, columns, place), columns.language, place) or None
 
 
-def read_input(row: Any, columns: Columns, place: str) -> str | list[str] | tuple[str, str] | Steps:
-    """Convert an example to an input: a text, for a tagger also the words of a sentence, two texts of a pair, or
-    steps. An answer is ignored."""
+def read_input(row: Any, columns: Columns, place: str) -> str | list[str] | tuple[str, str] | Steps | Picture:
+    """Convert an example to an input: a text, for a tagger also the words of a sentence, two texts of a pair, steps, or
+    a picture. An answer is ignored."""
     value = row
+    if columns.pictures:
+        named = _names_of(row) or (isinstance(row, tuple) and len(row) == columns.width)
+        return _read_source(_pick(row, columns.input, 0, columns, place) if named else row, columns, place)
     if columns.steps:
         if not _names_of(row):
             return read_steps(row[0] if _is_answered(row) else row, "input", place)

@@ -12,6 +12,7 @@ from torch import Tensor
 from weft.errors import ConfigError, did_you_mean
 from weft.export.weights import Affine, Attention, Stack, Weights
 from weft.extras import EXTRAS
+from weft.nn.transformer.norm import EPSILON
 from weft.text import EOS, SOS, SPECIALS, UNK
 
 QUANTIZATIONS: Final = (
@@ -25,8 +26,8 @@ QUANTIZATIONS: Final = (
     "int8_bfloat16",
 )
 
-EPSILON: Final = 1e-5
-"""The epsilon of torch's norms, which ours use."""
+ACTIVATIONS: Final = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
+"""Our names of activations and theirs."""
 
 
 def load_ctranslate2() -> Any:
@@ -86,10 +87,10 @@ def _stack_spec(build: Any, stack: Stack, **options: Any) -> Any:
         settings.layers,
         settings.heads,
         pre_norm=settings.norm == "pre",
-        activation=activations.RELU if settings.activation == "relu" else activations.GELU,
+        activation=getattr(activations, ACTIVATIONS[settings.activation]),
         **options,
     )
-    spec.scale_embeddings = True
+    spec.scale_embeddings = settings.embedding_scale
     spec.position_encodings.encodings = _own(stack.positions)
     if stack.end is not None:
         _set_norm(spec.layer_norm, stack.end)

@@ -10,7 +10,6 @@ stream are reordered. OPT has neither a scale of embeddings nor biases of the ou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -40,8 +39,13 @@ CLASSES: Final = {
     "Blenderbot": "BlenderbotForConditionalGeneration",
 }
 
-ALIKE: Final = ("width", "norm", "positions", "activation", "max_positions", "dropout", "attention_dropout")
+ALIKE: Final = (
+    "width", "norm", "positions", "activation", "embedding_scale", "max_positions", "dropout", "attention_dropout",
+)  # fmt: skip
 """Settings that must be equal in encoder and decoder."""
+
+ACTIVATIONS: Final = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+"""Our names of activations and theirs."""
 
 OPT_OFFSET: Final = 2
 """Rows of OPT's table of positions that no position uses."""
@@ -113,11 +117,11 @@ def _build_pair(weights: Weights, transformers: Any) -> Any:
         vocab_size=weights.encoder.table.size(0),
         d_model=source.width,
         max_position_embeddings=weights.encoder.positions.size(0),
-        activation_function=source.activation,
+        activation_function=ACTIVATIONS[source.activation],
         dropout=source.dropout,
         attention_dropout=source.attention_dropout,
         activation_dropout=0.0,
-        scale_embedding=True,
+        scale_embedding=source.embedding_scale,
         tie_word_embeddings=weights.tied,
         decoder_start_token_id=SOS,
         forced_eos_token_id=None,
@@ -155,7 +159,7 @@ def _build_opt(weights: Weights, transformers: Any) -> Any:
         ffn_dim=weights.decoder.layers[0].inner.bias.numel(),
         max_position_embeddings=weights.decoder.positions.size(0),
         do_layer_norm_before=settings.norm == "pre",
-        activation_function=settings.activation,
+        activation_function=ACTIVATIONS[settings.activation],
         dropout=settings.dropout,
         attention_dropout=settings.attention_dropout,
         tie_word_embeddings=False,
@@ -181,7 +185,7 @@ def _opt_state(weights: Weights) -> dict[str, Tensor]:
     else:
         stack = replace(stack, layers=(*stack.layers[:-1], replace(stack.layers[-1], norm=plain)))
     state = _stack_state(stack, "model.decoder", end="final_layer_norm")
-    state["model.decoder.embed_tokens.weight"] = stack.table * math.sqrt(stack.table.size(1))
+    state["model.decoder.embed_tokens.weight"] = stack.table * stack.scale
     state["model.decoder.embed_positions.weight"] = nn.functional.pad(stack.positions, (0, 0, OPT_OFFSET, 0))
     return state | {"lm_head.weight": head.float()}
 

@@ -16,16 +16,20 @@ from torch import Tensor, nn
 from weft.documents import to_json
 from weft.errors import ConfigError
 from weft.models import LanguageModel, TransformerDecoder, TransformerEncoder, Translator, TranslatorConfig
+from weft.models.embedding import Vectors
 from weft.models.pretrained import embedding_size
 from weft.models.transformer import TransformerConfig
 from weft.nn import DecoderBlock, EncoderBlock, MultiHeadAttention
 from weft.nn.positions import LearnedPositions, sinusoids
+from weft.nn.transformer.norm import EPSILON
 from weft.settings import Settings
 
 SUPPORTED: Final[dict[str, tuple[object, ...]]] = {
     "norm": ("post", "pre"),
     "positions": ("sinusoid", "learned"),
-    "activation": ("relu", "gelu"),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu"),
+    "norm_epsilon": (EPSILON,),
+    "embedding_norm": (False,),
     "attention_scale": ("sqrt_d", "sqrt_max"),
     "attention_hard": (False,),
 }
@@ -95,11 +99,12 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class Stack:
-    """table (V, D) is read at √D times its values; positions (P, D) are added; `end` is the norm after the last layer
-    of a pre-norm stack."""
+    """table (V, D) is read at `scale` times its values; positions (P, D) are added; `end` is the norm after the last
+    layer of a pre-norm stack."""
 
     settings: TransformerConfig
     table: Tensor
+    scale: float
     positions: Tensor
     layers: tuple[LayerWeights, ...]
     end: Affine | None
@@ -173,10 +178,11 @@ def _read_stack(part: Any, settings: Any, prefix: str, places: int) -> Stack:
             f"{prefix}.embedding", settings.vectors, f"train with vectors as wide as the rest: {settings.width}"
         )
     table = part.embedding
-    assert isinstance(table, nn.Embedding)
+    assert isinstance(table, Vectors)
     end = Affine.of(part.stack.final) if isinstance(part.stack.final, nn.LayerNorm) else None
     layers = tuple(_read_layer(block) for block in part.stack.blocks)
-    return Stack(settings, table.weight.detach().float().cpu(), _positions(part, settings, places), layers, end)
+    vectors, positions = table.weight.detach().float().cpu(), _positions(part, settings, places)
+    return Stack(settings, vectors, table.scale, positions, layers, end)
 
 
 def _positions(part: TransformerEncoder | TransformerDecoder, settings: TransformerConfig, places: int) -> Tensor:

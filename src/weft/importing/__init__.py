@@ -1,5 +1,22 @@
 """Runs made of models that other software has trained."""
 
-from weft.importing.arpa import import_arpa
+from __future__ import annotations
 
-__all__ = ["import_arpa"]
+from collections.abc import Callable
+from pathlib import Path
+
+from weft.importing.arpa import import_arpa
+from weft.importing.huggingface import import_huggingface
+from weft.run import Run
+from weft.run.folder.files import check_path
+
+__all__ = ["import_arpa", "import_huggingface", "import_run"]
+
+
+def import_run(path: str | Path, out: str | Path | None = None, *, note: Callable[[str], None] | None = None) -> Run:
+    """Make a run in the folder `out` of a Hugging Face checkpoint, which is a folder, or of an ARPA file.
+
+    `note` is called with a sentence about what was left out of a checkpoint.
+    """
+    check_path(path, "path")
+    return import_huggingface(path, out=out, note=note) if Path(path).is_dir() else import_arpa(path, out=out)

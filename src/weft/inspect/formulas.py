@@ -49,6 +49,15 @@ def linear(part: nn.Linear) -> Formula:
     return Formula("a·b" if part.bias is None else "a·b + b", sizes)
 
 
+def convolution(part: nn.Conv2d) -> Formula:
+    sizes = {"a": part.in_channels, "b": part.out_channels, "k": part.kernel_size[0]}
+    return Formula("k·k·a·b" if part.bias is None else "k·k·a·b + b", sizes)
+
+
+def group_norm(part: nn.GroupNorm) -> Formula:
+    return Formula("2·p", {"p": part.num_channels})
+
+
 def norm(part: nn.LayerNorm) -> Formula:
     return Formula("2·p", {"p": part.normalized_shape[0]})
 
@@ -94,6 +103,8 @@ FORMULAS: Final[dict[type, Callable[[Any], Formula | None]]] = {
     MultiHeadAttention: attention,
     FeedForward: feedforward,
     nn.Linear: linear,
+    nn.Conv2d: convolution,
+    nn.GroupNorm: group_norm,
     nn.LayerNorm: norm,
     LayerNorm: norm,
     ReZero: lambda _: Formula("1", {}),

@@ -10,6 +10,7 @@ from weft.models.bag import (
     fit_bag,
     fit_number_bag,
 )
+from weft.models.captioner import PICTURE_ENCODERS, Captioner, CaptionerConfig
 from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
@@ -20,6 +21,7 @@ from weft.models.classifier import (
 )
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
 from weft.models.decoders import CONTEXTS, RecurrentDecoderConfig
+from weft.models.encoder_decoder import EncoderDecoder
 from weft.models.fitting import (
     GRADIENT_SETTINGS,
     UPDATE_SETTINGS,
@@ -32,7 +34,16 @@ from weft.models.fitting import (
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
-from weft.models.memory import Decoded, Decoder, DecoderSettings, Encoder, EncoderSettings, Memory, PartSettings
+from weft.models.memory import (
+    Decoded,
+    Decoder,
+    DecoderSettings,
+    Encoder,
+    EncoderSettings,
+    Memory,
+    PartSettings,
+    stacks_of,
+)
 from weft.models.ngram import NgramConfig, NgramModel
 from weft.models.pair import PairModel, SourceRead
 from weft.models.prefix import PREFIX_DECODERS, PrefixConfig, PrefixTranslator
@@ -73,6 +84,7 @@ __all__ = [
     "GRADIENT_SETTINGS",
     "LANGUAGE_MODELS",
     "MASKED_MODELS",
+    "PICTURE_ENCODERS",
     "PREFIX_DECODERS",
     "REGRESSORS",
     "SPELLERS",
@@ -86,6 +98,8 @@ __all__ = [
     "BagConfig",
     "BagRegressorConfig",
     "BagSettings",
+    "Captioner",
+    "CaptionerConfig",
     "Classifier",
     "ClassifierSettings",
     "ConvolutionalConfig",
@@ -94,6 +108,7 @@ __all__ = [
     "Decoder",
     "DecoderSettings",
     "Encoder",
+    "EncoderDecoder",
     "EncoderSettings",
     "Fit",
     "FitOptions",
@@ -145,4 +160,5 @@ __all__ = [
     "decide_each",
     "fit_bag",
     "fit_number_bag",
+    "stacks_of",
 ]

@@ -98,7 +98,8 @@ class Classifier(nn.Module):
         super().__init__()
         self.features = features
         self.word_dropout = TokenDropout(config.word_dropout)
-        self.encoder = config.build_encoder(build_input(config.vectors, vocabulary, features))
+        first = build_input(config.vectors, vocabulary, features, scaled=config.scales_vectors)
+        self.encoder = config.build_encoder(first)
         self.pooling = Pooling(config.pooling, self.encoder.output_size)
         self.head = HiddenLayers(self.encoder.output_size, config.hidden_sizes, dropout=config.dropout)
         self.scores = nn.Linear(self.head.output_size, labels)

@@ -8,7 +8,7 @@ h_t  = the last layer's x'_t                         context: layers · (kernel 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, PartSettings
-from weft.models.pretrained import EmbeddingSetting
+from weft.models.pretrained import EmbeddingSetting, embedding_size
 from weft.nn import Dropout, State
 from weft.nn.conv import GatedConvolution
 from weft.settings import Layers, Length, Size, Unread
@@ -51,6 +51,10 @@ class ConvolutionalConfig(ConvolutionalStackConfig):
     def unread(self) -> Iterator[Unread]:
         return untied(self.embedding)
 
+    def stack_settings(self) -> dict[str, Any]:
+        own = self.model_dump(mode="json", include={"kind", "width", "layers", "kernel"})
+        return own | {"embedding": embedding_size(self.embedding) or "onehot"}
+
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None = None) -> ConvolutionalDecoder:
         return ConvolutionalDecoder(self, embedding)
 
@@ -76,6 +80,9 @@ class ConvolutionalDecoder(Decoder):
         for layer in self.layers:
             x = self.dropout(layer(x))
         return x  # type: ignore[no-any-return]
+
+    def each_layer(self) -> list[nn.Module]:
+        return list(self.layers)
 
     def start(self, memory: None, rows: Tensor) -> State:
         """For each layer the inputs before the first: zeros (N, kernel - 1, D)."""

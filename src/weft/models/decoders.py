@@ -101,6 +101,9 @@ class PlainDecoder(Decoder):
         hidden, _ = self.rnn(inputs, state=self.bridge(memory.final))
         return self.dropout(torch.cat([hidden, summary], dim=-1))  # type: ignore[no-any-return]
 
+    def each_layer(self) -> list[nn.Module]:
+        return list(self.rnn.layers)
+
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.summary(memory), rows)
 
@@ -137,6 +140,9 @@ class AfterDecoder(Decoder):
         states, _ = self.rnn(self.dropout(self.embedding(tokens)), state=self.bridge(memory.final))
         context = self.look(states, self.look.source(memory))
         return self.dropout(self.readout(context, states))  # type: ignore[no-any-return]
+
+    def each_layer(self) -> list[nn.Module]:
+        return list(self.rnn.layers)
 
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)
@@ -175,6 +181,9 @@ class InsideDecoder(Decoder):
             hidden, inner, _ = self._step(vector, inner, source)
             outputs.append(hidden)
         return self.dropout(torch.stack(outputs, dim=1))  # type: ignore[no-any-return]
+
+    def each_layer(self) -> list[nn.Module]:
+        return list(self.rnn.layers)
 
     def start(self, memory: Memory, rows: Tensor) -> Any:
         return select_rows(self.bridge(memory.final), rows), Shared(self.look.source(memory), rows)

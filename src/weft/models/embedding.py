@@ -48,13 +48,14 @@ class Vectors(nn.Embedding):
 
     The table starts at a scale of 1/√size, which suits an output tied to it. Vectors are multiplied by √size: the input
     of a network then starts at a scale of 1; with a smaller one a recurrent net takes many times as long to learn.
+    `scaled=False` leaves them as they are.
 
     `source` says which vectors are to be put into the table before training, and whether they learn (`fill`).
     """
 
-    def __init__(self, vocabulary: int, size: int, *, source: VectorSource | None = None) -> None:
+    def __init__(self, vocabulary: int, size: int, *, source: VectorSource | None = None, scaled: bool = True) -> None:
         super().__init__(vocabulary, size, padding_idx=PAD)
-        self.source = source
+        self.source, self.scaled = source, scaled
         self.weight.requires_grad_(source is None or source.tune)
         with torch.no_grad():
             self.weight.normal_(std=size**-0.5)
@@ -62,7 +63,8 @@ class Vectors(nn.Embedding):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (...) -> (..., size)."""
-        return F.embedding(tokens, self.weight, padding_idx=PAD) * self.scale
+        vectors = F.embedding(tokens, self.weight, padding_idx=PAD)
+        return vectors * self.scale if self.scaled else vectors
 
     @torch.no_grad()
     def fill(self, tokens: Tensor, vectors: Tensor) -> None:
@@ -77,17 +79,17 @@ class Vectors(nn.Embedding):
     @property
     def scale(self) -> float:
         """The factor of the vectors that `forward` returns."""
-        return math.sqrt(self.embedding_dim)
+        return math.sqrt(self.embedding_dim) if self.scaled else 1.0
 
 
 Embedding = Vectors | OneHot
 
 
-def build_embedding(setting: EmbeddingSetting, vocabulary: int) -> Embedding:
+def build_embedding(setting: EmbeddingSetting, vocabulary: int, *, scaled: bool = True) -> Embedding:
     """Learned vectors of that size, one-hot ones, or a table for vectors from a file."""
     if isinstance(setting, VectorSource):
-        return Vectors(vocabulary, setting.size or 1, source=setting)
-    return OneHot(vocabulary) if setting == "onehot" else Vectors(vocabulary, setting)
+        return Vectors(vocabulary, setting.size or 1, source=setting, scaled=scaled)
+    return OneHot(vocabulary) if setting == "onehot" else Vectors(vocabulary, setting, scaled=scaled)
 
 
 class TokenDropout(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
 from pydantic import Field, field_validator
@@ -13,7 +14,7 @@ from weft.models.pretrained import EmbeddingSetting
 from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
 from weft.models.transformer import TransformerConfig, TransformerDecoder
 from weft.nn.positions import BOUNDED
-from weft.settings import Length, Settings, Size
+from weft.settings import Length, Settings, Size, Unread
 
 
 class ForecasterSettings(Settings):
@@ -54,6 +55,10 @@ class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
 
     has_export: ClassVar[bool] = False
     counted: ClassVar[tuple[str, ...]] = BOUNDED
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        yield Unread("embedding_scale", "scales nothing: steps have no token vectors", "remove it")
 
     def build_decoder(self, features: int) -> Decoder:
         return TransformerDecoder(self, _projection(self.vectors, features), memory_size=None)

@@ -75,10 +75,12 @@ class Projection(nn.Linear):
             self.bias.zero_()
 
 
-def build_input(setting: EmbeddingSetting, vocabulary: int, features: int | None) -> Embedding | Projection:
+def build_input(
+    setting: EmbeddingSetting, vocabulary: int, features: int | None, *, scaled: bool = True
+) -> Embedding | Projection:
     """The first layer: an embedding of tokens, or a map of feature vectors."""
     if features is None:
-        return build_embedding(setting, vocabulary)
+        return build_embedding(setting, vocabulary, scaled=scaled)
     if not isinstance(setting, int):
         what = "is for tokens, and the input is feature vectors"
         raise ConfigError(what, where=f'model.embedding = "{setting}"', cure="give the size of their projection")

@@ -30,7 +30,8 @@ def build_language_model(config: DecoderSettings | NgramConfig, vocabulary: int)
     """A model over a vocabulary of that size, by settings from `LANGUAGE_MODELS`."""
     if isinstance(config, NgramConfig):
         return NgramModel(config, vocabulary)
-    decoder = config.build_decoder(build_embedding(config.vectors, vocabulary), None)
+    embedding = build_embedding(config.vectors, vocabulary, scaled=config.scales_vectors)
+    decoder = config.build_decoder(embedding, None)
     return LanguageModel(decoder, vocabulary, tie=config.tie)
 
 

@@ -136,7 +136,7 @@ class MaskedLanguageModel(nn.Module):
 
     def __init__(self, config: MaskedModelSettings, vocabulary: int) -> None:
         super().__init__()
-        embedding = build_embedding(config.vectors, vocabulary)
+        embedding = build_embedding(config.vectors, vocabulary, scaled=config.scales_vectors)
         self.encoder = config.build_encoder(embedding)
         self.output = MaskedOutput(config, self.encoder.output_size, vocabulary, embedding=embedding)
 

@@ -65,6 +65,10 @@ class Encoder(nn.Module):
         """vectors (B, S, E), embedded already -> Memory."""
         raise NotImplementedError
 
+    def each_layer(self) -> list[nn.Module]:
+        """Its layers from the input up, for rates and unfreezing by layer; all else is below the first."""
+        return []
+
     def final_like(self) -> State:
         """An example of `Memory.final` for one row: a decoder is built by its structure and sizes."""
         raise NotImplementedError
@@ -96,6 +100,10 @@ class Decoder(nn.Module):
     """Whether `follow` continues from the state in which an earlier batch of the same text ended."""
     mixes_in_one_pass: bool = False
     """Whether scheduled sampling predicts all positions from the true tokens in one pass, and not step by step."""
+
+    def each_layer(self) -> list[nn.Module]:
+        """Its layers from the input up, for rates and unfreezing by layer; all else is below the first."""
+        return []
 
     @property
     def longest(self) -> int | None:
@@ -152,6 +160,16 @@ class PartSettings(Settings):
     has_export: ClassVar[bool] = False
     """Whether `weft export` can write a model of such parts."""
 
+    def stack_settings(self) -> dict[str, Any]:
+        """The settings that its weights depend on, as plain values: a model that starts from these weights has the
+        same. Empty where a part cannot be the start of another."""
+        return {}
+
+    @property
+    def scales_vectors(self) -> bool:
+        """Whether token vectors are multiplied by the root of their size."""
+        return True
+
     @property
     def reads_last_state_only(self) -> bool:
         """Whether a decoder with these settings reads `Memory.final` and never `Memory.states`."""
@@ -176,6 +194,9 @@ class EncoderSettings(Protocol):
         """The embedding, with its default filled in."""
 
     @property
+    def scales_vectors(self) -> bool: ...
+
+    @property
     def dropout(self) -> float: ...
 
     def build_encoder(self, embedding: Any, *, extra: int = 0) -> Encoder:
@@ -197,6 +218,9 @@ class DecoderSettings(Protocol):
         """The embedding, with its default filled in."""
 
     @property
+    def scales_vectors(self) -> bool: ...
+
+    @property
     def tie(self) -> bool: ...
 
     @property
@@ -206,3 +230,8 @@ class DecoderSettings(Protocol):
         """Without an encoder it is the decoder of a language model."""
 
     def unread_without_export(self) -> Iterator[Unread]: ...
+
+
+def stacks_of(model: nn.Module) -> dict[str, Encoder | Decoder]:
+    """The encoder and the decoder of a model, by their names in it."""
+    return {name: part for name, part in model.named_children() if isinstance(part, Encoder | Decoder)}

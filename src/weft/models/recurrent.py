@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
@@ -96,6 +96,11 @@ class RecurrentConfig(PartSettings):
     def vectors(self) -> EmbeddingSetting:
         return self.embedding
 
+    def stack_settings(self) -> dict[str, Any]:
+        without = {"dropout", *([] if self.initial == "random" else ["initial_std"])}
+        own = self.model_dump(mode="json", include=set(RecurrentConfig.model_fields) - without)
+        return own | {"embedding": embedding_size(self.embedding) or "onehot", "bidirectional": False}
+
     def build_rnn(self, input_size: int, **options: Any) -> RNN:
         return RNN(
             self.cell,
@@ -129,6 +134,10 @@ class RecurrentEncoderConfig(RecurrentConfig):
         if self.skip == "residual" and self.layers <= 2 and not (self.layers == 2 and self.adds_input()):
             yield Unread("skip", "changes outputs that the decoder does not read", "remove it")
 
+    def stack_settings(self) -> dict[str, Any]:
+        own = super().stack_settings() | {"bidirectional": self.bidirectional}
+        return own | {"merge": self.merge} if self.bidirectional else own
+
     def merged_size(self, size: int) -> int:
         return 2 * size if self.bidirectional and self.merge == "concat" else size
 
@@ -156,6 +165,9 @@ class RecurrentSourceConfig(RecurrentEncoderConfig):
 
     reverse_source: bool = False
     """Read the words of the source from the last to the first, so that its beginning is nearest to the decoder."""
+
+    def stack_settings(self) -> dict[str, Any]:
+        return super().stack_settings() | {"reverse_source": self.reverse_source}
 
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> RecurrentEncoder:
         return RecurrentEncoder(self, embedding, extra=extra, reverse=self.reverse_source)
@@ -194,6 +206,9 @@ class RecurrentEncoder(Encoder):
         """Reverse steps (B, T, D) within each row, except its last, the end token; applied twice it changes nothing."""
         return reverse_rows(steps, lengths - 1) if self.reverse else steps
 
+    def each_layer(self) -> list[nn.Module]:
+        return list(self.rnn.layers)
+
     def final_like(self) -> State:
         return self.rnn.initial_state(1, torch.empty(0))
 
@@ -223,6 +238,9 @@ class RecurrentDecoder(Decoder):
     def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: State) -> State:
         """tokens (N, T), lengths (N,) -> the state after them."""
         return self.rnn(self.embedding(tokens), lengths, state)[1]
+
+    def each_layer(self) -> list[nn.Module]:
+        return list(self.rnn.layers)
 
     def start(self, memory: None, rows: Tensor) -> State:
         return self.rnn.initial_state(rows.numel(), next(self.rnn.parameters()))

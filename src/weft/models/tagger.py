@@ -126,7 +126,8 @@ class Tagger(nn.Module):
         self.word_dropout = TokenDropout(config.word_dropout)
         self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
-        self.encoder = config.build_encoder(build_input(config.vectors, sizes.words, sizes.features), extra=extra)
+        first = build_input(config.vectors, sizes.words, sizes.features, scaled=config.scales_vectors)
+        self.encoder = config.build_encoder(first, extra=extra)
         self.head = HiddenLayers(self.encoder.output_size, config.hidden_sizes, dropout=config.dropout)
         self.scores = nn.Linear(self.head.output_size, sizes.labels)
         self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None

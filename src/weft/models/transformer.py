@@ -15,18 +15,18 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from weft.errors import DataError
 from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
 from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
-from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding
-from weft.nn import NORMS, POSITIONS, DecoderStack, Dropout, EncoderStack, Packing, State, length_mask, lookup
+from weft.models.placed import Placed
+from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding, embedding_size
+from weft.nn import NORMS, POSITIONS, DecoderStack, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.scores import ScaleName
-from weft.nn.kernels import power_of_two
-from weft.nn.positions import ADDED, BOUNDED, SinusoidPositions
+from weft.nn.positions import ADDED, BOUNDED
 from weft.nn.transformer import Activation, Lengths
 from weft.nn.transformer import stack_cpu as native
+from weft.nn.transformer.norm import EPSILON
 from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
 
 
@@ -53,6 +53,12 @@ class TransformerConfig(PartSettings):
     """The function between those maps."""
     norm: str = "pre"
     """Where a block normalises: post, pre or rezero (nowhere, but each part starts with weight 0)."""
+    norm_epsilon: float = Field(EPSILON, gt=0.0, le=1.0)
+    """The number that every norm adds to the variance before it divides by its root."""
+    embedding_scale: bool = True
+    """Multiply token vectors by the root of their size, so that they start at a scale of 1."""
+    embedding_norm: bool = False
+    """Normalise the sum of token and position vectors before the first block."""
     positions: str = "sinusoid"
     """How positions are encoded: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
     max_positions: Length = 1024
@@ -89,6 +95,10 @@ class TransformerConfig(PartSettings):
     def unread(self) -> Iterator[Unread]:
         if self.positions not in self.counted:
             yield self.unbounded()
+        if self.norm == "rezero" and not self.embedding_norm:
+            yield Unread("norm_epsilon", 'is added nowhere: norm = "rezero" has no norms', "remove it")
+        if self.embedding == "onehot":
+            yield Unread("embedding_scale", "scales nothing: one-hot vectors have no table", "remove it")
 
     def unread_without_export(self) -> Iterator[Unread]:
         if self.longest is None:
@@ -109,12 +119,25 @@ class TransformerConfig(PartSettings):
         """The embedding, with its default filled in."""
         return self.width if self.embedding is None else self.embedding
 
+    @property
+    def scales_vectors(self) -> bool:
+        return self.embedding_scale
+
+    def stack_settings(self) -> dict[str, Any]:
+        without = {"dropout", "attention_dropout", *([] if self.longest else ["max_positions"])}
+        own = self.model_dump(mode="json", include=set(TransformerConfig.model_fields) - without)
+        size = embedding_size(self.vectors)
+        # A tagger that also reads characters has positions of another size, which the blocks have not learned.
+        own |= {"characters": 0}
+        return own | {"feedforward": self.feedforward or 4 * self.width, "embedding": size or "onehot"}
+
     def block_options(self) -> dict[str, Any]:
         """The options of every block."""
         names = (
             "heads",
             "activation",
             "norm",
+            "norm_epsilon",
             "dropout",
             "attention_dropout",
             "attention_bias",
@@ -148,51 +171,6 @@ class TransformerDecoderConfig(TransformerConfig):
         return TransformerDecoder(self, embedding, memory_size=encoder.output_size if encoder else None)
 
 
-class Placed(nn.Module):
-    """Vectors with their positions, mapped to the width of the blocks."""
-
-    def __init__(self, config: TransformerConfig, size: int) -> None:
-        super().__init__()
-        self.longest = config.longest
-        self.positions = POSITIONS[config.positions](size, config.max_positions)
-        placed = self.positions.output_size
-        self.widen = nn.Linear(placed, config.width) if placed != config.width else None
-        self.dropout = Dropout(config.dropout)
-
-    def reach(self, longest: int) -> None:
-        """Prepare so many positions, which are then read one at a time."""
-        if isinstance(self.positions, SinusoidPositions):
-            self.positions.reach(power_of_two(longest))
-
-    def next(self, vectors: Tensor, places: Tensor) -> Tensor:
-        """vectors (N, E) at positions (N) that `reach` has prepared -> (N, D)."""
-        within = {"within": True} if isinstance(self.positions, SinusoidPositions) else {}
-        x = self.positions(vectors, places, **within)
-        return x if self.widen is None else self.widen(x)  # type: ignore[no-any-return]
-
-    def forward(self, vectors: Tensor, places: Tensor, longest: int) -> Tensor:
-        """vectors (B, T, E) and positions (T), or both packed -> (B, T, D) or (N, D); `longest` is the last position
-        plus one."""
-        if self.longest is not None and longest > self.longest:
-            raise DataError(
-                f"a row of {longest} tokens is longer than model.max_positions = {self.longest}",
-                cure='raise it and train again, or use positions = "sinusoid" or "rotary"',
-            )
-        x = self.positions(vectors, places)
-        if torch.is_autocast_enabled(
-            x.device.type
-        ):  # the residual stream in the type of the products, which halves its memory
-            x = x.to(torch.get_autocast_dtype(x.device.type))
-        return self.dropout(x if self.widen is None else self.widen(x))  # type: ignore[no-any-return]
-
-    def all(self, vectors: Tensor, lengths: Lengths) -> Tensor:
-        """Whole rows: vectors (B, T, E), or packed (N, E)."""
-        if isinstance(lengths, Packing):
-            return self(vectors, lengths.positions, lengths.longest)  # type: ignore[no-any-return]
-        places = torch.arange(vectors.size(1), device=vectors.device)
-        return self(vectors, places, vectors.size(1))  # type: ignore[no-any-return]
-
-
 class TransformerEncoder(Encoder):
     """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
 
@@ -221,6 +199,9 @@ class TransformerEncoder(Encoder):
         states = states.masked_fill(~length_mask(lengths, states.size(1))[..., None], 0)
         mean = states.sum(1) / lengths.clamp(min=1)[:, None]
         return Memory(states, lengths, (mean,))
+
+    def each_layer(self) -> list[nn.Module]:
+        return stacked(self.stack)
 
     def final_like(self) -> State:
         """A `Memory.final` of one row."""
@@ -334,14 +315,23 @@ class TransformerDecoder(Decoder):
         positions = self.placed.positions
         if not isinstance(self.embedding, Vectors) or not isinstance(positions, ADDED):
             return None
-        if self.placed.widen is not None:
+        if self.placed.widen is not None or self.placed.norm is not None:
             return None
         return Added(self.embedding.weight, self.embedding.scale, positions.vectors)
 
     def _seen(self, state: Written) -> Any:
         return state.layers if isinstance(self.stack, EncoderStack) else state.layers.cache
 
+    def each_layer(self) -> list[nn.Module]:
+        return stacked(self.stack)
+
     @property
     def longest(self) -> int | None:
         """The most tokens that it can read, if there is a limit."""
         return self.placed.longest
+
+
+def stacked(stack: EncoderStack | DecoderStack) -> list[nn.Module]:
+    """The blocks of a stack from the input up; the norm at its end belongs to the last."""
+    *below, last = stack.blocks
+    return [*below, nn.ModuleList([last, stack.final])]

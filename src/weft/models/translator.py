@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
-from torch import Tensor
 
 from weft.models.decoders import RecurrentDecoderConfig
-from weft.models.embedding import Output, build_embedding
-from weft.models.forcing import mix
-from weft.models.memory import DecoderSettings, EncoderSettings, Memory
-from weft.models.pair import PairModel, SourceRead
+from weft.models.embedding import build_embedding
+from weft.models.encoder_decoder import EncoderDecoder
+from weft.models.memory import DecoderSettings, EncoderSettings
+from weft.models.pair import PairModel
 from weft.models.prefix import PrefixConfig
 from weft.models.recurrent import RecurrentSourceConfig
 from weft.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
-from weft.nn import Packing
 from weft.settings import OneOf, Settings, Unread
 
 ENCODERS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentSourceConfig, "transformer": TransformerEncoderConfig}
@@ -75,48 +73,16 @@ class PairSettings(Protocol):
         """`source` and `target` are vocabulary sizes; `shared` says that they are one vocabulary."""
 
 
-class Translator(PairModel):
+class Translator(EncoderDecoder):
     """source -> Memory -> hidden states of the target -> logits.
 
-    Where the vocabulary is shared and both embeddings have the same size, there is one table for both sides, and for a
-    tied output too.
+    Where the vocabulary is shared and both embeddings have the same size and scale, there is one table for both sides,
+    and for a tied output too.
     """
 
     def __init__(self, config: TranslatorConfig, source: int, target: int, *, shared: bool) -> None:
-        super().__init__()
-        one_table = shared and config.encoder.vectors == config.decoder.vectors
-        embedding = build_embedding(config.encoder.vectors, source)
-        self.encoder = config.encoder.build_encoder(embedding)
-        self.decoder = config.decoder.build_decoder(
-            embedding if one_table else build_embedding(config.decoder.vectors, target), self.encoder
-        )
-        self.output = Output(
-            self.decoder.output_size, target, tied=self.decoder.embedding if config.decoder.tie else None
-        )
-
-    @property
-    def packs(self) -> bool:
-        return self.encoder.packs and self.decoder.packs
-
-    def encode(self, source: Tensor, lengths: Tensor | Packing) -> Memory:
-        """source (B, S), lengths (B) -> Memory."""
-        return self.encoder(source, lengths)  # type: ignore[no-any-return]
-
-    def source_states(self, source: Tensor, lengths: Tensor) -> Tensor:
-        return self.encode(source, lengths).states
-
-    def read(self, source: Tensor, lengths: Tensor) -> SourceRead:
-        return SourceRead(self.encode(source, lengths))
-
-    def forward(
-        self,
-        source: Tensor,
-        source_lengths: Tensor | Packing,
-        target: Tensor,
-        target_lengths: Tensor | Packing | None = None,
-        *,
-        truth: float = 1.0,
-    ) -> Tensor:
-        memory = self.encode(source, source_lengths)
-        mixed = mix(self.decoder, self.output, target, memory, target_lengths, truth=truth)
-        return self.decoder(mixed, memory, target_lengths)  # type: ignore[no-any-return]
+        reads, writes = config.encoder, config.decoder
+        same = (reads.vectors, reads.scales_vectors) == (writes.vectors, writes.scales_vectors)
+        embedding = build_embedding(reads.vectors, source, scaled=reads.scales_vectors)
+        encoder = reads.build_encoder(embedding)
+        super().__init__(encoder, writes, target, embedding=embedding if shared and same else None)

@@ -8,7 +8,7 @@ validation. Small files are quick to read and are not cached.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,12 +117,17 @@ class DataCache:
             write(folder / OVERLAP, found)
         return found
 
-    def training(self, kind: type[Task], config: Config, content: str, make: Callable[[Path], None]) -> TrainingData:
-        """Return the training data; if it is not cached, `make` writes it into a folder with `write_training`."""
+    def training(
+        self, kind: type[Task], config: Config, content: str, known: str, make: Callable[[Path], None]
+    ) -> TrainingData:
+        """Return the training data; if it is not cached, `make` writes it into a folder with `write_training`.
+
+        `known` is a hash of the tokenizers of another run (`known_tokens`).
+        """
         length = config.data.model_dump(mode="json", include=LENGTH_SETTINGS)
         seed = config.seed if config.data.valid is None else None
         text = config.text.model_dump(mode="json")
-        key = key_of("training", content, self.reading, length, seed, text, tokenizers.__version__)
+        key = key_of("training", content, self.reading, length, seed, text, tokenizers.__version__, known)
         found = self.store.use(key, lambda entry: read_training(kind, config, entry))
         said = "tokens from an earlier run"
         if found is None:
@@ -142,6 +147,12 @@ class DataCache:
             found = read_training(kind, config, entry)
         note = f"{said}: {self.store.folder} ({self.store.size() / 1e9:.1f} GB in all)"
         return found._replace(notes=[*found.notes, note])
+
+
+def known_tokens(known: Mapping[str, Tokenizer]) -> str:
+    """Return a hash of tokenizers that are not learned; empty without any."""
+    found = {role: tokenizer.to_json() for role, tokenizer in known.items()}
+    return hashlib.sha256(to_json(found).encode()).hexdigest() if found else ""
 
 
 def read_survey(folder: Path, content: str) -> Surveyed:

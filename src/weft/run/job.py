@@ -26,6 +26,7 @@ from weft.run.model_size import check_fits
 from weft.run.prepare import Prepared
 from weft.run.resume import journal_size
 from weft.run.train_state import TrainState
+from weft.run.transfer import Taken, take_weights
 from weft.tasks import Tree
 from weft.training import choose_device, compile_model, freeze, keep_memory, set_seed, set_threads
 from weft.training.compilation import Compilation
@@ -64,6 +65,8 @@ class Setup:
     every: int
     notes: tuple[str, ...] = ()
     """Notes for the user on how the model was built."""
+    new: frozenset[str] = frozenset()
+    """The parameters that were not taken from another run, where the model starts from one."""
 
 
 def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
@@ -78,6 +81,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     keep_memory()
     model = task.network(config, task.codec)
     notes = fill_embeddings(model, task)
+    taken = take_weights(model, task, prepared.start) if prepared.start else Taken(frozenset())
     plan: Plan | None = None
     learner: AnyLearner
     if settings.class_weights is not None:
@@ -94,7 +98,7 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch = -(-len(plan.epoch(0)) // settings.accumulate)
         total = settings.steps or (settings.epochs or 1) * per_epoch
         by_default = min(max(per_epoch, -(-total // MAX_VALIDATIONS)), MAX_UPDATES_BETWEEN_VALIDATIONS)
-        learner = Learner(task, model, prepared.train, plan, config=config, total=total, ranks=ranks)
+        learner = Learner(task, model, prepared.train, plan, config=config, total=total, new=taken.new, ranks=ranks)
     return Setup(
         device=learner.device,
         model=model,
@@ -107,7 +111,8 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
         per_epoch=per_epoch,
         total=total,
         every=settings.evaluate_every or by_default,
-        notes=tuple(notes),
+        notes=(*notes, *taken.notes),
+        new=taken.new,
     )
 
 
@@ -171,7 +176,9 @@ class TrainingJob:
         if not self.ranks.first or not self.state.learner.resumable:
             return
         self.saver.wait("checkpoint")  # before there is a second copy in memory
-        snapshot = self.state.snapshot(self.head | {"journal": journal_size(self.saver.original)})
+        # A run that started from another is resumed without it, so its checkpoints have the tokenizers.
+        files = self.files.tokenizers if self.prepared.start else {}
+        snapshot = self.state.snapshot(self.head | {"journal": journal_size(self.saver.original)}, files)
 
         def write(folder: Path) -> None:
             with suppress(FileNotFoundError):  # nothing was recorded yet

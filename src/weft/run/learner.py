@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from weft.tasks.task import Origin
 from weft.training import (
     SCHEDULES,
     Carry,
+    LayerRates,
     LoopOptions,
     Plateau,
     Scaling,
@@ -44,7 +45,8 @@ Plan: TypeAlias = Batches | PackedBatches | Streams
 class Learner:
     """Makes the updates of one model; `number` of them are made.
 
-    `state` returns all that the next updates depend on except the weights.
+    `state` returns all that the next updates depend on except the weights. `new` names the parameters that were not
+    taken from another run, where the model starts from one.
     """
 
     def __init__(
@@ -56,9 +58,11 @@ class Learner:
         *,
         config: Config,
         total: int,
+        new: Collection[str] = (),
         ranks: Ranks = ALONE,
     ) -> None:
         settings = config.train
+        self.layers = LayerRates.of(model, settings, new)
         self.model, self.settings, self.ranks = model, settings, ranks
         self.objective = build_objective(task, model, settings)
         self.device = next(model.parameters()).device
@@ -69,6 +73,7 @@ class Learner:
             weight_decay=settings.weight_decay,
             beta2=settings.beta2,
             momentum=settings.momentum,
+            rates=self.layers.rates,
         )
         self.schedule = build_schedule(settings, total)
         self.scaling = Scaling(self.device) if settings.precision == "fp16" else None
@@ -95,6 +100,7 @@ class Learner:
             scaling=self.scaling,
             captured=self.captured,
             skip_bad=settings.skip_bad,
+            frozen=self.layers.frozen(self.model),
             ranks=self.ranks,
         )
         # A GPU that lacks memory should fail now; a CPU only becomes slow, and --dry-run shows its memory.

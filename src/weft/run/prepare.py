@@ -6,22 +6,26 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, merge, validate
+from weft.config.schema import TYPICAL_DATA
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.data.sources import each_path
 from weft.errors import DataError, counted
 from weft.nn import CellClass
-from weft.run.data_cache import DataCache, Surveyed, TrainingData, write_training
+from weft.run.data_cache import DataCache, Surveyed, TrainingData, known_tokens, write_training
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
+from weft.run.start import Start, read_start
 from weft.tasks import Facts, Task, Tree, encode, encode_evaluation
 from weft.tasks.labels import count_labels, describe_labels, describe_unseen
 from weft.tasks.sections import written
+from weft.text import Tokenizer
 from weft.training import choose_device, device_type
 from weft.training.device import precise
 
@@ -50,13 +54,16 @@ class Prepared:
     notes: tuple[str, ...]
     records: Corpus | None = None
     """The records of the training examples, where baselines are fitted on them."""
+    start: Start | None = None
+    """What the model takes from other runs."""
 
 
 class DataReader:
     """Reads the files of one configuration and collects notes, such as on skipped lines.
 
     `fresh` ignores and replaces the cache of earlier runs; `progress` is called while files are read; `python_data` is
-    data given in Python, by the name that stands for it in the configuration.
+    data given in Python, by the name that stands for it in the configuration; `tokenizers` are not learned but taken
+    from another run.
     """
 
     def __init__(
@@ -68,9 +75,11 @@ class DataReader:
         fresh: bool = False,
         progress: Progress | None = None,
         python_data: PythonData = NO_PYTHON_DATA,
+        tokenizers: Mapping[str, Tokenizer] = MappingProxyType({}),
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
+        self.tokenizers = tokenizers
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
@@ -114,6 +123,7 @@ class DataReader:
                 self.task,
                 config,
                 survey.content,
+                known_tokens(self.tokenizers),
                 lambda folder: write_training(*self._learn(config, corpus, survey), folder=folder),
             )
         task, rest, held, notes = self._learn(config, corpus, survey)
@@ -124,7 +134,11 @@ class DataReader:
         """Learn tokenizers and labels without the part set aside; return the task, both parts of the data and notes."""
         rest, held, notes = set_aside(config, corpus, survey)
         self.doing = "learning the tokens of"
-        codec = self.task.learn(rest, config.text)
+        codec = (
+            self.task.learn_with(rest, config.text, self.tokenizers)
+            if self.tokenizers
+            else self.task.learn(rest, config.text)
+        )
         self.doing = "tokenising"
         return self.task(codec, config.data), rest, held, notes
 
@@ -189,6 +203,7 @@ def survey_training(
     fresh: bool = False,
     progress: Progress | None = None,
     python_data: PythonData = NO_PYTHON_DATA,
+    tokenizers: Mapping[str, Tokenizer] = MappingProxyType({}),
 ) -> tuple[Config, DataReader, Corpus, Survey]:
     """Read the training data once; return the configuration with its defaults filled in, and that data."""
     draft = validate(tree, cells=cells, keep_unread=True)
@@ -199,6 +214,7 @@ def survey_training(
         fresh=fresh,
         progress=progress,
         python_data=python_data,
+        tokenizers=tokenizers,
     )
     corpus, survey = reader.survey(draft.data.train)
     found, notes = reader.task.find_settings(corpus, draft.data)
@@ -219,6 +235,8 @@ def survey_config(
     tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None
 ) -> tuple[Config, DataReader, Corpus, Survey, Corpus | None]:
     """Read the training data once; return the filled configuration, and the data in its two parts."""
+    start = read_start(tree, cells=cells)
+    tree = start.tree if start else tree
     config, reader, corpus, survey = survey_training(tree, skip_bad_lines=skip_bad_lines, cells=cells)
     rest, held, notes = set_aside(config, corpus, survey)
     reader.notes += notes
@@ -233,13 +251,27 @@ def prepare(
     fresh: bool = False,
     progress: Progress | None = None,
     python_data: PythonData = NO_PYTHON_DATA,
+    resumed: Start | None = None,
 ) -> Prepared:
-    """Read all files of a configuration; `fresh` does not use the cache of earlier runs."""
+    """Read all files of a configuration; `fresh` does not use the cache of earlier runs.
+
+    `resumed` has what a checkpoint holds of the runs that the training started from, which then are not read.
+    """
+    start = resumed or read_start(tree, cells=cells)
+    if start is not None:
+        tree = start.tree
+        fill(tree, TYPICAL_DATA, cells=cells)  # reports settings that nothing reads before the data is read
     draft = validate(tree, cells=cells, keep_unread=True)
     precise(draft.train.precision, choose_device(draft.train.device))  # raises before the data is read
     check_fits(draft)
     config, reader, corpus, survey = survey_training(
-        tree, skip_bad_lines=skip_bad_lines, cells=cells, fresh=fresh, progress=progress, python_data=python_data
+        tree,
+        skip_bad_lines=skip_bad_lines,
+        cells=cells,
+        fresh=fresh,
+        progress=progress,
+        python_data=python_data,
+        tokenizers=start.tokenizers if start else {},
     )
     reader.notes += suggest_unknown(config, survey)
     if written(tree, "train", "metric") is None and (reason := reader.task.reason(facts(survey, config))):
@@ -275,4 +307,10 @@ def prepare(
     rest = {part: encode_evaluation(task, records, task.data, running=running) for part, records in others.items()}
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
-    return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records)
+    return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)
+
+
+class ReadData(Protocol):
+    """`prepare` with the options of one training."""
+
+    def __call__(self, tree: Tree, *, progress: Progress | None = None, resumed: Start | None = None) -> Prepared: ...

@@ -20,11 +20,13 @@ from weft.errors import ConfigError, RunError
 from weft.nn import CellClass
 from weft.run.folder.checkpoint import STATE, Checkpoints, read_plain
 from weft.run.folder.files import JOURNAL, REPORT, shorten
-from weft.run.folder.manifest import FORMAT_VERSION, check_version
-from weft.run.load import load_config
+from weft.run.folder.manifest import FORMAT_VERSION, check_version, read_run
 from weft.run.prepare import Prepared
 from weft.run.report import versions
+from weft.run.start import Start, changed_runs, resumed_start
+from weft.run.stored import load_config
 from weft.tasks import Tree
+from weft.tasks.sections import written
 
 LENGTH_SETTINGS = ("train.epochs", "train.steps", "train.seconds", "train.patience")
 """Settings that say when training ends; a resumed run may ask for more."""
@@ -86,6 +88,7 @@ def resume_run(folder: Path, prepared: Prepared, *, cells: Mapping[str, CellClas
         if not head:
             raise RunError("has no checkpoint to go on from", where=str(folder), cure="train again in another folder")
         notes = (*notes, *_versions_differ(head.versions), *_journal_differs(folder, head.journal))
+        notes = (*notes, *changed_runs(head.start["runs"] if head.start else {}))
     (folder / REPORT).unlink(missing_ok=True)
     if path is None or head is None:
         return ResumePoint()
@@ -101,6 +104,8 @@ class CheckpointHead(NamedTuple):
     journal: int
     seconds: float
     versions: dict[str, str]
+    start: Tree | None = None
+    """The hash of each run that the training started from, and the parameters that were new."""
 
 
 def read_head(checkpoint: Path) -> CheckpointHead:
@@ -120,7 +125,28 @@ def read_head(checkpoint: Path) -> CheckpointHead:
         if not isinstance(value, kind) or (isinstance(value, int | float) and not 0 <= value < 1 << 53):
             cure = "remove the folder of this checkpoint, or train again in another one"
             raise RunError(f'has no "{name}" as weft writes it', where=str(checkpoint / STATE), cure=cure)
-    return CheckpointHead(**{name: state[name] for name in kinds})
+    start = state.get("start")
+    if start is not None and not _describes_start(start):
+        cure = "remove the folder of this checkpoint, or train again in another one"
+        raise RunError('has no "start" as weft writes it', where=str(checkpoint / STATE), cure=cure)
+    return CheckpointHead(**{name: state[name] for name in kinds}, start=start)
+
+
+def _describes_start(start: Any) -> bool:
+    runs, new = (start.get(name) for name in ("runs", "new")) if isinstance(start, dict) else (None, None)
+    if not isinstance(runs, dict) or not isinstance(new, list):
+        return False
+    return all(isinstance(one, str) for one in (*runs, *runs.values(), *new))
+
+
+def read_resumed_start(folder: Path, tree: Tree) -> Start | None:
+    """Return what the newest checkpoint of a run holds of the runs that it started from; None without any."""
+    path = Checkpoints(folder).newest().path if written(tree, "train", "start") is not None else None
+    head = read_head(path) if path else None
+    if path is None or head is None or head.start is None:
+        return None
+    described = {"config": head.config, "start": head.start}
+    return read_run(path, lambda files: resumed_start(tree, described, files))
 
 
 def validate_config(checkpoint: Path, head: CheckpointHead, cells: Mapping[str, CellClass] | None) -> Config:
@@ -142,8 +168,8 @@ def keep_defaults(tree: Tree, folder: Path) -> Tree:
     for step in reversed(checkpoints.steps()):
         with suppress(RunError, KeyError, TypeError):  # `resume_run` reports a damaged checkpoint
             config = read_head(checkpoints.folder / str(step)).config
-            before, written = config["train"], tree.get("train", {})
-            length = () if {"epochs", "steps"} & written.keys() else ("epochs", "steps")
+            before, own = config["train"], tree.get("train", {})
+            length = () if {"epochs", "steps"} & own.keys() else ("epochs", "steps")
             defaults = {name: before[name] for name in ("batch_tokens", "rate", *length) if name in before}
             kind = {} if tree.get("model") or "kind" not in config["model"] else {"kind": config["model"]["kind"]}
             return merge({"train": defaults, "model": kind}, tree)
@@ -185,9 +211,11 @@ def check_total(total: int, point: ResumePoint) -> tuple[str, ...]:
     return ()
 
 
-def checkpoint_head(prepared: Prepared, *, total: int) -> Tree:
-    """Return the description of a run that its checkpoints begin with."""
-    return {
+def checkpoint_head(prepared: Prepared, *, total: int, new: frozenset[str] = frozenset()) -> Tree:
+    """Return the description of a run that its checkpoints begin with; `new` are the parameters that no other run gave
+    a value."""
+    start = prepared.start
+    return ({} if start is None else {"start": start.describe(new)}) | {
         "format_version": FORMAT_VERSION,
         "config": prepared.config.tree(),
         "data": fingerprint(prepared),

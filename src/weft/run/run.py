@@ -68,7 +68,7 @@ class Run:
         token, which a vocabulary of words may generate. With `attention` candidates have the attention weights.
         `language` is the one to translate to, for all inputs or for each, where a run has several.
         """
-        several = not isinstance(inputs, str | Mapping | Record)
+        several = not self.task.is_one_input(inputs)
         given = self.task.read_inputs(inputs)
         if given is not None:
             several = isinstance(given, list)

@@ -15,11 +15,11 @@ import signal
 from collections.abc import Generator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from weft.config import read_config
+from weft.config import merge, read_config
 from weft.data.sources import has_surrogate
 from weft.errors import Fault, RunError
 from weft.evaluate import calibrate
@@ -34,10 +34,11 @@ from weft.run.folder.save import ModelFiles, Saver, save_run
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, take_python_data
 from weft.run.job import TrainingJob, describe_search, pick_score, set_up
 from weft.run.load import load
-from weft.run.prepare import Prepared, Progress, prepare
+from weft.run.prepare import Prepared, ReadData, prepare
 from weft.run.report import count_parameters, describe_device, read_report, save_report, score, versions
-from weft.run.resume import ResumePoint, check_total, checkpoint_head, keep_defaults, resume_run
+from weft.run.resume import ResumePoint, check_total, checkpoint_head, keep_defaults, read_resumed_start, resume_run
 from weft.run.run import Run
+from weft.run.start import start_settings
 from weft.run.train_state import TrainState
 from weft.settings import show
 from weft.tasks import Tree
@@ -75,6 +76,7 @@ def train(
     skip_bad_lines: bool = False,
     cells: Mapping[str, CellClass] | None = None,
     resume: bool = False,
+    start: str | Path | Run | Mapping[str, Any] | None = None,
 ) -> Run:
     """Train from a config file or table, with overrides such as {"train.rate": 3e-4}; the run folder is `out`.
 
@@ -83,11 +85,12 @@ def train(
 
     `resume` continues the run in that folder from its last checkpoint, as if it had never been interrupted; in a
     folder that is empty or missing it begins one. `cells` are classes of your own by the names that the config uses:
-    cells={"mine": MyCell} for cell = "mine".
+    cells={"mine": MyCell} for cell = "mine". `start` is a run, or its folder, whose weights the model starts from; for
+    a translator also a table: {"encoder": RUN, "decoder": RUN}.
     """
     tree, python_data = take_python_data(config, overrides or {})
     run, _ = train_run(
-        read_config(tree, cells=cells),
+        read_config(merge(tree, start_settings(start)), cells=cells),
         out=out,
         watch=Watch(quiet=quiet),
         skip_bad_lines=skip_bad_lines,
@@ -127,12 +130,6 @@ def train_run(
         return _follow(tree, ranks, read, cells=cells)
 
 
-class ReadData(Protocol):
-    """`prepare` with the options of one training."""
-
-    def __call__(self, tree: Tree, *, progress: Progress | None = None) -> Prepared: ...
-
-
 def _lead(
     tree: Tree,
     ranks: Ranks,
@@ -147,7 +144,7 @@ def _lead(
     with claim_folder(out, tree["task"], resume=resume) as folder:
         tree = keep_defaults(tree, folder)
         with watch.waiting("reading the data") as progress:
-            prepared = read(tree, progress=progress)
+            prepared = read(tree, progress=progress, resumed=read_resumed_start(folder, tree) if resume else None)
         point = resume_run(folder, prepared, cells=cells) if resume else ResumePoint()
         ranks.broadcast([str(folder), str(point.checkpoint or ""), point.total, point.finished])
         if point.finished:
@@ -175,7 +172,8 @@ def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, Cel
     if finished:
         run = load(folder, cells=cells)
         return run, Ended(run.report["steps"], "was finished before", finished=True)
-    prepared = read(keep_defaults(tree, folder))
+    tree = keep_defaults(tree, folder)
+    prepared = read(tree, resumed=read_resumed_start(folder, tree) if checkpoint else None)
     point = ResumePoint(Path(checkpoint), total) if checkpoint else ResumePoint()
     for event in train_events(prepared, Saver(folder), point, ranks=ranks):
         ended = event
@@ -203,7 +201,7 @@ def train_events(
         state=TrainState(model, learner, best, Average(settings.average)),
         saver=saver,
         files=ModelFiles(config, prepared.task.codec, model),
-        head=checkpoint_head(prepared, total=total),
+        head=checkpoint_head(prepared, total=total, new=setup.new),
         ranks=ranks,
     )
     if setup.keep_last:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -60,9 +61,13 @@ class Snapshot:
     """Empty if the last weights are the best, or if there are none."""
     tied: dict[str, str]
     state: Tree
+    files: Mapping[str, bytes]
+    """Other files, by their names."""
 
     def write(self, folder: Path) -> dict[str, str]:
         """Write the files of a checkpoint; return the SHA-256 of the large ones, by their names."""
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
         hashes = {LAST: write_weights(folder / LAST, self.last, self.tied)}
         if self.best:
             hashes[BEST] = write_tensors(folder / BEST, self.best)
@@ -86,8 +91,8 @@ class TrainState:
         """Time of training, including that of earlier processes."""
         return self.earlier_seconds + time.monotonic() - self.began
 
-    def snapshot(self, head: Tree) -> Snapshot:
-        """Copy the state; `head` describes the run and is read before the rest.
+    def snapshot(self, head: Tree, files: Mapping[str, bytes] = MappingProxyType({})) -> Snapshot:
+        """Copy the state; `head` describes the run and is read before the rest, `files` are written beside it.
 
         The weights of the best model and of those to be averaged are replaced during training, never changed in place,
         so they are not copied.
@@ -107,6 +112,7 @@ class TrainState:
             best={} if is_best else best.weights,
             tied=tied_names(self.model),
             state=head | state,
+            files=files,
         )
 
     def read(self, folder: Path) -> None:

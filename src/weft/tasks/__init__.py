@@ -1,5 +1,6 @@
 """One page per task: records → batch → loss → predictions → metrics."""
 
+from weft.tasks.caption import Caption
 from weft.tasks.classify import Classification, Classify, ManyClassification
 from weft.tasks.embed import Embed, Neighbours
 from weft.tasks.encoding import encode, encode_evaluation
@@ -18,6 +19,7 @@ from weft.tasks.task import Batch, Codec, Loss, Task
 from weft.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
+    "caption": Caption,
     "classify": Classify,
     "embed": Embed,
     "forecast": Forecast,
@@ -32,6 +34,7 @@ __all__ = [
     "TASKS",
     "Batch",
     "Candidate",
+    "Caption",
     "Classification",
     "Classify",
     "Codec",

@@ -27,7 +27,7 @@ from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.sequences import SequenceData, SequenceTask, learn_inputs, sequence_defaults
 from weft.tasks.tables import LabelledData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
-from weft.text import TextConfig, word_defaults
+from weft.text import TextConfig, Tokenizer, word_defaults
 
 __all__ = ["Classification", "Classify", "ClassifyData", "LabelledBatch", "LabelledData", "ManyClassification"]
 
@@ -125,11 +125,11 @@ class Classify(SequenceTask):
     def columns(data: ClassifyData) -> Columns:
         return data.columns(ManyLabelled if data.labels == "many" else Labelled, separator=data.separator)
 
-    @staticmethod
-    def learn(records: Iterable[Any], text: TextConfig) -> Codec:
+    @classmethod
+    def learn_with(cls, records: Iterable[Any], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
         labels, kind = collect_labels(map(labels_of, records)), type(next(iter(records), None))
         require_classes(labels, least=1 if kind is ManyLabelled else 2)
-        return replace(learn_inputs(records, text), labels=labels)
+        return replace(learn_inputs(records, text, known), labels=labels)
 
     @staticmethod
     def build(model: ClassifierSettings | BagConfig, codec: Codec) -> Classifier | Bag:

@@ -48,13 +48,18 @@ class FeatureTask(Task):
     def standardise(self, record: Any) -> NDArray[np.float32]:
         """The feature vectors (T, D) of a record, as a model reads them."""
         assert self.features is not None
-        check_width(record.steps, len(self.features.mean), record.place)
-        return self.features.standardise(record.steps.array)
+        return standardised(record, self.features)
 
     def pad_features(self, examples: Examples, rows: Rows) -> tuple[Tensor, Tensor]:
         """Features (B, T, D) and lengths (B) of these rows."""
         assert self.features is not None
         return pad_numbers(examples.columns[FEATURES], rows, len(self.features.mean))
+
+
+def standardised(record: Any, features: Statistics) -> NDArray[np.float32]:
+    """The feature vectors (T, D) of a record in units of the statistics; another number of features is an error."""
+    check_width(record.steps, len(features.mean), record.place)
+    return features.standardise(record.steps.array)
 
 
 def learn_features(records: Iterable[Any]) -> Statistics | None:

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import torch
 from torch import Tensor
 
-from weft.data import Record
+from weft.data import Pair, Record, Text
 from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
 from weft.decoding.score import score_tokens
 from weft.decoding.search import NEVER
@@ -158,7 +158,7 @@ class Generating(Protocol):
         """The start of a search for the texts of a batch."""
         ...
 
-    def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
+    def source_tokens(self, model: Any, batch: Any) -> list[tuple[str, ...]] | None:
         """The tokens of each row that attention weights belong to; None where there is no source."""
         ...
 
@@ -172,14 +172,14 @@ def generate(
     model: Any,
     batch: Any,
     *,
-    records: Sequence[Record],
+    records: Sequence[Text | Pair],
     decode: DecodeConfig,
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
 ) -> list[Generation]:
     """Write a text for each record of a batch; attention weights are computed only on request, and to copy words."""
     question = task.question(model, batch, records=records).beginning(wordings)
-    sources = task.source_tokens(batch) if attention else [None] * len(records)
+    sources = task.source_tokens(model, batch) if attention else [None] * len(records)
     if sources is None:
         raise ConfigError("the model has no source to attend to", where="attention", cure="leave it out")
     found = search(
@@ -208,7 +208,7 @@ def generate(
             )
             for one in hypotheses
         )
-        answers.append(Generation(record.key, tuple(own), source))
+        answers.append(Generation(record.title, tuple(own), source))
     return answers
 
 

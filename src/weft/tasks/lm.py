@@ -29,7 +29,7 @@ from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
 from weft.tasks.length import passes
 from weft.tasks.results import Numbers, Scores
-from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
+from weft.tasks.sections import DataConfig, Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
@@ -161,9 +161,17 @@ class LanguageModelling(Task):
     def columns(data: TextData) -> Columns:
         return Columns(Text, "text", joined=data.unit == "stream")
 
+    @classmethod
+    def learn(cls, records: Iterable[Text], text: TextConfig) -> Codec:
+        return cls.learn_with(records, text, {})
+
+    @classmethod
+    def learn_with(cls, records: Iterable[Text], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
+        return Codec({"": known.get("") or Tokenizer.learn((record.text for record in records), text)})
+
     @staticmethod
-    def learn(records: Iterable[Text], text: TextConfig) -> Codec:
-        return Codec({"": Tokenizer.learn((record.text for record in records), text)})
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        return {"decoder": StackPlace()}
 
     @staticmethod
     def build(model: DecoderSettings | NgramConfig, codec: Codec) -> AnyLanguageModel:

@@ -28,7 +28,7 @@ from weft.tasks.length import passes
 from weft.tasks.lm import LanguageModelling, TextData
 from weft.tasks.masking import Chance, MaskConfig, Masking
 from weft.tasks.results import Numbers, Scores
-from weft.tasks.sections import Facts, Sections, Tree, written
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
@@ -136,10 +136,15 @@ class Mask(Task):
 
     read = staticmethod(LanguageModelling.read)
     learn = staticmethod(LanguageModelling.learn)
+    learn_with = staticmethod(LanguageModelling.learn_with)
 
     @staticmethod
     def columns(data: MaskData) -> Columns:
         return Columns(Text, "text", joined=data.unit == "stream", prediction="filled")
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        return {"encoder": StackPlace()}
 
     @staticmethod
     def build(model: MaskedModelSettings, codec: Codec) -> MaskedLanguageModel:

@@ -38,7 +38,7 @@ class PairData(TableData):
 class SideText(Settings):
     """Settings of one side of a pair that differ from those of both."""
 
-    kind: Literal["char", "word", "bpe", "unigram"] | None = None
+    kind: Literal["char", "word", "bpe", "unigram", "imported"] | None = None
     size: Vocabulary | None = None
     min_count: Count | None = None
     lowercase: bool | None = None

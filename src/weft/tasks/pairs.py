@@ -23,7 +23,7 @@ from weft.text import word_defaults
 ITEMS: Tree = {"kind": "word", "punctuation": "keep", "min_count": 1}
 CHARACTERS: Tree = {"kind": "char"}
 
-CHARACTERS_PER_TOKEN = {"char": 1.0, "bpe": 3.0, "unigram": 3.0, "word": 6.0}
+CHARACTERS_PER_TOKEN = {"char": 1.0, "bpe": 3.0, "unigram": 3.0, "imported": 4.0, "word": 6.0}
 """About how many characters a token has, by the kind of token."""
 
 

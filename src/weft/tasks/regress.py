@@ -28,7 +28,7 @@ from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
-from weft.text import TextConfig
+from weft.text import TextConfig, Tokenizer
 
 TARGET = "target"
 """The name of the statistics of the numbers to predict."""
@@ -144,9 +144,9 @@ class Regress(SequenceTask):
     def columns(data: SequenceData) -> Columns:
         return data.columns(Measured)
 
-    @staticmethod
-    def learn(records: Iterable[Measured], text: TextConfig) -> Codec:
-        found = learn_inputs(records, text)
+    @classmethod
+    def learn_with(cls, records: Iterable[Measured], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
+        found = learn_inputs(records, text, known)
         numbers = (np.array([[record.number]]) for record in records if record.number is not None)
         return replace(found, statistics={**found.statistics, TARGET: Statistics.of(numbers)})
 

@@ -64,6 +64,15 @@ class Sections(NamedTuple):
     marks: int = 1
 
 
+class StackPlace(NamedTuple):
+    """Where the settings of an encoder or a decoder stand in a configuration, those of its tokens, and the role of its
+    tokenizer."""
+
+    model: str = "model"
+    text: str = "text"
+    role: str = ""
+
+
 def written(tree: Mapping[str, Any], *path: str) -> Any:
     """The value that a person wrote at a path of the configuration, as a table or as settings; None without one."""
     found: Any = tree

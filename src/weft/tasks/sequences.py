@@ -32,7 +32,7 @@ from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.length import passes
-from weft.tasks.sections import Facts, Tree
+from weft.tasks.sections import Facts, StackPlace, Tree
 from weft.tasks.shift import lay
 from weft.tasks.states import Located, locate
 from weft.tasks.tables import ColumnSetting, LabelledData
@@ -90,6 +90,14 @@ class SequenceTask(FeatureTask):
     @classmethod
     def read(cls, path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
         return read_answered(path, cls.columns(data), layout=data.layout, bad=bad)
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        return {"encoder": StackPlace()}
+
+    @classmethod
+    def learn(cls, records: Iterable[Any], text: TextConfig) -> Codec:
+        return cls.learn_with(records, text, {})
 
     @abstractmethod
     def answer(self, record: Any) -> Ids:
@@ -182,11 +190,11 @@ class SequenceTask(FeatureTask):
         return kind(parts[0].strip(), second=parts[1].strip())
 
 
-def learn_inputs(records: Iterable[Any], text: TextConfig) -> Codec:
-    """The tokenizer of texts, or the statistics of features; answers are the task's own."""
+def learn_inputs(records: Iterable[Any], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
+    """The tokenizer of texts, unless it is known, or the statistics of features; answers are the task's own."""
     if (features := learn_features(records)) is not None:
         return Codec({}, (), {FEATURES: features})
-    return Codec({"": Tokenizer.learn(_each_text(records), text)})
+    return Codec({"": known.get("") or Tokenizer.learn(_each_text(records), text)})
 
 
 def _each_text(records: Iterable[WholeInput]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from weft.tasks.baselines import word_baselines
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
-from weft.tasks.sections import Facts, Sections, Tree, written
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
 from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
@@ -120,15 +120,24 @@ class Tag(FeatureTask):
     def roles(text: TextConfig) -> dict[str, TextConfig]:
         return {"words": text, "characters": SPELLING.model_copy(update={"unknown": text.unknown})}
 
+    @classmethod
+    def learn(cls, records: Iterable[Tagged], text: TextConfig) -> Codec:
+        return cls.learn_with(records, text, {})
+
     @staticmethod
-    def learn(records: Iterable[Tagged], text: TextConfig) -> Codec:
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        return {"encoder": StackPlace(role="words")}
+
+    @classmethod
+    def learn_with(cls, records: Iterable[Tagged], text: TextConfig, known: Mapping[str, Tokenizer]) -> Codec:
         labels = collect_labels(record.tags or () for record in records)
         require_classes(labels, model="a tagger", setting="data.field or data.column")
         if (features := learn_features(records)) is not None:
             return Codec({}, labels, {FEATURES: features})
-        words = Tokenizer.learn_words((record.words for record in records), text)
-        spelling = Tag.roles(text)["characters"]
-        characters = Tokenizer.learn((word for record in records for word in record.words), spelling)
+        words = known.get("words") or Tokenizer.learn_words((record.words for record in records), text)
+        spelling = cls.roles(text)["characters"]
+        letters = (word for record in records for word in record.words)
+        characters = known.get("characters") or Tokenizer.learn(letters, spelling)
         return Codec({"words": words, "characters": characters}, labels)
 
     @staticmethod

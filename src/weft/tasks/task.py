@@ -32,9 +32,9 @@ from weft.tasks.generation import Question, generate
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
-from weft.tasks.sections import Facts, Sections, Tree
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree
 from weft.tasks.states import WithStates
-from weft.text import TextConfig
+from weft.text import TextConfig, Tokenizer
 
 __all__ = ["UNSEEN", "Baselines", "Batch", "Codec", "Loss", "Origin", "Rows", "Task", "cross_entropy"]
 
@@ -63,6 +63,8 @@ class Task(WithRecords, WithStates, ABC):
     """The `[data]` section."""
 
     lower_is_better: tuple[str, ...] = ("loss", "perplexity", "bits_per_character", "wer", "cer")
+    caches: bool = True
+    """Whether the encoded data of large files is cached: a file must hold all that its examples are made of."""
     files: tuple[str, str, str] = ("train.tsv", "valid.tsv", "test.tsv")
     """Files for training, validation and test in the config file that `weft new` writes."""
     pipeline_tag: str | None = None
@@ -163,6 +165,17 @@ class Task(WithRecords, WithStates, ABC):
     def learn(records: Iterable[Any], text: Any) -> Codec:
         """Tokenizers and labels from the training records."""
 
+    @classmethod
+    def learn_with(cls, records: Iterable[Any], text: Any, known: Mapping[str, Tokenizer]) -> Codec:
+        """`learn`, with tokenizers of another run in some roles (`stacks`)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        """The encoder and the decoder of its models by their names, given a configuration as plain tables; none where
+        models neither start from another run nor are the start of one."""
+        return {}
+
     @staticmethod
     def build(model: Any, codec: Codec) -> nn.Module:
         """The network, with sizes known only now; a task whose sizes depend on `[data]` too has `network` instead."""
@@ -230,6 +243,10 @@ class Task(WithRecords, WithStates, ABC):
         kind: Callable[[Any], Record] = self.columns(self.data).record  # its other parts may be left out
         return kind(str(source))
 
+    def is_one_input(self, inputs: Any) -> bool:
+        """Whether a value given to `Run.predict` is one input, and not several."""
+        return isinstance(inputs, str | Mapping | Record)
+
     def with_language(self, record: Any, language: str) -> Record:
         """An input to be answered in that language; an error for a task without languages."""
         raise ConfigError(f"{self.name} has no languages", where=f"language = {language}", cure="leave it out")
@@ -248,7 +265,7 @@ class Task(WithRecords, WithStates, ABC):
         """The start of a search for the texts of a batch (`writes`)."""
         raise NotImplementedError
 
-    def source_tokens(self, batch: Any) -> list[tuple[str, ...]] | None:
+    def source_tokens(self, model: Any, batch: Any) -> list[tuple[str, ...]] | None:
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 

@@ -3,63 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.data import FEW_WORDS, BadLines, Capacity, Columns, Examples, Limit, Pair, group_references, read_pairs
+from weft.data import BadLines, Capacity, Columns, Examples, Limit, Pair, group_references, read_pairs
 from weft.decoding.search import NEVER
 from weft.errors import ConfigError, DataError
 from weft.models import DECODERS, ENCODERS, PREFIX_DECODERS, TRANSLATORS, PairModel, PairSettings
-from weft.nn import Packing
 from weft.settings import OneOf, TableError
-from weft.tasks.generation import Generation, Question, Scored, scored, text_columns
+from weft.tasks.generation import Question
 from weft.tasks.languages import Languages, learn_languages
 from weft.tasks.length import passes
-from weft.tasks.pair_scores import TranslationScores
 from weft.tasks.pair_settings import PairData, PairText
+from weft.tasks.pair_task import PairBatch, PairTask
 from weft.tasks.pairs import choose_metric, choose_tokens, tokens_per_pair
-from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.shift import count_unknown, lay, predictions, shift, token_loss
+from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
+from weft.tasks.shift import lay, predictions, shift
 from weft.tasks.states import pad_ids
-from weft.tasks.task import Batch, Codec, Loss, Rows, Task
+from weft.tasks.task import Codec, Rows
 from weft.text import EOS, SOS, TextConfig, Tokenizer
-
-
-@dataclass(frozen=True)
-class PairBatch(Batch):
-    """source (B, S) ends with the end token, target (B, T) starts with the start token; the token expected after
-    each token of the target (M) and its place (M), as in `Shifted`."""
-
-    source: Tensor
-    source_lengths: Tensor | Packing
-    target: Tensor
-    target_lengths: Tensor | Packing
-    expected: Tensor
-    places: Tensor | None
-
 
 MODEL = OneOf(TRANSLATORS)
 
 
-class Translate(Task):
+class Translate(PairTask):
     """Sentence pairs to a translator."""
 
     name = "translate"
     summary = "sentence pairs to a translator (or any other sequence to sequence)"
     metric = "bleu"
-    metrics: tuple[str, ...] = ("bleu", "chrf", "exact", "wer", "cer", "loss", "perplexity")
     sections = Sections(PairData, PairText, Annotated[PairSettings, MODEL])
     data: PairData
     pipeline_tag = "translation"
-    writes = scores_texts = measures_answers = True
 
     def __init__(self, codec: Codec, data: PairData) -> None:
         super().__init__(codec, data)
-        self.source, self.target = codec.side("source"), codec.side("target")
+        self.source = codec.side("source")
         self.languages = Languages(codec.labels, first=len(self.source))
 
     @staticmethod
@@ -155,15 +138,30 @@ class Translate(Task):
     def roles(text: PairText) -> dict[str, TextConfig]:
         return {"": text} if text.shared else {"source": text.side(text.source), "target": text.side(text.target)}
 
-    @staticmethod
-    def learn(records: Iterable[Pair], text: PairText) -> Codec:
+    @classmethod
+    def learn(cls, records: Iterable[Pair], text: PairText) -> Codec:
+        return cls.learn_with(records, text, {})
+
+    @classmethod
+    def learn_with(cls, records: Iterable[Pair], text: PairText, known: Mapping[str, Tokenizer]) -> Codec:
         texts = {
             "": (side for pair in records for side in (pair.source, pair.target or "")),
             "source": (pair.source for pair in records),
             "target": (pair.target or "" for pair in records),
         }
-        tokenizers = {role: Tokenizer.learn(texts[role], side) for role, side in Translate.roles(text).items()}
+        tokenizers = {
+            role: known.get(role) or Tokenizer.learn(texts[role], side) for role, side in cls.roles(text).items()
+        }
         return Codec(tokenizers, learn_languages(records))
+
+    @staticmethod
+    def stacks(tree: Mapping[str, Any]) -> dict[str, StackPlace]:
+        if MODEL.kind_of(written(tree, "model")) == "prefix":
+            return {"decoder": StackPlace("model.decoder")}
+        if written(tree, "text", "shared"):
+            return {side: StackPlace(f"model.{side}") for side in ("encoder", "decoder")}
+        places = {"encoder": "source", "decoder": "target"}
+        return {side: StackPlace(f"model.{side}", f"text.{role}", role) for side, role in places.items()}
 
     @staticmethod
     def build(model: PairSettings, codec: Codec) -> PairModel:
@@ -209,42 +207,11 @@ class Translate(Task):
         tokens, lengths = lay(examples.columns["source"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return PairBatch(predictions(examples.columns["target"], rows), tokens, lengths, *target)
 
-    def loss(self, model: nn.Module, batch: PairBatch, *, label_smoothing: float = 0.0) -> Loss:
-        return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
-
-    def forced_loss(self, model: nn.Module, batch: PairBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
-        """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
-        assert isinstance(model, PairModel)
-        hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths, truth=truth)
-        return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
-
     def states(self, model: nn.Module, records: Sequence[Pair]) -> Tensor:
         assert isinstance(model, PairModel)
         rows = self.source.encode_many([pair.source for pair in records])
         tokens, lengths = pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
         return model.source_states(tokens, lengths)
-
-    def scores(self) -> TranslationScores:
-        items = self.target.kind == "word" and len(self.target) <= FEW_WORDS
-        return TranslationScores(self.target.unit, len(self.target), items=items)
-
-    def measure(
-        self,
-        model: nn.Module,
-        batch: PairBatch,
-        scores: TranslationScores,
-        *,
-        records: Sequence[Pair],
-    ) -> None:
-        loss = self.loss(model, batch)
-        scores.loss.add(float(loss.total), loss.count, count_unknown(batch))
-
-    def add_answers(self, scores: TranslationScores, records: Sequence[Pair], answers: Sequence[Generation]) -> None:
-        for pair, answer in zip(records, answers, strict=True):
-            scores.add_text(pair, answer.text)
-
-    def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
-        return text_columns(name, n_best=n_best, probabilities=probabilities)
 
     def question(self, model: PairModel, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
@@ -255,7 +222,7 @@ class Translate(Task):
         forbid = (*NEVER, *(self.languages.ids if self.source is self.target else ()))
         return Question(self.target, memory, sources=sources, limits=limits, forbid=forbid)
 
-    def source_tokens(self, batch: PairBatch) -> list[tuple[str, ...]]:
+    def source_tokens(self, model: PairModel, batch: PairBatch) -> list[tuple[str, ...]]:
         assert isinstance(batch.source_lengths, Tensor)
         rows = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
         return [tuple(map(self._source_token, row[:length])) for row, length in rows]
@@ -281,10 +248,3 @@ class Translate(Task):
             cure = f"give (source, target{', language' * bool(self.languages)})"
             raise DataError(f"{item!r} is not what a run of translate can score", cure=cure)
         return Pair(item[0], item[1], language=item[2] if self.languages else None)
-
-    def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
-        assert isinstance(model, PairModel)
-        assert isinstance(batch.target_lengths, Tensor)
-        hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
-        texts = [(pair.source, pair.target or "") for pair in records]
-        return scored(model, self.target, hidden, batch.expected, batch.target_lengths, texts=texts)

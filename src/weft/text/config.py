@@ -22,8 +22,8 @@ BYTES = 256
 class TextConfig(Settings):
     """How text becomes tokens."""
 
-    kind: Literal["char", "word", "bpe", "unigram"] = "bpe"
-    """Characters, words, or subwords learned from the training text."""
+    kind: Literal["char", "word", "bpe", "unigram", "imported"] = "bpe"
+    """Characters, words, or subwords learned from the training text; imported is the tokenizer of an imported run."""
 
     size: Vocabulary = 8000
     """The maximum number of entries of the vocabulary, special tokens and bytes included."""
@@ -48,6 +48,9 @@ class TextConfig(Settings):
         return unknown
 
     def unread(self) -> Iterator[Unread]:
+        if self.kind == "imported":
+            for name in ("size", "min_count", "lowercase", "unknown"):
+                yield Unread(name, 'is not read: kind = "imported" is learned already', "remove it")
         if self.kind != "word":
             yield Unread("punctuation", f'cuts nothing: kind = "{self.kind}"', 'remove it, or use kind = "word"')
 
@@ -63,6 +66,9 @@ def word_defaults(characters: int) -> dict[str, Any]:
 
 def check(config: TextConfig) -> None:
     """Raise `ConfigError` if no vocabulary can fulfil the settings."""
+    if config.kind == "imported":
+        cure = 'start from an imported run: train.start = "RUN"'
+        raise ConfigError("is not learned from texts", where='text.kind = "imported"', cure=cure)
     smallest = len(SPECIALS) + (1 if config.kind == "word" else BYTES)
     if config.size < smallest:
         held = "a word" if config.kind == "word" else f"the {BYTES} bytes"

@@ -23,6 +23,7 @@ from weft.documents import parse_json
 from weft.errors import RunError
 from weft.limits import PIECES, VOCABULARY
 from weft.text.config import TextConfig
+from weft.text.imported import parse_imported
 from weft.text.pipeline import (
     assemble,
     bpe_model,
@@ -55,6 +56,8 @@ def parse_tokenizer(
             raise ValueError("it has no model")
     except ValueError as error:
         raise RunError(f"is damaged or not a tokenizer: {error}", where=where) from None
+    if config.kind == "imported":
+        return _imported(found, where, most=most), config
     vocab, merges = (found["model"].pop(name, None) for name in LEARNED)
     expected = _rules(assemble(empty_model(config.kind), config))
     former = _former(expected, config) if config.unknown is None else expected
@@ -72,6 +75,18 @@ def parse_tokenizer(
         raise
     except ValueError as error:
         raise RunError(str(error), where=where, cure="restore the file, or learn the vocabulary again") from None
+    except Exception as error:  # the library raises nothing more specific
+        raise RunError(f"is damaged: {error!s:.100}", where=where) from None
+
+
+def _imported(found: dict[str, Any], where: str, *, most: int) -> tokenizers.Tokenizer:
+    try:
+        with no_panic(lambda reason: RunError(f"is damaged: {reason}", where=where)):
+            return parse_imported(found, most=most)
+    except RunError:
+        raise
+    except ValueError as error:
+        raise RunError(str(error), where=where, cure="import it again") from None
     except Exception as error:  # the library raises nothing more specific
         raise RunError(f"is damaged: {error!s:.100}", where=where) from None
 

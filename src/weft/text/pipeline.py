@@ -59,6 +59,14 @@ def letter_bytes() -> dict[str, int]:
     return {chr(byte): byte for byte in visible} | {chr(256 + place): byte for place, byte in enumerate(hidden)}
 
 
+_LETTER_BYTES = letter_bytes()
+
+
+def letters_to_bytes(entry: str) -> bytes:
+    """The bytes of an entry in byte letters."""
+    return bytes(map(_LETTER_BYTES.__getitem__, entry))
+
+
 def byte_splitter() -> pre_tokenizers.PreTokenizer:
     """Cuts text into stretches of letters, digits or others, with the blank before them, written in byte letters."""
     return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)

@@ -2,6 +2,7 @@
 
 A subword or a character always adds the same bytes. A word adds a blank before it, but not at the beginning of a text,
 not after an opening bracket and not before a closing one: its bytes depend on whether the text before it is `OPEN`.
+Subwords of some imported tokenizers have the blank before them too, except at the beginning of a text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from weft.text.tokenizer import Tokenizer
-from weft.text.vocabulary import EOS, PAD, SOS, SPECIALS
+from weft.text.vocabulary import EOS, MASK, PAD, SOS, SPECIALS, UNK
 
 OPEN, SPACED = 0, 1
 """States of a text: no blank follows (it is empty, or ends with an opening bracket), or a blank follows."""
@@ -45,11 +46,22 @@ def spelling_of(tokenizer: Tokenizer) -> TokenSpelling:
     """The spelling of all tokens of a tokenizer."""
     if tokenizer.kind == "word":
         return _words(tokenizer)
+    if tokenizer.drops_first_blank:
+        return _after_blanks(tokenizer)
     added = [
         b"" if index in SILENT else tokenizer.decode([index]).encode() if index < len(SPECIALS) else content
         for index, content in enumerate(tokenizer.contents())
     ]
     return TokenSpelling((added,), [None] * len(added))
+
+
+def _after_blanks(tokenizer: Tokenizer) -> TokenSpelling:
+    """Subwords with the blank before them, which the first one of a text loses."""
+    spaced = [b"" if index in SILENT else content for index, content in enumerate(tokenizer.contents())]
+    for index in {UNK, MASK} - SILENT:
+        spaced[index] = tokenizer.decode([index]).encode()
+    after = [None if index in SILENT else SPACED for index in range(len(spaced))]
+    return TokenSpelling(([content.removeprefix(b" ") for content in spaced], spaced), after)
 
 
 def _words(tokenizer: Tokenizer) -> TokenSpelling:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
 import tokenizers
+from tokenizers import models
 
 from weft.disk import read_regular
 from weft.errors import ConfigError, DataError, RunError
@@ -17,13 +19,14 @@ from weft.text.bpe import learn_bpe
 from weft.text.characters import CharacterIds, learn_characters
 from weft.text.config import TextConfig, check
 from weft.text.file import parse_tokenizer
-from weft.text.pipeline import assemble, letter_bytes, no_panic, normalizer
+from weft.text.imported import entry_bytes, shown
+from weft.text.pipeline import assemble, letters_to_bytes, no_panic, normalizer
 from weft.text.unigram import learn_unigram
 from weft.text.unknown import unknown_word
 from weft.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, entry_of
 from weft.text.words import learn_split_words, learn_words
 
-UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword"}
+UNITS = {"char": "character", "word": "word", "bpe": "subword", "unigram": "subword", "imported": "subword"}
 
 FILE_BYTES_PER_ENTRY = 128
 """Bytes that an entry of a few letters takes in a tokenizer's file, with its merge, at most."""
@@ -32,7 +35,6 @@ UNCHECKED_SHARE = 1 / 4
 """A learned vocabulary is checked as a file if its estimated size is above this share of `TOKENIZER_FILE_BYTES`."""
 
 _LEARN = {"char": learn_characters, "word": learn_words, "bpe": learn_bpe, "unigram": learn_unigram}
-LETTER_BYTES = letter_bytes()
 _SILENT = frozenset({PAD, SOS, EOS})
 EMPTY: Mapping[int, str] = MappingProxyType({})
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -51,6 +53,10 @@ class Tokenizer:
         """Not called directly: use `learn`, `learn_words` or `load`."""
         self._inner = inner
         self._ids: dict[str, int] = inner.get_vocab()
+        self._entry_bytes = _ENTRY_BYTES[config.kind]
+        if config.kind == "imported":
+            self._ids = {shown(entry): index for entry, index in self._ids.items()}
+            self._entry_bytes = entry_bytes(inner)
         self._normalize = normalizer(config)
         self._unknown = unknown_word(config)
         self._characters = CharacterIds(self._ids, lowercase=config.lowercase) if config.kind == "char" else None
@@ -112,6 +118,11 @@ class Tokenizer:
             except RunError as error:
                 raise ConfigError(error.what, where=f"text.size = {self.config.size}", cure="lower it") from None
         return self
+
+    @property
+    def drops_first_blank(self) -> bool:
+        """Whether subwords have the blank before them, and the first one of a text loses it when it is decoded."""
+        return self.kind == "imported" and not isinstance(self._inner.model, models.BPE)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; no start or end token is added."""
@@ -235,16 +246,14 @@ class Tokenizer:
 
     def _bytes(self, entry: str) -> bytes:
         """The UTF-8 bytes of an entry that is not a special token."""
-        if self.kind == "char":
-            return bytes([int(entry[3:5], 16)]) if len(entry) > 1 else entry.encode("utf-8")
-        return bytes(map(LETTER_BYTES.__getitem__, entry))
+        return self._entry_bytes(entry)
 
     def token(self, index: int) -> str:
         """The vocabulary entry of an id."""
         entry = self._inner.id_to_token(index)
         if entry is None:
             raise IndexError(f"token id {index} is not below the vocabulary size {len(self)}")
-        return entry
+        return shown(entry) if self.kind == "imported" else entry
 
     def id(self, token: str) -> int:
         """The id of a vocabulary entry, or that of the unknown token if there is no such entry."""
@@ -253,6 +262,14 @@ class Tokenizer:
     def __len__(self) -> int:
         """The number of entries, special tokens included."""
         return len(self._ids)
+
+
+def _character_bytes(entry: str) -> bytes:
+    return bytes([int(entry[3:5], 16)]) if len(entry) > 1 else entry.encode("utf-8")
+
+
+_ENTRY_BYTES: Mapping[str, Callable[[str], bytes]] = defaultdict(lambda: letters_to_bytes, char=_character_bytes)
+"""The bytes of an entry, by the kind of its vocabulary."""
 
 
 def read_bytes(new: bytes, pending: bytes) -> tuple[str, bytes]:

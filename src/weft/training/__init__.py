@@ -10,6 +10,7 @@ from weft.training.forcing import FORCINGS, ScheduledSampling
 from weft.training.gpu_batches import fill_gpu
 from weft.training.interrupt import Interrupt
 from weft.training.journal import Journal
+from weft.training.layers import LayerRates
 from weft.training.loop import steps
 from weft.training.numbers import Numbers
 from weft.training.objective import build_objective
@@ -31,6 +32,7 @@ __all__ = [
     "Event",
     "Interrupt",
     "Journal",
+    "LayerRates",
     "LoopOptions",
     "Measuring",
     "Numbers",

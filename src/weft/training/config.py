@@ -51,6 +51,14 @@ class TrainConfig(Settings):
     """Largest absolute value of any number of the gradient; 0 sets no bound."""
     skip_bad: CountFromZero = 10
     """Updates in a row that may be skipped because loss or gradient is not finite; 0 ends the run at the first."""
+    start: str | dict[Literal["encoder", "decoder"], str] | None = None
+    """A run whose weights the model starts from, or for a translator { encoder = RUN, decoder = RUN }."""
+    new_rate: Positive | None = None
+    """The peak rate of parameters that are new where a model starts from a run; by default that of all."""
+    rate_decay: float = Field(1.0, gt=0.0, le=1.0)
+    """The rate of a layer as a share of that of the layer above it; 1 is one rate for all layers."""
+    unfreeze_every: Count | None = None
+    """Updates after which one more layer begins to learn, from the top layer down; by default all learn at once."""
     freeze: list[str] = Field(default_factory=list)
     """Parameters that do not learn, by patterns of their names, such as "encoder.*" or "*.embedding.weight"."""
     label_smoothing: float = Field(0.0, ge=0.0, lt=1.0)
@@ -114,6 +122,8 @@ class TrainConfig(Settings):
             for name in ("plateau_factor", "plateau_patience"):
                 why = f'does nothing with schedule = "{self.schedule}"'
                 yield Unread(name, why, 'remove it, or use schedule = "plateau"')
+        if self.start is None:
+            yield Unread("new_rate", "nothing is new without train.start", "set train.start, or remove it")
         if self.average == 1:
             yield Unread("average", "averages nothing: the mean of one model is that model", "raise it, or remove it")
 

@@ -25,7 +25,7 @@ MIN_UPDATES, MIN_UPDATES_PER_EPOCH = 2_000, 20
 MAX_RATE_FACTOR: Final = 2.0
 """The largest factor of the rate: beyond it, training becomes unstable before it becomes faster."""
 
-CHARACTERS_PER_TOKEN: Final = {"char": 1.0, "bpe": 3.5, "unigram": 3.5, "word": 5.5}
+CHARACTERS_PER_TOKEN: Final = {"char": 1.0, "bpe": 3.5, "unigram": 3.5, "imported": 4.0, "word": 5.5}
 """Approximate characters of a token, by its kind."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,22 +22,32 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def build_optimizer(
-    model: nn.Module, *, kind: str, rate: float, weight_decay: float, beta2: float = 0.999, momentum: float = 0.9
+    model: nn.Module,
+    *,
+    kind: str,
+    rate: float,
+    weight_decay: float,
+    beta2: float = 0.999,
+    momentum: float = 0.9,
+    rates: Mapping[str, float] = MappingProxyType({}),
 ) -> torch.optim.Optimizer:
     """Build an optimizer. Weight decay applies to matrices only, not to biases and other vectors; `beta2` to Adams,
-    `momentum` to SGD."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices = [parameter for parameter in parameters if parameter.dim() > 1]
-    vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
-    groups: list[dict[str, Any]] = [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
+    `momentum` to SGD; `rates` are those of parameters, by their names, that differ from `rate`."""
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            groups.setdefault((rates.get(name, rate), parameter.dim() > 1), []).append(parameter)
+    # Those with the rate of the optimizer first, and matrices before vectors.
+    order = sorted(groups, key=lambda key: (key[0] != rate, -key[0], not key[1]))
+    tables: list[dict[str, Any]] = [
+        {"params": groups[own, matrix], "lr": own, "weight_decay": weight_decay if matrix else 0.0}
+        for own, matrix in order
     ]
     # Fused: one kernel for all tensors of a group. RAdam has none.
     extra: dict[str, Any] = {"momentum": momentum} if kind == "sgd" else {"betas": (0.9, beta2)}
     if kind != "radam":
         extra["fused"] = True
-    return OPTIMIZERS[kind]([group for group in groups if group["params"]], lr=rate, **extra)
+    return OPTIMIZERS[kind](tables, lr=rate, **extra)
 
 
 def freeze(model: nn.Module, patterns: Sequence[str]) -> int:

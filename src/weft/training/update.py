@@ -48,6 +48,8 @@ class LoopOptions:
     differs from update to update, is never captured."""
     skip_bad: int = 0
     """Updates in a row that may be skipped because loss or gradient is not finite; with 0 the first ends the run."""
+    frozen: Sequence[tuple[int, nn.Parameter]] = ()
+    """Parameters that begin to learn later, each with the first update that changes it."""
     ranks: Ranks = ALONE
     """The processes that train together. Each is given all batches of an update and computes its share of them."""
 
@@ -99,10 +101,12 @@ class Updater:
         self.scaling = options.scaling
         if options.precision == "fp16" and self.scaling is None:
             self.scaling = Scaling(self.device)
+        self.frozen = options.frozen
+        self.rate: float = optimizer.defaults["lr"]
         self.peaks: list[float] = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
         # With scaling it is the scaler that skips an update that is not finite.
         self.deferred = self.device.type == "cuda" and (self.scaling is not None or can_skip(optimizer))
-        self.finite = Finite(rate=self.peaks[0], skip_bad=options.skip_bad, scaled=self.scaling is not None)
+        self.finite = Finite(rate=self.rate, skip_bad=options.skip_bad, scaled=self.scaling is not None)
         self.unchecked = Awaited()
         compute = Pass(model, objective, options.label_smoothing, options.precision, self.scaling)
         ways: list[Gradients] = [Computed(compute, self.parameters, self.device)]
@@ -119,8 +123,9 @@ class Updater:
             self.model.train()
         if isinstance(self.objective, Paced):
             self.objective.begin(number)
+        self.frozen = [(first, parameter) for first, parameter in self.frozen if number < first]
         self.optimizer.zero_grad(set_to_none=True)
-        return self.peaks[0] * share
+        return self.rate * share
 
     def gather(self, group: Sequence[Batch]) -> Gathered:
         """Leave in the model the clipped gradient of the mean loss over all batches of the group."""
@@ -128,6 +133,8 @@ class Updater:
         mine = self.ranks.share(group)
         means = [self.gradients(batch, 1 / max(1, count)) for batch in mine]
         self.ranks.sum_gradients(self.parameters)
+        for _, parameter in self.frozen:
+            parameter.grad = None
         if self.scaling is not None:
             self.scaling.unscale(self.optimizer)
         norm = clip_gradients(self.parameters, self.clip, value=self.clip_value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,12 +54,14 @@ def test_decoder_block(norm: str, jitter: Jitter) -> None:
 
 
 @pytest.mark.covers("X1")
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu", "swiglu"])
 def test_feedforward(activation: str, jitter: Jitter) -> None:
     net, x = jitter(FeedForward(8, 12, activation=activation)), torch.randn(3, 8)
     inner = F.linear(x, net.inner.weight, net.inner.bias)
     gate, value = inner.chunk(2, dim=-1)
-    units = {"relu": inner.clamp(min=0), "gelu": F.gelu(inner), "swiglu": gate * torch.sigmoid(gate) * value}
+    bent = torch.tanh(math.sqrt(2 / math.pi) * (inner + 0.044715 * inner**3))
+    units = {"relu": inner.clamp(min=0), "gelu": F.gelu(inner), "gelu_tanh": inner / 2 * (1 + bent)}
+    units |= {"silu": inner * torch.sigmoid(inner), "swiglu": gate * torch.sigmoid(gate) * value}
     assert_close(net(x), F.linear(units[activation], net.outer.weight, net.outer.bias))
 
 

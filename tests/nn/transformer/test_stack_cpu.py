@@ -19,7 +19,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm": "post"},
     {"norm": "pre", "activation": "gelu"},
     {"norm": "rezero"},
-    {"norm": "post", "attention_bias": True},
+    {"norm": "post", "attention_bias": True, "activation": "silu"},
+    {"norm": "pre", "attention_bias": True, "activation": "gelu_tanh", "norm_epsilon": 0.5},
 ]
 WIDTH, UNITS = 64, 96
 

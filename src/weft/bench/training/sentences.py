@@ -21,8 +21,8 @@ from weft.data import BadLines, Batches, Capacity, Corpus, Examples, Ragged
 from weft.errors import ConfigError
 from weft.tasks import Codec, Translate, encode
 from weft.tasks.pair_settings import PairData, PairText
+from weft.tasks.pair_task import PairBatch
 from weft.tasks.task import Rows
-from weft.tasks.translate import PairBatch
 from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer
 
 SEED: Final = 0

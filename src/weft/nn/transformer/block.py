@@ -19,7 +19,7 @@ from weft.nn.attention.scores import Scale
 from weft.nn.packing import Packing
 from weft.nn.transformer import torch_weights
 from weft.nn.transformer.feedforward import Activation, FeedForward
-from weft.nn.transformer.norm import NORMS
+from weft.nn.transformer.norm import EPSILON, build_norm
 
 Cache = TypeVar("Cache", KeysValues, LayerCache)
 """Keys and values before the next position: tensors that grow, or a cache that is written."""
@@ -35,6 +35,7 @@ class EncoderBlock(nn.Module):
         heads: int,
         feedforward: int,
         norm: str = "post",
+        norm_epsilon: float = EPSILON,
         activation: Activation = "relu",
         attention_bias: bool = False,
         rotary: bool = False,
@@ -54,8 +55,8 @@ class EncoderBlock(nn.Module):
             hard=attention_hard,
         )
         self.feedforward = FeedForward(width, feedforward, activation=activation)
-        self.around_attention = NORMS[norm](width, dropout=dropout)
-        self.around_feedforward = NORMS[norm](width, dropout=dropout)
+        self.around_attention = build_norm(norm, width, dropout=dropout, epsilon=norm_epsilon)
+        self.around_feedforward = build_norm(norm, width, dropout=dropout, epsilon=norm_epsilon)
 
     @classmethod
     def from_torch(cls, module: nn.TransformerEncoderLayer) -> Self:
@@ -98,6 +99,7 @@ class DecoderBlock(nn.Module):
         feedforward: int,
         memory_size: int | None = None,
         norm: str = "post",
+        norm_epsilon: float = EPSILON,
         activation: Activation = "relu",
         attention_bias: bool = False,
         rotary: bool = False,
@@ -112,9 +114,9 @@ class DecoderBlock(nn.Module):
         self.attention = MultiHeadAttention(width, rotary=rotary, **shared)
         self.cross = MultiHeadAttention(width, memory_size or width, **shared)
         self.feedforward = FeedForward(width, feedforward, activation=activation)
-        self.around_attention = NORMS[norm](width, dropout=dropout)
-        self.around_cross = NORMS[norm](width, dropout=dropout)
-        self.around_feedforward = NORMS[norm](width, dropout=dropout)
+        self.around_attention = build_norm(norm, width, dropout=dropout, epsilon=norm_epsilon)
+        self.around_cross = build_norm(norm, width, dropout=dropout, epsilon=norm_epsilon)
+        self.around_feedforward = build_norm(norm, width, dropout=dropout, epsilon=norm_epsilon)
 
     @classmethod
     def from_torch(cls, module: nn.TransformerDecoderLayer) -> Self:

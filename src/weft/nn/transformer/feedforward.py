@@ -1,12 +1,15 @@
 """The part of a block that treats each position alone.
 
-relu, gelu   W_2 S(W_1 x + b_1) + b_2
-swiglu       W_2 (silu(W_1 x) ⊙ V x)                      (Shazeer, 2020)
+relu, gelu, silu   W_2 S(W_1 x + b_1) + b_2
+gelu_tanh          the same, with gelu(x) ≈ x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))
+swiglu             W_2 (silu(W_1 x) ⊙ V x)                (Shazeer, 2020)
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,7 +17,15 @@ from torch import Tensor, nn
 from weft.nn.dropout import drop
 from weft.nn.linear import Linear
 
-Activation = Literal["relu", "gelu", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
+
+FUNCTIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+"""The functions that act on each unit alone, by name."""
 
 
 class FeedForward(nn.Module):
@@ -40,7 +51,7 @@ class FeedForward(nn.Module):
             gate, value = self.inner(x).chunk(2, dim=-1)
             inner = F.silu(gate) * value
         else:
-            inner = self.inner.relu(x) if self.activation == "relu" else F.gelu(self.inner(x))
+            inner = self.inner.relu(x) if self.activation == "relu" else FUNCTIONS[self.activation](self.inner(x))
         if self.dropout and self.training:
             inner = drop(inner, self.dropout)
         out: Tensor = self.outer(inner)

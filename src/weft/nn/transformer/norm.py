@@ -18,6 +18,9 @@ from weft.nn.transformer.fused_norm import add_norm, norm, serves
 
 Part = Callable[[Tensor], Tensor]
 
+EPSILON: Final = 1e-5
+"""The number that a norm adds to the variance, as in torch."""
+
 
 class LayerNorm(nn.LayerNorm):
     """In the type of its input: under autocast torch's own hands on float32, twice what the next part has to read."""
@@ -38,9 +41,9 @@ class LayerNorm(nn.LayerNorm):
 class PostNorm(nn.Module):
     """LN(x + f(x))."""
 
-    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, *, dropout: float = 0.0, epsilon: float = EPSILON) -> None:
         super().__init__()
-        self.norm = LayerNorm(width)
+        self.norm = LayerNorm(width, eps=epsilon)
         self.dropout = dropout
 
     def forward(self, x: Tensor, part: Part) -> Tensor:
@@ -51,9 +54,9 @@ class PostNorm(nn.Module):
 class PreNorm(nn.Module):
     """x + f(LN(x))."""
 
-    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, *, dropout: float = 0.0, epsilon: float = EPSILON) -> None:
         super().__init__()
-        self.norm = LayerNorm(width)
+        self.norm = LayerNorm(width, eps=epsilon)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, part: Part) -> Tensor:
@@ -77,4 +80,11 @@ class ReZero(nn.Module):
 
 
 NORMS: Final[dict[str, type[PostNorm | PreNorm | ReZero]]] = {"post": PostNorm, "pre": PreNorm, "rezero": ReZero}
-"""Name to class, built as `NORMS[name](width, dropout=…)`."""
+"""Name to class; see `build_norm`."""
+
+
+def build_norm(name: str, width: int, *, dropout: float, epsilon: float) -> PostNorm | PreNorm | ReZero:
+    """The connection of that name; ReZero has no norm, and so no epsilon."""
+    if name == "rezero":
+        return ReZero(width, dropout=dropout)
+    return (PostNorm if name == "post" else PreNorm)(width, dropout=dropout, epsilon=epsilon)

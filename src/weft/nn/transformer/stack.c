@@ -3,7 +3,8 @@
    single_query.c; stack_cpu.py declares norm_t, layer_t, transformer_t and token_input_t. Widths are whole panels; D
    width, N rows, in slots of `each`. */
 
-enum { POST, PRE, REZERO }; /* where blocks normalise, as in stack_cpu.py */
+enum { POST, PRE, REZERO };           /* where blocks normalise, as in stack_cpu.py */
+enum { RELU, GELU, GELU_TANH, SILU }; /* likewise */
 
 /* Rows that go through a stack together. Row r is row[r] of the N rows; its input is x (rows, D), or its token. */
 typedef struct {
@@ -64,11 +65,13 @@ static void join(const transformer_t *s, const norm_t *norm, float *x, const flo
     for (long i = 0; i < rows * s->width; i++) x[i] += alpha * f[i];
 }
 
-static void activate(float *x, long count, int gelu) {
-    if (gelu)
-        for (long i = 0; i < count; i++) x[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678118654752f));
-    else
-        for (long i = 0; i < count; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+static void activate(float *x, long count, int activation) {
+    for (long i = 0; activation == RELU && i < count; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+    for (long i = 0; activation == GELU && i < count; i++)
+        x[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678118654752f));
+    for (long i = 0; activation == GELU_TANH && i < count; i++)
+        x[i] = 0.5f * x[i] * (1.0f + tanhf(0.79788456080286536f * (x[i] + 0.044715f * x[i] * x[i] * x[i])));
+    for (long i = 0; activation == SILU && i < count; i++) x[i] = x[i] / (1.0f + expf(-x[i]));
 }
 
 static void embed(const pass_t *p, long first, long rows, float *x) {
@@ -146,7 +149,7 @@ static void finish_layer(const transformer_t *s, long number, const long *row, l
         join(s, &layer->cross_norm, x, h, rows);
     }
     multiply(&layer->inner, enter(s, &layer->feedforward_norm, x, h, rows), rows, wide);
-    activate(wide, rows * s->units, s->gelu);
+    activate(wide, rows * s->units, s->activation);
     multiply(&layer->outer, wide, rows, h);
     join(s, &layer->feedforward_norm, x, h, rows);
 }

@@ -18,7 +18,7 @@ from weft.nn.packing import Packing
 from weft.nn.state import Shared
 from weft.nn.transformer import stack_cpu as native
 from weft.nn.transformer.block import DecoderBlock, EncoderBlock, remember, scale_residuals
-from weft.nn.transformer.norm import LayerNorm
+from weft.nn.transformer.norm import EPSILON, LayerNorm
 
 Lengths = Tensor | Packing | None
 """Lengths (B,) of padded rows, how packed rows lie, or nothing where every row is full."""
@@ -27,12 +27,15 @@ Lengths = Tensor | Packing | None
 class EncoderStack(nn.Module):
     """`layers` encoder blocks; `options` are those of the blocks. Pre-norm stacks end with a norm of their own."""
 
-    def __init__(self, width: int, *, layers: int, norm: str = "post", **options: Any) -> None:
+    def __init__(
+        self, width: int, *, layers: int, norm: str = "post", norm_epsilon: float = EPSILON, **options: Any
+    ) -> None:
         super().__init__()
+        options |= {"norm": norm, "norm_epsilon": norm_epsilon}
         self.blocks: Sequence[EncoderBlock] = nn.ModuleList(  # type: ignore[assignment]
-            EncoderBlock(width, norm=norm, **options) for _ in range(layers)
+            EncoderBlock(width, **options) for _ in range(layers)
         )
-        self.final = _end(self.blocks, width, norm)
+        self.final = _end(self.blocks, width, norm, norm_epsilon)
         self.run: Callable[..., Tensor] = _run
 
     def forward(self, x: Tensor, lengths: Lengths = None, *, causal: bool = False) -> Tensor:
@@ -95,12 +98,22 @@ class DecoderState(NamedTuple):
 class DecoderStack(nn.Module):
     """`layers` decoder blocks over a memory of `memory_size` features."""
 
-    def __init__(self, width: int, *, layers: int, memory_size: int, norm: str = "post", **options: Any) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        layers: int,
+        memory_size: int,
+        norm: str = "post",
+        norm_epsilon: float = EPSILON,
+        **options: Any,
+    ) -> None:
         super().__init__()
+        options |= {"norm": norm, "norm_epsilon": norm_epsilon}
         self.blocks: Sequence[DecoderBlock] = nn.ModuleList(  # type: ignore[assignment]
-            DecoderBlock(width, memory_size=memory_size, norm=norm, **options) for _ in range(layers)
+            DecoderBlock(width, memory_size=memory_size, **options) for _ in range(layers)
         )
-        self.final = _end(self.blocks, width, norm)
+        self.final = _end(self.blocks, width, norm, norm_epsilon)
         self.run: Callable[..., Tensor] = _run
 
     def forward(self, x: Tensor, memory: Tensor, memory_lengths: Lengths = None, lengths: Lengths = None) -> Tensor:
@@ -216,11 +229,11 @@ def _run(block: nn.Module, *inputs: Tensor, **options: Any) -> Tensor:
     return found
 
 
-def _end(blocks: Sequence[EncoderBlock] | Sequence[DecoderBlock], width: int, norm: str) -> nn.Module:
+def _end(blocks: Sequence[EncoderBlock] | Sequence[DecoderBlock], width: int, norm: str, epsilon: float) -> nn.Module:
     """The module that ends a stack. A pre-norm stream grows with every layer, so each starts small (Radford et al.,
     2019)."""
     if norm != "pre":
         return nn.Identity()
     for block in blocks:
         scale_residuals(block, (2 * len(blocks)) ** -0.5)
-    return LayerNorm(width)
+    return LayerNorm(width, eps=epsilon)

@@ -43,6 +43,9 @@ from weft.nn.transformer.norm import LayerNorm, PostNorm, PreNorm, ReZero
 KINDS: Final = {PostNorm: 0, PreNorm: 1, ReZero: 2}
 """Where blocks normalise, as stack.c numbers it."""
 
+ACTIVATIONS: Final = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3}
+"""The functions of feed-forward nets, as stack.c numbers them."""
+
 
 class NativeNorm(NativeStruct):
     """A layer norm, or ReZero's α as the weight; both None where there is no norm."""
@@ -75,7 +78,7 @@ class NativeTransformer(NativeStruct):
         ("source", ConstFloats), ("mask", ConstBytes), ("origin", Longs), ("length", Longs),
         ("count", ctypes.c_long), ("each", ctypes.c_long), ("width", ctypes.c_long), ("heads", ctypes.c_long),
         ("units", ctypes.c_long), ("capacity", ctypes.c_long), ("source_length", ctypes.c_long),
-        ("epsilon", ctypes.c_float), ("kind", ctypes.c_int), ("gelu", ctypes.c_int),
+        ("epsilon", ctypes.c_float), ("kind", ctypes.c_int), ("activation", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -139,7 +142,7 @@ class StackLayout(NamedTuple):
     heads: int
     units: int
     kind: int
-    gelu: bool
+    activation: int
     epsilon: float
 
 
@@ -173,7 +176,8 @@ def _find_layout(stack: Any) -> StackLayout | None:
         return None
     epsilon = 0.0 if isinstance(norm, ReZero) else norm.norm.eps
     kind = KINDS[type(norm)]
-    return StackLayout(width, block.attention.heads, feed.outer.in_features, kind, feed.activation == "gelu", epsilon)
+    activation = ACTIVATIONS[feed.activation]
+    return StackLayout(width, block.attention.heads, feed.outer.in_features, kind, activation, epsilon)
 
 
 def serves(stack: Any, x: Tensor) -> bool:
@@ -271,7 +275,7 @@ def _prepare(stack: Any, **fields: Any) -> NativeTransformer:
     return NativeTransformer(
         layers=layers, final=final,
         count=len(stack.blocks), width=layout.width, heads=layout.heads, units=layout.units, epsilon=layout.epsilon,
-        kind=layout.kind, gelu=int(layout.gelu), **fields,
+        kind=layout.kind, activation=layout.activation, **fields,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from weft.errors import ConfigError
 from weft.nn.attention import MultiHeadAttention
-from weft.nn.transformer.feedforward import Activation
+from weft.nn.transformer.feedforward import FUNCTIONS, Activation
 from weft.nn.transformer.norm import PostNorm, PreNorm
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def block_to_torch(block: EncoderBlock | DecoderBlock, counterpart: type[Layer])
     first = block.around_attention
     if not isinstance(first, PostNorm | PreNorm) or block.feedforward.gated:
         reason = "swiglu" if block.feedforward.gated else 'norm = "rezero"'
-        cure = "it has post and pre, with relu or gelu"
+        cure = "it has post and pre, with any function of each unit"
         raise ConfigError(f"torch has no layer with {reason}", where="to_torch", cure=cure)
     inner = block.feedforward.inner
     module: Any = counterpart(
@@ -82,7 +82,7 @@ def block_to_torch(block: EncoderBlock | DecoderBlock, counterpart: type[Layer])
         block.attention.heads,
         dim_feedforward=inner.out_features,
         dropout=first.dropout.rate if isinstance(first, PreNorm) else first.dropout,
-        activation=block.feedforward.activation,
+        activation=FUNCTIONS[block.feedforward.activation],
         norm_first=isinstance(first, PreNorm),
         batch_first=True,
         dtype=inner.weight.dtype,
@@ -112,10 +112,14 @@ def _activation(module: Layer) -> Activation:
     activation = module.activation
     if activation is F.relu or isinstance(activation, nn.ReLU):
         return "relu"
-    if activation is F.gelu or (isinstance(activation, nn.GELU) and activation.approximate == "none"):
-        return "gelu"
+    if activation is F.gelu or isinstance(activation, nn.GELU):
+        return "gelu_tanh" if getattr(activation, "approximate", "none") == "tanh" else "gelu"
+    if activation is FUNCTIONS["gelu_tanh"]:
+        return "gelu_tanh"
+    if activation is F.silu or isinstance(activation, nn.SiLU):
+        return "silu"
     name = getattr(activation, "__name__", None) or str(activation)
-    raise ConfigError("has no counterpart in weft", where=f"activation = {name}", cure="use relu or gelu")
+    raise ConfigError("has no counterpart in weft", where=f"activation = {name}", cure="use relu, gelu or silu")
 
 
 def _dropout(module: Layer, parts: int) -> float:

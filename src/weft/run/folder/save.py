@@ -44,6 +44,7 @@ class ModelFiles:
         self.content = {CONFIG: json_bytes(head | config.tree())}
         for role, tokenizer in codec.tokenizers.items():
             self.content[tokenizer_file(role)] = tokenizer.to_json().encode()
+        self.tokenizers = {name: content for name, content in self.content.items() if name != CONFIG}
         if codec.labels:
             self.content[LABELS] = json_bytes(list(codec.labels))
         if codec.statistics:

@@ -1,0 +1,187 @@
+"""Folders that cannot be imported: one clear line for each, and no run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.errors import DataError
+
+pytest.importorskip("transformers", reason="the package transformers is not installed")
+
+
+def change(path: Path, **settings: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+
+
+def refused(folder: Path, match: str) -> None:
+    out = folder.with_name("out")
+    with pytest.raises(DataError, match=match) as caught:
+        weft.import_run(folder, out)
+    assert len(str(caught.value).splitlines()) <= 2
+    assert not out.exists() or not any(out.iterdir())
+
+
+def rewrite(folder: Path, edit: Any) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    edit(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+SETTINGS = {
+    "an unknown architecture": ({"architectures": ["LlamaForCausalLM"]}, r'architectures = \["LlamaForCausalLM"\]'),
+    "no architecture": ({"architectures": None}, "architectures = None is not one name"),
+    "a quantized model": ({"quantization_config": {"bits": 4}}, "a quantized model cannot be imported"),
+    "another activation": (
+        {"activation_function": "quick_gelu"},
+        "activation_function = 'quick_gelu' has no counterpart",
+    ),
+    "another scale": ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true has no"),
+    "a wrong vocabulary size": ({"vocab_size": 100}, "vocab_size = 100, but the tokenizer has"),
+    "a start token that is none": ({"bos_token_id": 9999}, "bos_token_id = 9999 is not a row"),
+    "another width": ({"n_embd": 64}, r"wte.weight is .* where config.json asks for"),
+    "a width that is no number": ({"n_embd": "wide"}, "n_embd = 'wide' is not a number"),
+    "heads that do not divide": ({"n_head": 5}, "heads = 5 does not divide width = 32"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings(gpt2, name) -> None:
+    settings, match = SETTINGS[name]
+    folder = gpt2()
+    change(folder / "config.json", **settings)
+    refused(folder, match)
+
+
+def test_weights(gpt2) -> None:
+    folder = gpt2()
+    rewrite(folder, lambda tensors: tensors.pop("transformer.h.1.ln_2.bias"))
+    refused(folder, "lacks the tensor transformer.h.1.ln_2.bias")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    refused(folder, r"only as pytorch_model.bin, .*convert them with transformers: AutoModel.from_pretrained")
+    (folder / "pytorch_model.bin").unlink()
+    refused(folder, "has no model.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
+    refused(folder, "names files outside of the folder")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "one.safetensors"}}))
+    refused(folder, "lacks one.safetensors, which")
+
+
+def test_weights_that_are_not_finite_or_damaged(gpt2) -> None:
+    folder = gpt2()
+    rewrite(folder, lambda tensors: tensors["transformer.ln_f.bias"].fill_(float("nan")))
+    refused(folder, "transformer.ln_f.bias has numbers that are not finite")
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[:-4])
+    refused(folder, "is damaged")
+
+
+def test_more_tensors_are_noted(gpt2, tmp_path) -> None:
+    import torch
+
+    folder, notes = gpt2(), []
+    rewrite(folder, lambda tensors: tensors.update({"extra.weight": torch.ones(2)}))
+    weft.import_run(folder, tmp_path / "run", note=notes.append)
+    assert notes == ["left out: extra.weight, which the model does not use"]
+
+
+def test_links_are_not_followed(gpt2) -> None:
+    folder = gpt2()
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        outside = folder.with_name(name)
+        (folder / name).rename(outside)
+        (folder / name).symlink_to(outside)
+        refused(folder, "is a link, which is never followed.*cp -rL")
+        outside.replace(folder / name)
+
+
+def test_what_is_no_checkpoint(tmp_path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused(empty, "is no checkpoint: it has no config.json")
+
+
+PARTS = {
+    "a pattern of its own": ("pre_tokenizer", {"type": "Split", "pattern": {"Regex": "(a+)+b"}}, "of the type Split"),
+    "a part without a type": ("normalizer", {"lowercase": True}, "of the type None"),
+    "another normalizer": (
+        "normalizer",
+        {"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": ""},
+        "pattern =",
+    ),
+    "no bytes": ("pre_tokenizer", {"type": "WhitespaceSplit"}, "without the pre-tokenizer ByteLevel"),
+    "an unknown post-processor": ("post_processor", {"type": "Magic"}, "post_processor is of the type Magic"),
+    "a long decoder": (
+        "decoder",
+        {"type": "Sequence", "decoders": [{"type": "Fuse"}] * 99},
+        "steps, and 16 is the limit",
+    ),
+    "a deep decoder": ("decoder", {"type": "Strip", "content": " ", "start": 10**9, "stop": 0}, "start = 1000000000"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_hostile_tokenizers(gpt2, name) -> None:
+    part, value, match = PARTS[name]
+    folder = gpt2()
+    change(folder / "tokenizer.json", **{part: value})
+    refused(folder, match)
+
+
+MODELS: dict[str, tuple[dict[str, Any], str]] = {
+    "dropout": ({"dropout": 0.1}, "dropout = 0.1, which weft does not read"),
+    "an unknown model": ({"type": "Magic"}, "its model is of the type Magic"),
+    "holes in the ids": ({"vocab": {"a": 0, "b": 7}}, "its ids are not 0, 1, 2"),
+    "no table": ({"vocab": 3}, "object"),
+    "merges of no entries": ({"merges": [["zzz", "yyy"]]}, "is damaged"),
+    "merges that are none": ({"merges": [["a"]]}, "not enough values"),
+    "more merges than entries": ({"merges": [["a", "b"]] * 999}, "more merges than entries"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_hostile_vocabularies(gpt2, name) -> None:
+    settings, match = MODELS[name]
+    folder = gpt2()
+    found = json.loads((folder / "tokenizer.json").read_text())
+    found["model"] |= settings
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+    refused(folder, match)
+
+
+def test_tokens_that_are_found_in_texts(gpt2) -> None:
+    folder = gpt2(vocab_size=400)
+    found = json.loads((folder / "tokenizer.json").read_text())
+    found["added_tokens"].append({"id": len(found["model"]["vocab"]) + 1, "content": "[NAME]", "special": False})
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+    refused(folder, r"adds tokens that are found in texts \(\[NAME\]\)")
+
+
+def test_pieces_of_sentencepiece(marian) -> None:
+    from tests.importing.conftest import SOURCE, sentencepiece
+
+    folder = marian()
+    (folder / "source.spm").write_bytes(sentencepiece(SOURCE, kind=2))
+    refused(folder, "is a model of the type bpe")
+    for content in (b"\xff", b"\x0a\xff\xff\xff\xff", bytes(100), sentencepiece({})):
+        (folder / "source.spm").write_bytes(content)
+        refused(folder, "is no model of SentencePiece")
+    (folder / "source.spm").unlink()
+    refused(folder, "has no source.spm")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"normalize_before": True}, {"static_position_embeddings": False}, {"normalize_embedding": True}],
+    ids=str,
+)
+def test_other_translators(marian, settings) -> None:
+    folder = marian()
+    change(folder / "config.json", **settings)
+    refused(folder, f"{next(iter(settings))} = .* has no counterpart in weft")
