@@ -156,7 +156,7 @@ NEVER = {
         "train.class_weights",
         "text.kind",
     },
-    "forecast": {"train.truncate", "train.label_smoothing", "train.class_weights"},
+    "forecast": {"train.truncate", "train.label_smoothing", "train.class_weights", "model.embedding_scale"},
     "lm": {"train.device", "decode.copy_unknown", "train.class_weights", "train.start", "train.new_rate"},
     "mask": {"train.teacher_forcing", "train.truncate", "train.class_weights"},
     "regress": {
