@@ -99,6 +99,11 @@ def test_a_kind_from_the_command_line():
         ("translate", {"decoder": {"kind": "transformer", "width": "8"}}, r'model\.decoder\.width = "8": should be'),
         ("translate", {"encoder": "transformer"}, r'model\.encoder = "transformer": should be a table of settings'),
         ("lm", 3, r"model = 3: should be a table of settings"),
+        (
+            "translate",
+            {"kind": "prefix", "encoder": {"kind": "rnn"}},
+            r'model: has no encoder: with kind = "prefix" one decoder',
+        ),
     ],
 )
 def test_an_error_names_the_path_without_the_kind_and_the_names_of_that_kind(task, model, message):

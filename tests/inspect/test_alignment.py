@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import weft as library
 from weft.errors import ConfigError
@@ -48,3 +49,25 @@ def test_a_model_without_attention_has_no_alignment(tmp_path: Path) -> None:
     run = library.train({"task": "translate", "data": {"train": ROWS}}, settings, out=tmp_path / "run")
     with pytest.raises(ConfigError, match="has no attention"):
         align(run, "a x")
+
+
+@pytest.mark.covers("M5")
+def test_attention_over_a_picture_is_a_square_for_each_word(tmp_path: Path, captioned: str, weft) -> None:  # type: ignore[no-untyped-def]
+    found = Alignment(
+        "a cat", ("0,0", "0,1", "1,0", "1,1"), ("a", "cat"), ((1, 0, 0, 0), (0.5, 0.0, 0.25, 0.5)), (2, 2)
+    )
+    assert found.lines() == ["  a  ██", "", "cat  ██", "     ▒▒██"]
+    model = {"encoder": {"channels": [8]}, "decoder": {"hidden": 8, "embedding": 8}}
+    config = {"task": "caption", "data": {"train": captioned}, "model": model, "train": {"steps": 2}}
+    run = library.train(config, out=tmp_path / "run")
+    picture = str(Path(captioned).parent / "0.png")
+    assert align(run, picture, max_length=3).grid == (8, 8)
+    shown = weft("inspect", "alignment", str(run.folder), picture, "--out", "attention.png")
+    assert shown.code == 0, shown.err
+    with Image.open("attention.png") as drawn:
+        red, green, _ = drawn.convert("RGB").getpixel((8 + 84, 8 + 26 + 84))
+        assert drawn.width > 168
+        assert red >= green
+    told = weft("inspect", "alignment", str(run.folder), picture, "--json", "--out", "attention.svg")
+    assert told.code == 2
+    assert "PNG" in told.err

@@ -179,6 +179,13 @@ def test_one_sentence_is_enough_with_a_file_for_validation(words):
     assert len(run.neighbours("sentence")) == 5
 
 
+def test_words_that_cancel_out_have_no_neighbours(words):
+    run = weft_package.train(settings(train={"epochs": 1, "threads": 1}), out="run", quiet=True)
+    with pytest.raises(DataError, match="cancel out"):
+        run.neighbours("cat - cat")
+    assert run.predict("cat - cat").neighbours == ()
+
+
 def test_mistakes_of_questions_are_named(words):
     run = weft_package.train(settings(train={"epochs": 1, "threads": 1}), out="run", quiet=True)
     with pytest.raises(DataError, match=r'"catt" has no vector \(did you mean "cat"\?\)'):

@@ -13,6 +13,7 @@ import pytest
 import weft as package
 from weft.errors import ConfigError, DataError
 from weft.run.prepare import prepare
+from weft.tasks.forecast_picture import points_of
 
 DAYS = 120
 QUICK = {"train.epochs": 6, "model.hidden": 8, "model.embedding": 8}
@@ -208,6 +209,30 @@ def test_what_cannot_be_forecast_is_one_clear_line(values, settings, message, we
     assert outcome.code == 2
     assert message in outcome.err
     assert outcome.err.count("\n") <= 3
+
+
+def test_the_picture_has_history_forecast_and_interval(run):
+    (answer,) = run.predict(run.config.data.train)
+    points = list(points_of(answer))
+    assert sum("value" in point for point in points) == min(len(answer.history.steps), 6 * 7)
+    joint, *ahead = points[-8:]
+    assert joint["value"] == joint["forecast"] == joint["low"] == joint["high"]
+    assert all(point["low"] <= point["forecast"] <= point["high"] for point in ahead)
+    assert ahead[0]["time"] == answer.times[0]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("extras")
+def test_the_picture_is_drawn(run, weft):
+    outcome = weft("predict", str(run.folder), "--plot", "next.svg")
+    assert (outcome.code, Path("next.svg").read_text(encoding="utf-8")[:4]) == (0, "<svg")
+
+
+def test_only_forecasts_have_a_picture(labelled, weft, monkeypatch):
+    monkeypatch.setattr("weft.run.curves.can_draw", lambda: True)
+    weft("train", "classify", labelled, "--out", "run", "train.epochs=1")
+    outcome = weft("predict", "run", labelled, "--plot", "a.svg")
+    assert (outcome.code, "has no picture of its answers" in outcome.err) == (2, True)
 
 
 def test_the_card_and_the_summary_say_how_good_it_is(run):

@@ -1,20 +1,19 @@
-"""The recipes: public files become tables, and every configuration is one that weft trains."""
+"""The recipes: every configuration is one that weft trains."""
 
 from __future__ import annotations
 
-import lzma
+import gzip
 import runpy
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from weft.config import fill
 from weft.config.schema import TYPICAL_DATA
+from weft.data.convert import CONVERTERS
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-CONVERT: dict[str, Any] = runpy.run_path(str(RECIPES / "convert.py"))
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
@@ -22,37 +21,23 @@ def test_a_recipe_is_a_configuration(path: Path) -> None:
     tree = tomllib.loads(path.read_text(encoding="utf-8"))
     config = fill(tree, TYPICAL_DATA)
     assert config.data.train == f"data/{path.stem}/train.tsv"
-    assert path.stem in CONVERT["SETS"]
+    command = path.read_text(encoding="utf-8").splitlines()[1]
+    assert (RECIPES / "fashion.py").name in command or command.split()[4] in CONVERTERS
 
 
-def rows(folder: Path) -> set[str]:
-    texts = [(folder / f"{part}.tsv").read_text(encoding="utf-8").splitlines() for part in CONVERT["PARTS"]]
-    assert all(lines[0] == "source\ttarget" for lines in texts)
-    return {line for lines in texts for line in lines[1:]}
-
-
-def test_pronunciations_lose_stress_comments_and_numbers_of_variants(tmp_path: Path) -> None:
-    path = tmp_path / "cmudict.dict.xz"
-    with lzma.open(path, "wt", encoding="utf-8") as file:
-        file.write("either IY1 DH ER0\neither(2) AY1 DH ER0\naalborg(2) AO1 L B AO0 R G # place, danish\n")
-    CONVERT["write"](CONVERT["cmudict"]([path]), tmp_path)
-    assert rows(tmp_path) == {"either\tIY DH ER", "either\tAY DH ER", "aalborg\tAO L B AO R G"}
-    with_either = [part for part in CONVERT["PARTS"] if "either" in (tmp_path / f"{part}.tsv").read_text("utf-8")]
-    assert len(with_either) == 1, "all variants of a word are in one part"
-
-
-def test_commands_and_actions(tmp_path: Path) -> None:
-    train, test = tmp_path / "train.txt", tmp_path / "test.txt"
-    train.write_text("IN: jump twice OUT: I_JUMP I_JUMP\n", encoding="utf-8")
-    test.write_text("IN: walk OUT: I_WALK\n", encoding="utf-8")
-    counts = CONVERT["write"](CONVERT["scan"]([train, test]), tmp_path)
-    assert rows(tmp_path) == {"jump twice\tI_JUMP I_JUMP", "walk\tI_WALK"}
-    assert counts["test"] == 1
-
-
-def test_names_by_language(tmp_path: Path) -> None:
-    folder = tmp_path / "names"
-    folder.mkdir()
-    (folder / "Irish.txt").write_text("Adam\nAhearn\nAdam\n", encoding="utf-8")
-    CONVERT["write"](CONVERT["names"]([folder]), tmp_path)
-    assert rows(tmp_path) == {"Irish\tAdam", "Irish\tAhearn"}
+def test_clothes_become_pictures_with_the_captions_of_their_class(tmp_path: Path) -> None:
+    recipe = runpy.run_path(str(RECIPES / "fashion.py"))
+    for name, labels in (("train", bytes([9, 0])), ("t10k", bytes([5]))):
+        pictures = bytes(16) + bytes(range(28)) * 28 * len(labels)
+        (tmp_path / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(pictures))
+        (tmp_path / f"{name}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes(8) + labels))
+    assert recipe["write"](tmp_path, tmp_path / "out", most=9) == {"train": 0, "valid": 2, "test": 1}
+    table = (tmp_path / "out" / "valid.tsv").read_text(encoding="utf-8").splitlines()
+    assert table[1:3] == [
+        "images/train/00000.png\tan ankle boot with a high shaft",
+        "images/train/00000.png\ta closed ankle boot",
+    ]
+    assert {caption for kind in recipe["CLASSES"] for caption in kind.captions()} >= {
+        "an open sandal",
+        "a t-shirt with short sleeves",
+    }

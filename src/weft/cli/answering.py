@@ -32,9 +32,14 @@ class Answering:
     json: bool = False
     stream: bool = False
     probabilities: bool = False
+    answers: list[Prediction] | None = None
+    """Collects all answers, for a picture of them."""
 
     def answer(self, records: list[Record]) -> list[Prediction]:
-        return self.run.predict(records, **self.options)
+        found = self.run.predict(records, **self.options)
+        if self.answers is not None:
+            self.answers.extend(found)
+        return found
 
     def show(self, answer: Prediction | None) -> str:
         """The line for one answer; an input without a text has none."""

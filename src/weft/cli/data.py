@@ -1,4 +1,4 @@
-"""weft data make|show"""
+"""weft data make|show|convert"""
 
 from __future__ import annotations
 
@@ -48,6 +48,43 @@ def make(
     note("Wrote {}: translate, tag, classify and lm, each with train, valid and test.", folder)
     files = " ".join(str(folder / "translate" / f"{part}.tsv") for part in ("train", "valid", "test"))
     note("Next: [bold]weft train translate {}[/]", files)
+
+
+@app.command()
+def convert(
+    format: Annotated[str, typer.Argument(help="cmudict, conll, huggingface, names, parquet, scan or wmt.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Files in that format, plain, .gz or .xz; or the name of a data set.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for train, valid and test.")],
+    download: Annotated[
+        bool, typer.Option("--download", help="huggingface: fetch a data set that is not in the local cache.")
+    ] = False,
+) -> None:
+    """Turn public files into tables that weft reads: pairs as TSV, tagged words as columns, others as JSON lines.
+
+    Examples:
+    weft data convert cmudict cmudict.dict.xz --out data/cmudict
+    weft data convert scan tasks_train_simple.txt tasks_test_simple.txt --out data/scan
+    weft data convert conll eng.train eng.testa eng.testb --out data/ner
+    weft data convert wmt newstest-src.en.sgm newstest-ref.de.sgm --out data/newstest
+    """
+    from functools import partial
+
+    from weft.cli.output import note
+    from weft.data.convert import CONVERTERS
+    from weft.data.convert import convert as convert_files
+    from weft.errors import ConfigError, counted, did_you_mean
+
+    if format not in CONVERTERS:
+        raise ConfigError("is not a format to convert", where=f'"{format}"', cure=did_you_mean(format, CONVERTERS))
+    chosen = CONVERTERS[format]
+    if download and not chosen.network:
+        raise ConfigError(f"{format} reads files only", where="--download", cure="leave it out")
+    if chosen.network:
+        chosen = chosen._replace(read=partial(chosen.read, download=download))
+    for path, count in convert_files(chosen, files, out).items():
+        note("Wrote {}: {}", path, counted(count, "example"))
 
 
 @app.command(cls=TakesSettings)

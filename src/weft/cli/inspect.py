@@ -65,25 +65,30 @@ def parameters(
 
 @app.command()
 def alignment(
-    run: Annotated[Path, typer.Argument(help="The run folder of a translator with attention.")],
-    text: Annotated[str, typer.Argument(help="A text to translate.")],
+    run: Annotated[Path, typer.Argument(help="The run folder of a translator or captioner with attention.")],
+    text: Annotated[str, typer.Argument(help="A text to translate, or the path of a picture.", metavar="TEXT|PICTURE")],
     language: Annotated[
         str | None, typer.Option(help="The language to translate to, where the run has several.")
     ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Draw attention over a picture to this PNG.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print tokens and weights as JSON.")] = False,
     imports: Imports = None,
 ) -> None:
-    """Translate a text, and show which tokens of it each written token was made from.
+    """Translate a text or write the caption of a picture, and show what each written token attended to.
 
-    Example:
+    Examples:
     weft inspect alignment runs/cmudict through
+    weft inspect alignment runs/fashion boot.png --out attention.png
     """
     from weft.cli.output import print_json, say
     from weft.inspect import align
+    from weft.inspect.picture import draw_attention
     from weft.run import load
 
     options = {} if language is None else {"language": language}
     found = align(load(run, cells=read_imports(imports)), text, **options)
+    if out is not None:
+        draw_attention(found, text, out)
     if json:
         print_json(found.tree())
         return

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import Device
+
+if TYPE_CHECKING:
+    from weft.tasks import Prediction
 
 
 def predict(
@@ -93,6 +96,9 @@ def predict(
     prompt_file: Annotated[
         Path | None, typer.Option(help="A file whose whole text is one prompt, for a language model.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw forecasts into this file.", metavar="FILE.svg|png|html")
+    ] = None,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
@@ -106,6 +112,7 @@ def predict(
     weft predict runs/reviews mails.jsonl --column body.text
     weft predict runs/demo input.txt --json --n-best 3 > output.jsonl
     weft predict runs/demo --forbid cat --require "the dog" --stream
+    weft predict runs/sales sales.csv --plot next.svg > next.csv
     weft predict runs/stories --prompt-file begin.txt --stop-at "THE END"
     """
     settings = {
@@ -135,8 +142,10 @@ def predict(
     wanted |= {"forbid_unknown": True} if forbid_unknown else {}
     wanted |= {} if language is None else {"language": language}
     from weft.cli.answering import Answering, answer_file, answer_prompt, answer_prompt_file
+    from weft.cli.output import note
     from weft.errors import ConfigError
     from weft.run import load
+    from weft.run.curves import check_format
     from weft.run.inputs import open_input_file
 
     if stream and json:
@@ -153,7 +162,11 @@ def predict(
     model = load(run, device=device, cells=read_imports(imports))
     decode = model.decode(options)  # raises for a wrong option, before anything is read
     asked = wanted | options | ({"attention": True} if attention else {})
-    answering = Answering(model, asked, json=json, stream=stream, probabilities=probabilities)
+    answers: list[Prediction] | None = None
+    if plot is not None:
+        check_format(plot)
+        model.task.draw(answers := [])  # raises for a task without a picture, before anything is read
+    answering = Answering(model, asked, json=json, stream=stream, probabilities=probabilities, answers=answers)
     if prompt_file is not None:
         answer_prompt_file(answering, prompt_file, decode)
         return
@@ -167,3 +180,5 @@ def predict(
     if stream and not inputs.plain:
         raise ConfigError("writes plain text", where="--stream", cure="leave it out, or add --format text")
     answer_file(answering, inputs)
+    if plot is not None and answers:
+        note("forecasts drawn: [bold]{}[/]", model.draw(answers, plot))

@@ -32,12 +32,19 @@ from weft.errors import ConfigError, did_you_mean
 PLAIN: Final = "text"
 """The format of one input per line."""
 
-TABLES: Final[dict[str, Format]] = {"tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "json": "json"}
+TABLES: Final[dict[str, Format]] = {"tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "json": "json", "parquet": "parquet"}
 SENTENCES: Final = ("conllu", "columns")
 
 COLUMN_SUFFIXES: Final = (".tsv", ".conll", ".iob", ".iob2", ".bio")
 """The suffixes of files with a word and its tags on each line."""
-SUFFIXES: Final = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+SUFFIXES: Final = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+}
 
 
 def formats_of(columns: Columns) -> tuple[str, ...]:

@@ -15,12 +15,19 @@ from weft.data.badlines import BadLines
 from weft.data.columns import OVERRIDE, Column, Finder, Key, Wanted
 from weft.data.delimited import NumberedCells, find_delimiter, split_lines
 from weft.data.jsonrows import Object, leaves, look_up, no_targets, reaches, read_objects, spell
+from weft.data.parquet import read_parquet
 from weft.data.sources import lines, suffix
 from weft.errors import DataError
 
-Format: TypeAlias = Literal["tsv", "csv", "jsonl", "json"]
+Format: TypeAlias = Literal["tsv", "csv", "jsonl", "json", "parquet"]
 
-SUFFIXES: Final[dict[str, Format]] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+SUFFIXES: Final[dict[str, Format]] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+}
 """Formats by the suffix of a file; every other is TSV."""
 
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 200, 1 << 20
@@ -159,7 +166,7 @@ def read_table(
     """
     wanted = Wanted(columns, set(columns if needed is None else needed), override)
     kind = layout.kind_of(name)
-    if kind in ("json", "jsonl"):
+    if kind in ("json", "jsonl", "parquet"):
         return _open_objects(name, kind, wanted, bad)
     numbered, delimiter = lines(name, bad), layout.delimiter
     if delimiter is None:
@@ -220,7 +227,10 @@ def _wrong_width(cells: list[str], width: int, wanted: Wanted, place: str, *, na
 
 
 def _open_objects(name: str, kind: Format, wanted: Wanted, bad: BadLines) -> Table:
-    objects = (Row(f"{name}:{number}", value) for number, value in read_objects(name, bad))
+    objects = (
+        Row(f"{name}:{number}", value)
+        for number, value in (read_parquet(name) if kind == "parquet" else read_objects(name, bad))
+    )
     first = next(objects, None)
     keys: dict[str, tuple[Key, ...]] = {}
     for setting in wanted.columns:

@@ -1,4 +1,4 @@
-"""The alignment of a translation: a row for each token that was written, a column for each token of the source."""
+"""The alignment of a text: a row for each token that was written, a column for each token or position of the source."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ class Alignment:
     source: tuple[str, ...]
     target: tuple[str, ...]
     weights: tuple[tuple[float, ...], ...]
+    grid: tuple[int, int] | None = None
+    """Rows and columns of the positions, where the source is a picture."""
 
     def lines(self) -> list[str]:
-        """The weights as shades, under the tokens of the source written downwards."""
+        """The weights as shades, under the tokens of the source written downwards; of a picture a square of shades for
+        each token, from none to the largest weight of that token."""
+        if self.grid is not None:
+            return self._squares(*self.grid)
         left, height = max(map(len, self.target), default=0), max(map(len, self.source), default=0)
         tall = [token.rjust(height) for token in self.source]
         head = [f"{'':{left}}  " + " ".join(token[row] for token in tall) for row in range(height)]
@@ -34,14 +39,22 @@ class Alignment:
         ]
         return [line.rstrip() for line in (*head, *body)]
 
+    def _squares(self, height: int, width: int) -> list[str]:
+        left, found = max(map(len, self.target), default=0), list[str]()
+        for token, row in zip(self.target, self.weights, strict=True):
+            shades = [_shade(weight / max(max(row), 1e-9)) * 2 for weight in row]
+            squares = ("".join(shades[place : place + width]) for place in range(0, height * width, width))
+            found += [f"{token if not number else '':>{left}}  {square}" for number, square in enumerate(squares)]
+        return [line.rstrip() for line in found]
+
     def tree(self) -> dict[str, Any]:
         """As plain values."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
 
 
-def align(run: Run, text: str, **options: Any) -> Alignment:
-    """Translate a text; options are those of `Run.predict`, such as beam and language."""
-    answer = run.predict(text, attention=True, **options)
+def align(run: Run, source: Any, **options: Any) -> Alignment:
+    """Translate a text, or write the caption of a picture; options are those of `Run.predict`, such as beam."""
+    answer = run.predict(source, attention=True, **options)
     assert isinstance(answer, Generation)
     if not answer.candidates:
         raise ConfigError("no text was found", where="alignment", cure="allow more: forbid, require, max_length")
@@ -54,6 +67,7 @@ def align(run: Run, text: str, **options: Any) -> Alignment:
         answer.source_tokens,
         target,
         tuple(tuple(row) for row in best.attention.tolist()),
+        run.task.source_grid(run.model),
     )
 
 

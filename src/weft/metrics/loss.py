@@ -67,7 +67,8 @@ class LossTally:
     def loss(self) -> float:
         """Mean negative log-likelihood of a token."""
         if not self.count:
-            raise DataError("no token was predicted, so there is no loss", cure="check that the data set is not empty")
+            cure = "give more text, with words that the training text has"
+            raise DataError("no token was predicted, so there is no loss", cure=cure)
         return self.total / self.count
 
     @property

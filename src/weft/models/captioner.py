@@ -41,8 +41,8 @@ class PictureSource(Protocol):
 class PictureEncoder(Encoder):
     """An encoder whose input is not tokens."""
 
-    def grid(self, source: Tensor) -> tuple[int, int]:
-        """The rows and columns of positions that the memory of a source has."""
+    def grid(self, side: int) -> tuple[int, int]:
+        """The rows and columns of positions that the memory of a picture with such sides has."""
         raise NotImplementedError
 
     def final_like(self) -> State:
@@ -87,8 +87,8 @@ class ConvolutionalPictureEncoder(PictureEncoder):
         for name, numbers in (("mean", source.mean), ("scale", source.scale)):
             self.register_buffer(name, torch.tensor(numbers).view(-1, 1, 1), persistent=False)
 
-    def grid(self, source: Tensor) -> tuple[int, int]:
-        return self.net.grid(source.size(1), source.size(2))
+    def grid(self, side: int) -> tuple[int, int]:
+        return self.net.grid(side, side)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
         """pictures (B, H, W, C), bytes -> Memory of S positions, row by row."""
@@ -124,9 +124,6 @@ class LinearFeaturesEncoder(PictureEncoder):
         self.norm = nn.LayerNorm(config.width)
         self.dropout = TimeDropout(config.dropout)
         self.output_size = config.width
-
-    def grid(self, source: Tensor) -> tuple[int, int]:
-        return 1, source.size(1)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Memory:
         """features (B, S, F), lengths (B) -> Memory."""

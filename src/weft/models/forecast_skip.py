@@ -16,10 +16,30 @@ from __future__ import annotations
 from typing import Final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 SIMPLE: Final = ("last", "seasonal", "profile", "mean", "shifted", "level")
 """The simple forecasts, in the order of their weights."""
+
+SPEED: Final = 5.0
+"""The factor of the weights of simple forecasts, which learn faster than others."""
+
+START: Final = 4.0
+"""The first weight of the naive forecast, seasonal where there is a season; that of the others is 0."""
+
+
+class Mixture(nn.Module):
+    """b_h = Σ_k softmax(5 w_h + u_h)_k simple_k,h          w learned, u from a network"""
+
+    def __init__(self, horizon: int, *, season: int) -> None:
+        super().__init__()
+        first = torch.zeros(horizon, len(SIMPLE))
+        first[:, SIMPLE.index("seasonal" if season > 1 else "last")] = START / SPEED
+        self.weights = nn.Parameter(first)
+
+    def forward(self, simple: Tensor, adjusted: Tensor) -> Tensor:
+        """simple forecasts (B, H, 6), u (B, H, 6) -> (B, H)."""
+        return (torch.softmax(SPEED * self.weights + adjusted, dim=-1) * simple).sum(-1)
 
 
 def fill_missing(target: Tensor, observed: Tensor) -> Tensor:

@@ -6,7 +6,7 @@
     recursive    h_t = f(h_{t-1}, z_{t-1}, …)  [r_h; u_h] = g(h_{L+h})                       each step reads the last
     y_h = b_h + scale · (r_h + Σ_j V_hj z_{L-j})
 
-g and V start at zero and w near the seasonal naive forecast, so training starts from there. f is any recurrent cell, a
+g and V start near zero and w near the seasonal naive forecast, so training starts there. f is any recurrent cell, a
 causal transformer, or causal convolutions. B batch, L history, H horizon, R steps that f reads, F features of a step.
 """
 
@@ -19,15 +19,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from weft.models.forecast_output import OUTPUTS, ForecastOutput
-from weft.models.forecast_skip import SIMPLE, fill_missing, simple_forecasts
+from weft.models.forecast_skip import SIMPLE, Mixture, fill_missing, simple_forecasts
 from weft.models.forecaster_settings import ForecasterConfig
 from weft.nn import Dropout
 
 MIN_SCALE: Final = 0.05
 """The least scale of a window, in units of the deviation of its whole series: a flat window has no scale of its own."""
 
-MIX_SPEED: Final = 5.0
-"""The factor of the weights of simple forecasts, which learn faster than others."""
+START_CORRECTION: Final = 0.01
+"""The factor of the first weights of corrections: training starts near the simple forecasts."""
 
 EVALUATION_ROWS: Final = 256
 """Windows that are evaluated together."""
@@ -101,14 +101,13 @@ class Forecaster(nn.Module):
         self.from_known = None if self.recursive or not sizes.known else nn.Linear(sizes.known, self.each)
         self.correct = nn.Linear(self.each, self.output.size + len(SIMPLE))
         self.linear = nn.Linear(self.reads, sizes.horizon, bias=False) if config.linear else None
-        self.mix = nn.Parameter(torch.zeros(sizes.horizon, len(SIMPLE)))
+        self.mixture = Mixture(sizes.horizon, season=sizes.season)
         self.register_buffer("offsets", torch.zeros(sizes.horizon, len(self.levels)))
         with torch.no_grad():
-            for part in (self.correct, self.linear):
-                if part is not None:
-                    part.weight.zero_()
+            self.correct.weight.mul_(START_CORRECTION)
             self.correct.bias.zero_()
-            self.mix[:, SIMPLE.index("seasonal" if sizes.season > 1 else "last")] = 4.0 / MIX_SPEED
+            if self.linear is not None:
+                self.linear.weight.zero_()
 
     @property
     def evaluation_tokens(self) -> int:
@@ -210,8 +209,7 @@ class Forecaster(nn.Module):
     def _forecast(self, window: SeriesWindow, about: Normalised, corrections: Tensor) -> WindowForecast:
         """The forecast with these corrections (B, H, size + 6) of the simple forecasts."""
         raw, weights = corrections[..., : self.output.size].float(), corrections[..., self.output.size :].float()
-        shares = torch.softmax(MIX_SPEED * self.mix + weights, dim=-1)
-        base = (shares * about.simple).sum(-1)
+        base = self.mixture(about.simple, weights)
         if self.linear is not None:
             base = base + about.scale * self.linear(about.standard(about.filled[:, -self.reads :]))
         return WindowForecast(self.output.parameters(raw, base, about.scale), about.scale)

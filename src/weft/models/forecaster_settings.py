@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
 from pydantic import Field, field_validator
 
@@ -13,6 +13,7 @@ from weft.models.memory import Decoder
 from weft.models.pretrained import EmbeddingSetting
 from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
 from weft.models.transformer import TransformerConfig, TransformerDecoder
+from weft.nn.positions import BOUNDED
 from weft.settings import Length, Settings, Size, Unread
 
 
@@ -21,7 +22,9 @@ class ForecasterSettings(Settings):
 
     output: Literal["quantile", "point", "student_t"] = "quantile"
     """What is forecast for each step: quantiles, one number, or a Student-t distribution."""
-    quantiles: list[float] = Field(default_factory=lambda: [0.1, 0.5, 0.9], min_length=1, max_length=99)
+    quantiles: list[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
+        default_factory=lambda: [0.1, 0.5, 0.9], min_length=1, max_length=99
+    )
     """The levels of the quantiles of a forecast, in rising order, with 0.5."""
     multistep: Literal["direct", "recursive"] = "direct"
     """direct forecasts all steps at once; recursive reads each forecast to make the next."""
@@ -35,8 +38,8 @@ class ForecasterSettings(Settings):
     @field_validator("quantiles")
     @classmethod
     def _rising(cls, levels: list[float]) -> list[float]:
-        if levels != sorted(set(levels)) or not all(0 < level < 1 for level in levels) or 0.5 not in levels:
-            raise ValueError(f"quantiles = {levels} must rise from above 0 to below 1 and contain 0.5")
+        if levels != sorted(set(levels)) or 0.5 not in levels:
+            raise ValueError(f"quantiles = {levels} must rise and contain 0.5")
         return levels
 
 
@@ -49,6 +52,9 @@ class RecurrentForecasterConfig(ForecasterSettings, RecurrentConfig):
 
 class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
     """A causal transformer over the past."""
+
+    has_export: ClassVar[bool] = False
+    counted: ClassVar[tuple[str, ...]] = BOUNDED
 
     def unread(self) -> Iterator[Unread]:
         yield from super().unread()

@@ -9,11 +9,11 @@ one pass. B batch, S source length, T target length; packed, N source tokens and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from weft.models.embedding import Output, build_embedding
@@ -38,6 +38,15 @@ class PrefixConfig(Settings):
 
     kind: Literal["prefix"] = "prefix"
     decoder: Annotated[DecoderSettings, OneOf(PREFIX_DECODERS)] = Field(default_factory=TransformerDecoderConfig)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_encoder(cls, table: Any) -> Any:
+        if isinstance(table, Mapping) and "encoder" in table:
+            raise ValueError(
+                'has no encoder: with kind = "prefix" one decoder reads source and target (remove encoder)'
+            )
+        return table
 
     @property
     def attends(self) -> bool:

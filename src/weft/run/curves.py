@@ -229,7 +229,7 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
     return altair.LayerChart(layer=layers).properties(width=340, height=240)
 
 
-def draw(picture: altair.HConcatChart | altair.LayerChart, path: Path) -> Path:
+def draw(picture: altair.HConcatChart | altair.VConcatChart | altair.LayerChart, path: Path) -> Path:
     """Write the picture in the format of the file's ending."""
     check_format(path)
     write_file(path, _render(path, picture.to_dict()))

@@ -17,6 +17,7 @@ from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError, counted
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.models.vectors import Neighbour
+from weft.run.curves import check_format, draw
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
 from weft.run.vectors import Embedded, Level, embed_records, find_neighbours, word_table
@@ -89,6 +90,11 @@ class Run:
         examples = encode(self.task, self.task.to_predict(records))
         answers = predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
         return answers if several else answers[0]
+
+    def draw(self, answers: Sequence[Prediction], path: str | Path) -> Path:
+        """Draw answers of `predict` into a file (svg, png, html): the history of each forecast, and its intervals."""
+        check_format(Path(path))
+        return draw(self.task.draw(answers), Path(path))
 
     def stream(
         self,

@@ -71,7 +71,9 @@ def find_neighbours(task: Task, model: Any, text: str, *, n: int) -> list[Neighb
     if n < 1:
         raise ConfigError("asks for no word", where=f"n = {n}", cure="raise it")
     found = task.neighbours(model, text, n=n)
-    if found.unknown or not found.neighbours:
+    if text.split() and not found.unknown and not found.neighbours:
+        raise DataError(f'"{text}" has no neighbours: its vectors cancel out', cure="leave out a word")
+    if not found.neighbours:
         unknown = found.unknown[0] if found.unknown else text
         what = f'"{unknown}" has no vector'
         known = [word for word, count in zip(model.words, model.counts.tolist(), strict=True) if count]

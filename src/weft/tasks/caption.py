@@ -235,11 +235,14 @@ class Caption(PairTask):
     def source_tokens(self, model: Captioner, batch: PairBatch) -> list[tuple[str, ...]]:
         """The row and column of each position of a picture, or the number of each feature vector."""
         assert isinstance(batch.source_lengths, Tensor)
-        height, width = model.encoder.grid(batch.source)
-        if self.features is not None:
+        grid = self.source_grid(model)
+        if grid is None:
             return [tuple(map(str, range(length))) for length in batch.source_lengths.tolist()]
-        positions = tuple(f"{row},{column}" for row in range(height) for column in range(width))
+        positions = tuple(f"{row},{column}" for row in range(grid[0]) for column in range(grid[1]))
         return [positions] * len(batch.source)
+
+    def source_grid(self, model: Captioner) -> tuple[int, int] | None:
+        return None if self.features is not None else model.encoder.grid(self.data.size)
 
     def is_one_input(self, inputs: Any) -> bool:
         image = hasattr(inputs, "getbands")

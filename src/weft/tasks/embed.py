@@ -107,6 +107,9 @@ class Neighbours(Prediction):
         return "\t".join(f"{word} {similarity:.3f}" for word, similarity in self.neighbours)
 
 
+SMALLEST_SUM: Final = 1e-4
+"""Length of a sum of vectors of length 1 under which they cancel out: its direction is chance."""
+
 MODEL = OneOf(VECTORS)
 
 
@@ -249,8 +252,11 @@ class Embed(Task):
         if unknown or not terms:
             return Neighbours(text, (), unknown)
         signed = [sign * vector for (sign, _), vector in zip(terms, vectors, strict=True) if vector is not None]
+        target = torch.stack(signed).sum(0)
+        if float(target.norm()) < SMALLEST_SUM:
+            return Neighbours(text, ())
         own = set(self.tokenizer.encode_words([word for _, word in terms])) - {UNK}
-        return Neighbours(text, tuple(nearest(model, torch.stack(signed).sum(0), n=n, without=own)))
+        return Neighbours(text, tuple(nearest(model, target, n=n, without=own)))
 
     def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         assert isinstance(model, WordVectors)

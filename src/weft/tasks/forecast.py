@@ -42,6 +42,7 @@ from weft.tasks.forecast_data import (
 )
 from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
 from weft.tasks.forecast_inputs import forecast_window, own_files, read_series_inputs
+from weft.tasks.forecast_picture import draw_forecasts
 from weft.tasks.forecast_scaling import learn_scalings
 from weft.tasks.forecast_scores import ForecastScores
 from weft.tasks.length import passes
@@ -51,6 +52,9 @@ from weft.text import TextConfig
 
 MAX_EVALUATION_WINDOWS: Final = 1000
 """Windows of an evaluation at most, over all series."""
+
+MAX_WINDOWS_READ: Final = 200_000
+"""Windows that a training reads by default where an epoch is long."""
 
 MODEL = OneOf(FORECASTERS)
 
@@ -101,7 +105,14 @@ class Forecast(SeriesTask):
         return {
             "model": models.get(kind, {}),
             "train": {
-                "epochs": passes(tree, tokens, batch, epochs=20, between=(10, 20), updates=round(min(600, 2 * steps))),
+                "epochs": passes(
+                    tree,
+                    tokens,
+                    batch,
+                    epochs=MAX_WINDOWS_READ / max(1.0, steps),
+                    between=(2, 20),
+                    updates=round(min(600, 2 * steps)),
+                ),
                 "batch_tokens": min(batch, limits.BATCH_TOKENS),
                 "rate": 2e-3 if kind == "rnn" else 1e-3,
             },
@@ -258,6 +269,9 @@ class Forecast(SeriesTask):
         if isinstance(source, Series):
             return source
         raise DataError(f"{source!r:.40} is no series", cure="give a table with a header line, or a list of numbers")
+
+    def draw(self, answers: Sequence[SeriesForecast]) -> Any:
+        return draw_forecasts(answers)
 
     def to_predict(self, records: Sequence[Series]) -> list[Series]:
         return [forecast_window(record, self.data) for record in records]

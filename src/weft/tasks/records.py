@@ -10,12 +10,14 @@ from weft.data import BadLines, Columns, Corpus, InputFile, Objects, Record, ope
 from weft.data.columns import Column
 from weft.data.sources import STDIN
 from weft.data.tables import LAYOUT
+from weft.errors import ConfigError
 from weft.tasks.sections import Tree
 
 
 class WithRecords:
     """Records that may be divided at random, and inputs that are read one by one."""
 
+    name: str
     data: Any
     reads_text: bool = True
     """Whether its inputs are texts: there is a section `[text]`."""
@@ -68,6 +70,10 @@ class WithRecords:
             names=names,
             tag=getattr(data, "column", None) or getattr(data, "field", None),
         )
+
+    def draw(self, answers: Sequence[Any]) -> Any:
+        """The chart of some answers, for a task that has one."""
+        raise ConfigError("has no picture of its answers", where=f'task = "{self.name}"', cure="forecast has one")
 
     def to_predict(self, records: Sequence[Any]) -> Sequence[Any]:
         """Inputs as `encode` reads them, without an answer."""

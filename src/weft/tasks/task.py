@@ -269,6 +269,10 @@ class Task(WithRecords, WithStates, ABC):
         """The tokens of each row that attention weights belong to; None where there is no source."""
         return None
 
+    def source_grid(self, model: Any) -> tuple[int, int] | None:
+        """The rows and columns in which the places of attention weights lie; None where they lie in a line."""
+        return None
+
     def source_words(self, records: Sequence[Any]) -> list[tuple[str, ...]]:
         """The word of each input, as it is written there, at each place that attention weights belong to; empty where
         a place belongs to no word."""

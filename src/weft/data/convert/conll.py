@@ -1,0 +1,84 @@
+"""CoNLL files of shared tasks become two columns, the word and its tag, with an empty line between sentences.
+
+| files                                                | word and tag                                            |
+|------------------------------------------------------|---------------------------------------------------------|
+| columns with blanks: 2000 chunks, 2002 and 2003 names | the first column and the last; IOB1 becomes IOB2        |
+| CoNLL-X (10 columns with tabs), CoNLL 2009 (14 or more) | the form, and the part of speech: column 4, or 5 of 2009 |
+
+Lines of documents (-DOCSTART-) and comments are left out. The files are for train, valid and test, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.data.badlines import BadLines
+from weft.data.convert.contract import PARTS, Converted, Converter
+from weft.data.sources import lines
+from weft.errors import DataError
+
+X_COLUMNS, COLUMNS_2009 = 10, 14
+DOCUMENT = "-DOCSTART-"
+
+Tagged = list[tuple[str, str]]
+
+
+def read(files: list[str]) -> Iterator[Converted]:
+    for part, name in zip(PARTS, files, strict=False):
+        sentence: Tagged = []
+        for number, line in lines(name, BadLines()):
+            if line.strip():
+                found = _word(line, f"{name}:{number}")
+                sentence += [found] if found else []
+            elif sentence:
+                yield Converted(part, _block(sentence))
+                sentence = []
+        if sentence:
+            yield Converted(part, _block(sentence))
+
+
+def _word(line: str, place: str) -> tuple[str, str] | None:
+    """The word and the tag of a line; None of a comment, a document's line, or a token of several words."""
+    if line.startswith((DOCUMENT, "# ")) or line.strip() == "#":
+        return None
+    cells = line.split("\t")
+    if len(cells) >= X_COLUMNS and cells[0][:1].isdigit():
+        if not cells[0].isdecimal():
+            return None
+        word, tag = cells[1], cells[4 if len(cells) >= COLUMNS_2009 else 3]
+    else:
+        cells = line.split()
+        if len(cells) < 2:
+            cure = "a line is a word and its tag, with columns of others between them"
+            raise DataError("one column where a word and a tag are expected", where=place, cure=cure)
+        word, tag = cells[0], cells[-1]
+    if not word.strip() or not tag.strip():
+        raise DataError("a word or a tag is empty", where=place, cure="fill it in")
+    return "_".join(word.split()), tag.strip()
+
+
+def _block(sentence: Tagged) -> str:
+    tags = to_iob2([tag for _, tag in sentence])
+    return "".join(f"{word} {tag}\n" for (word, _), tag in zip(sentence, tags, strict=True)) + "\n"
+
+
+def to_iob2(tags: list[str]) -> list[str]:
+    """Let each entity begin with B: in IOB1 it begins with I where no other of its type ends before it."""
+    if not all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags):
+        return tags
+    before, found = "O", []
+    for tag in tags:
+        begins = tag[:2] == "I-" and before[2:] != tag[2:]
+        found.append(f"B-{tag[2:]}" if begins else tag)
+        before = tag
+    return found
+
+
+CONLL = Converter(
+    "files of CoNLL 2000, 2002, 2003, X or 2009, for train, valid and test",
+    read,
+    suffix=".conll",
+    header="",
+    distinct=False,
+    files=(1, 3),
+)
