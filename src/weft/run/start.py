@@ -113,7 +113,7 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
     places = task.stacks(tree)
     for stack, (run, part) in sources.items():
         place, tokenizer = places[stack], run.task.tokenizer_of(part)
-        adopted = merge(adopted, nest(place.text, _text_tree(tokenizer)))
+        adopted = merge(adopted, nest(place.text, _text_tree(task, place, tokenizer)))
         adopted = merge(adopted, nest(place.model, _fitting(task, tree, place, run, part)))
         tokenizers[place.role] = tokenizer
     first = next(iter(sources.values())).run
@@ -192,10 +192,14 @@ def _choice(task: type[Task], tree: Tree, place: StackPlace) -> OneOf:
     return table
 
 
-def _text_tree(tokenizer: Tokenizer) -> Tree:
-    """The settings of a tokenizer that are not without effect."""
-    without = set() if tokenizer.kind == "word" else {"punctuation"}
-    return tokenizer.config.model_dump(mode="json", exclude_none=True, exclude=without)
+def _text_tree(task: type[Task], place: StackPlace, tokenizer: Tokenizer) -> Tree:
+    """The settings of a tokenizer that are not without effect, and that the table at this place has."""
+    table: Any = schema(task.name)
+    for name in place.text.split("."):
+        table = table_in(table.model_fields[name])
+    without = {found.name for found in tokenizer.config.unread()}
+    found = tokenizer.config.model_dump(mode="json", exclude_none=True, exclude=without)
+    return {name: value for name, value in found.items() if name in table.model_fields}
 
 
 def _check(
