@@ -74,3 +74,21 @@ def test_a_number(encoder, tmp_path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     (answer,) = run.predict([TEXT])
     assert float(model(**tokenizer(TEXT, return_tensors="pt")).logits) == pytest.approx(answer.number, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "marian"])
+def test_ctranslate2(name, request, tmp_path) -> None:
+    pytest.importorskip("ctranslate2", reason="the package ctranslate2 is not installed")
+    run = weft.import_run(request.getfixturevalue(name)(), tmp_path / "run")
+    assert export_run(run, to="ctranslate2", out=tmp_path / "out").agreement.difference < 1e-3
+
+
+def test_other_encoders_are_refused(labelled, tmp_path) -> None:
+    data = {"train": labelled, "valid": labelled}
+    model = {"kind": "transformer", "width": 16, "heads": 2, "layers": 1}
+    with torch.enable_grad():
+        run = weft.train(
+            {"task": "classify", "data": data, "model": model, "train": {"steps": 1}}, out=tmp_path / "run"
+        )
+    with pytest.raises(weft.WeftError, match='model.norm = "pre": has no counterpart in this format'):
+        export_run(run, to="huggingface", out=tmp_path / "out")

@@ -106,7 +106,7 @@ def test_a_classifier_is_trained_from_a_masked_language_model(encoder, tmp_path)
     start = weft.import_run(encoder("BertForMaskedLM"), tmp_path / "start")
     data = tmp_path / "train.tsv"
     data.write_text("text\tlabel\n" + "the quick fox jumps\tgood\na cat sleeps .\tbad\n" * 20)
-    config = {"task": "classify", "data": {"train": str(data), "valid": str(data)}}
+    config = {"task": "classify", "data": {"train": str(data), "valid": str(data), "max_length": 32}}
     train = {"start": str(tmp_path / "start"), "steps": 8, "rate": 1e-3}
     run = weft.train({**config, "train": train}, out=tmp_path / "run")
     assert (run.config.text.kind, run.config.text.frame, run.config.model.segments) == ("imported", "bert", 2)

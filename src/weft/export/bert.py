@@ -71,7 +71,8 @@ def write_encoder(run: Run, folder: Path) -> Agreement:
 
 def _choose(run: Run) -> Architecture:
     """Return the architecture; a ConfigError where there is none."""
-    settings, frame = run.config.model, run.config.text.frame
+    settings: Any = run.config.model
+    frame: str = run.config.text.frame  # type: ignore[attr-defined]
     for name, value in NEEDED.items():
         if getattr(settings, name) != value:
             raise refuse(
@@ -110,7 +111,8 @@ def _check_masked(settings: Any, family: Family) -> None:
 
 
 def _config(run: Run, family: Family, transformers: Any) -> Any:
-    settings, labels = run.config.model, run.task.codec.labels
+    settings: Any = run.config.model
+    labels = run.task.codec.labels
     (name,) = (name for name, one in FAMILIES.items() if one is family)
     values = {ours: getattr(settings, ours) for ours in family.settings}
     values |= {
@@ -119,7 +121,7 @@ def _config(run: Run, family: Family, transformers: Any) -> Any:
     }
     options = {theirs: values[ours] for ours, theirs in family.settings.items()}
     options |= {"vocab_size": len(run.task.codec.tokenizers[""]), "pad_token_id": PAD}
-    options["max_position_embeddings"] = settings.max_positions + family.skipped_positions
+    options["max_position_embeddings"] = settings.max_positions + _skipped(family)
     if family is not DISTILBERT:
         kinds = 1 if family is ROBERTA else settings.segments or 2
         options |= {"layer_norm_eps": settings.norm_epsilon, "type_vocab_size": kinds}
@@ -132,6 +134,11 @@ def _config(run: Run, family: Family, transformers: Any) -> Any:
         if getattr(run.config.data, "labels", "one") == "many":
             options["problem_type"] = "multi_label_classification"
     return getattr(transformers, f"{name}Config")(**options)
+
+
+def _skipped(family: Family) -> int:
+    """Return the number of positions before the first: RoBERTa counts from the id of padding on."""
+    return PAD + 1 if family is ROBERTA else 0
 
 
 def _state(run: Run, family: Family) -> Iterator[tuple[str, Tensor]]:
@@ -147,7 +154,7 @@ def _state(run: Run, family: Family) -> Iterator[tuple[str, Tensor]]:
         kinds = 1 if family is ROBERTA else kinds
         table = torch.zeros(kinds, places.size(1)) if encoder.segments is None else encoder.segments.weight.detach()
         yield f"{first}.token_type_embeddings.weight", table
-    yield f"{first}.position_embeddings.weight", nn.functional.pad(places, (0, 0, family.skipped_positions, 0))
+    yield f"{first}.position_embeddings.weight", nn.functional.pad(places, (0, 0, _skipped(family), 0))
     yield from _affine(encoder.placed.norm, f"{first}.LayerNorm")
     for number, block in enumerate(encoder.stack.blocks):
         part = {ours: f"{family.prefix}.{family.layer}.{number}.{name}" for ours, name in family.parts.items()}

@@ -138,7 +138,7 @@ def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Model:
 def _entries(run: Run) -> tuple[list[str], list[str]]:
     """Return the vocabularies of both sides, which are one for a language model."""
     sides = [framed(run.task.codec.side(side), side) for side in ("source", "target")]
-    source, target = ([side.id_to_token(index) for index in range(side.get_vocab_size())] for side in sides)
+    source, target = (sorted(vocab := side.get_vocab(), key=vocab.__getitem__) for side in sides)
     return source, target
 
 

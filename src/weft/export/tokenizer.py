@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processor
 from weft.models import LanguageModel
 from weft.run import Run
 from weft.run.folder.files import write_json
-from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, FramedText, TextConfig, Tokenizer
 from weft.text.imported import with_plain_specials
 from weft.text.pipeline import normalizer
 from weft.text.vocabulary import entry_of
@@ -61,7 +61,7 @@ def framed(tokenizer: Tokenizer, frame: Frame) -> tokenizers.Tokenizer:
 
 def special_entries(tokenizer: tokenizers.Tokenizer) -> list[str]:
     """Return the entries of the special tokens."""
-    return [tokenizer.id_to_token(index) for index in range(len(SPECIALS))]
+    return [str(tokenizer.id_to_token(index)) for index in range(len(SPECIALS))]
 
 
 def _read_unknown(found: tokenizers.Tokenizer, config: TextConfig, unknown: str) -> None:
@@ -105,8 +105,10 @@ def write_tokenizers(run: Run, folder: Path) -> None:
 
 def write_reader(run: Run, folder: Path) -> None:
     """Write the tokenizer of a model that reads whole texts, with the tokens around them of `text.frame`."""
-    found = framed(run.task.codec.tokenizers[""], run.config.text.frame)
-    _write(found, folder, side="right", reads=True)
+    text = run.config.text
+    assert isinstance(text, FramedText)
+    assert text.frame != "end"
+    _write(framed(run.task.codec.tokenizers[""], text.frame), folder, side="right", reads=True)
 
 
 def _write(tokenizer: tokenizers.Tokenizer, folder: Path, *, side: str, reads: bool = False) -> None:
