@@ -103,6 +103,25 @@ def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path, train_by
     assert curve(tmp_path / "parts")[-1] == pytest.approx(curve(tmp_path / "whole")[-1], abs=1e-5)
 
 
+def test_two_processes_start_from_a_run_and_resume_without_it(tmp_path: Path, train_by_two: ByTwo) -> None:
+    settings = config(tmp_path, "rnn")
+    weft.train(settings, out=tmp_path / "start", quiet=True)
+    own = {
+        "start": str(tmp_path / "start"),
+        "rate_decay": 0.5,
+        "unfreeze_every": 3,
+        "schedule": "constant",
+        "warmup": 2,
+    }
+    whole = settings | {"text": {}, "model": {"dropout": 0.0}, "train": settings["train"] | own}
+    half = whole | {"train": whole["train"] | {"steps": 6}}
+    weft.train(whole, out=tmp_path / "whole", quiet=True)
+    assert [code for code, _ in train_by_two(half, tmp_path / "parts")] == [0, 0]
+    (tmp_path / "start").rename(tmp_path / "elsewhere")
+    assert [code for code, _ in train_by_two(whole, tmp_path / "parts", "--resume")] == [0, 0]
+    assert curve(tmp_path / "parts")[-1] == pytest.approx(curve(tmp_path / "whole")[-1], abs=1e-5)
+
+
 def test_what_cannot_be_shared_ends_all_with_words(tmp_path: Path, train_by_two: ByTwo) -> None:
     settings = config(tmp_path, "rnn")
     settings["train"]["accumulate"] = 1

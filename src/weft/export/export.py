@@ -145,7 +145,7 @@ def _model(run: Run) -> Translator | LanguageModel:
         raise ConfigError("cannot be exported", where=f"data.language = {language}", cure=cure)
     if not isinstance(run.model, Translator | LanguageModel):
         cure = "runs of lm and translate can be exported"
-        raise ConfigError("has no text to write", where=f'task = "{run.config.task}"', cure=cure)
+        raise ConfigError("has no counterpart in this format", where=f'task = "{run.config.task}"', cure=cure)
     return run.model
 
 

@@ -11,7 +11,7 @@ from weft.config import Config
 from weft.data import Corpus, Record, Survey, Tagged, labels_of
 from weft.errors import ConfigError, DataError
 from weft.nn import CellClass
-from weft.run.prepare import set_aside, survey_training
+from weft.run.prepare import DataReader, set_aside, survey_training
 from weft.tasks import Codec, Task, Tree
 from weft.tasks.labels import collect_labels
 from weft.text import Tokenizer
@@ -70,7 +70,7 @@ def view_examples(
             cure = "choose 1" if survey.examples == 1 else f"choose from 1 to {survey.examples:,}"
             raise ConfigError(what, where=f"--row {row}", cure=cure)
     rest, held, notes = _divide(config, corpus, survey)
-    task = _learn(reader.task, config, rest, notes) if tokens else None
+    task = _learn(reader, config, rest, notes) if tokens else None
     found = dict(_pick(corpus, set(wanted)))
     shown = (_show(row, found[row], task, aside=held is not None and held.includes(row - 1)) for row in wanted)
     return ExampleView(survey.examples, survey.characters, (*reader.notes, *notes), tuple(shown))
@@ -84,10 +84,11 @@ def _divide(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Cor
         return corpus, None, [f"training needs more: {error.what} ({error.cure})"]
 
 
-def _learn(kind: type[Task], config: Config, corpus: Corpus, notes: list[str]) -> Task:
+def _learn(reader: DataReader, config: Config, corpus: Corpus, notes: list[str]) -> Task:
     """Return the task with the tokenizers of this data; data with too few labels is shown all the same."""
+    kind = reader.task
     try:
-        return kind(kind.learn(corpus, config.text), config.data)
+        return kind(reader.learn(corpus, config.text), config.data)
     except DataError as error:
         notes.append(f"training needs more: {error.what} ({error.cure})")
     tokenizers = {

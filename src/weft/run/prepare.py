@@ -22,7 +22,7 @@ from weft.run.data_cache import DataCache, Surveyed, TrainingData, known_tokens,
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
 from weft.run.start import Start, read_start
-from weft.tasks import Facts, Task, Tree, encode, encode_evaluation
+from weft.tasks import Codec, Facts, Task, Tree, encode, encode_evaluation
 from weft.tasks.labels import count_labels, describe_labels, describe_unseen
 from weft.tasks.sections import written
 from weft.text import Tokenizer
@@ -130,15 +130,17 @@ class DataReader:
         examples = encode(task, rest, task.limit(training=True))
         return TrainingData(task, examples, held, [*notes, *examples.notes])
 
+    def learn(self, records: Iterable[Record], text: Any) -> Codec:
+        """Learn tokenizers and labels, except the tokenizers that are taken from another run."""
+        if self.tokenizers:
+            return self.task.learn_with(records, text, self.tokenizers)
+        return self.task.learn(records, text)
+
     def _learn(self, config: Config, corpus: Corpus, survey: Survey) -> tuple[Task, Corpus, Corpus | None, list[str]]:
         """Learn tokenizers and labels without the part set aside; return the task, both parts of the data and notes."""
         rest, held, notes = set_aside(config, corpus, survey)
         self.doing = "learning the tokens of"
-        codec = (
-            self.task.learn_with(rest, config.text, self.tokenizers)
-            if self.tokenizers
-            else self.task.learn(rest, config.text)
-        )
+        codec = self.learn(rest, config.text)
         self.doing = "tokenising"
         return self.task(codec, config.data), rest, held, notes
 
@@ -203,9 +205,14 @@ def survey_training(
     fresh: bool = False,
     progress: Progress | None = None,
     python_data: PythonData = NO_PYTHON_DATA,
-    tokenizers: Mapping[str, Tokenizer] = MappingProxyType({}),
+    start: Start | None = None,
 ) -> tuple[Config, DataReader, Corpus, Survey]:
-    """Read the training data once; return the configuration with its defaults filled in, and that data."""
+    """Read the training data once; return the configuration with its defaults filled in, and that data.
+
+    `start` has what is taken from other runs, where they were read before.
+    """
+    start = start or read_start(tree, cells=cells)
+    tree = start.tree if start else tree
     draft = validate(tree, cells=cells, keep_unread=True)
     reader = DataReader(
         TASKS[draft.task],
@@ -214,7 +221,7 @@ def survey_training(
         fresh=fresh,
         progress=progress,
         python_data=python_data,
-        tokenizers=tokenizers,
+        tokenizers=start.tokenizers if start else {},
     )
     corpus, survey = reader.survey(draft.data.train)
     found, notes = reader.task.find_settings(corpus, draft.data)
@@ -235,8 +242,6 @@ def survey_config(
     tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None
 ) -> tuple[Config, DataReader, Corpus, Survey, Corpus | None]:
     """Read the training data once; return the filled configuration, and the data in its two parts."""
-    start = read_start(tree, cells=cells)
-    tree = start.tree if start else tree
     config, reader, corpus, survey = survey_training(tree, skip_bad_lines=skip_bad_lines, cells=cells)
     rest, held, notes = set_aside(config, corpus, survey)
     reader.notes += notes
@@ -271,7 +276,7 @@ def prepare(
         fresh=fresh,
         progress=progress,
         python_data=python_data,
-        tokenizers=start.tokenizers if start else {},
+        start=start,
     )
     reader.notes += suggest_unknown(config, survey)
     if written(tree, "train", "metric") is None and (reason := reader.task.reason(facts(survey, config))):
