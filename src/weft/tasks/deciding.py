@@ -178,16 +178,3 @@ def thresholds_of(model: nn.Module) -> Tensor | None:
     """The decision thresholds of a model (C), if it has some."""
     found: Tensor | None = getattr(model, "thresholds", None)
     return found
-
-
-def majority_baselines(
-    codec: Codec, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]]
-) -> dict[str, Baselines]:
-    """`majority`: always the most frequent label; for inputs that are not text."""
-    counts = Counter(codec.label_id(record.label or "") for record in train)
-    most = min(counts, key=lambda number: (-counts[number], number))
-    found: dict[str, Baselines] = {}
-    for part, records in parts.items():
-        gold = [codec.label_id(record.label or "") for record in records]
-        found[part] = {"majority": label_scores(codec.labels, gold, [max(0, most)] * len(gold))}
-    return found
