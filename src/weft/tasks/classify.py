@@ -27,7 +27,7 @@ from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.sequences import SequenceData, SequenceTask, learn_inputs, sequence_defaults
 from weft.tasks.tables import LabelledData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
-from weft.text import TextConfig, Tokenizer, word_defaults
+from weft.text import FramedText, TextConfig, Tokenizer, word_defaults
 
 __all__ = ["Classification", "Classify", "ClassifyData", "LabelledBatch", "LabelledData", "ManyClassification"]
 
@@ -70,7 +70,7 @@ class Classify(SequenceTask):
     summary = "labelled texts to a classifier"
     metric = "accuracy"
     metrics: tuple[str, ...] = ("accuracy", "micro_f1", "f1", "exact", "loss")
-    sections = Sections(ClassifyData, TextConfig, Annotated[ClassifierSettings, MODEL])
+    sections = Sections(ClassifyData, FramedText, Annotated[ClassifierSettings, MODEL])
     data: ClassifyData
     pipeline_tag = "text-classification"
     label_column = answers = "labels"
