@@ -113,7 +113,9 @@ def test_an_error_in_an_imported_file_is_not_blamed_on_weft(
 
 def test_too_few_answers_are_an_error_of_the_task(weft: Callable[..., Any]) -> None:
     source = Path("count.py").read_text(encoding="utf-8")
-    Path("count.py").write_text(source.replace("zip(records, numbers)]", "zip(records[1:], numbers)]"), encoding="utf-8")
+    Path("count.py").write_text(
+        source.replace("zip(records, numbers)]", "zip(records[1:], numbers)]"), encoding="utf-8"
+    )
     assert weft("train", "count", "train.tsv", "train.steps=3", "--out", "run", "--quiet", *COUNT).code == 0
     found = weft("predict", "run", "train.tsv", *COUNT)
     assert found.code == 2

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from weft.data import Labelled, Ragged
+from weft.data import Ragged
 from weft.errors import ConfigError, did_you_mean
 from weft.metrics import Confusion, Reliability, Thresholds, choose_thresholds
 from weft.models import decide
-from weft.tasks.labels import ClassScores, label_columns, label_scores, on_one_line
+from weft.tasks.labels import ClassScores, label_columns, on_one_line
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import Tree
 from weft.tasks.sequences import describe_input
-from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, cross_entropy
+from weft.tasks.task import UNSEEN, Loss, Rows, cross_entropy
 
 Weights = Literal["balanced"] | Mapping[str, float]
 """The setting `train.class_weights`."""

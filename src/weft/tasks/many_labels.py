@@ -196,9 +196,7 @@ def many_baselines(
     return found
 
 
-def _score_predicted(
-    codec: Codec, records: Sequence[ManyLabelled], predicted: NDArray[np.bool_]
-) -> dict[str, float]:
+def _score_predicted(codec: Codec, records: Sequence[ManyLabelled], predicted: NDArray[np.bool_]) -> dict[str, float]:
     """The scores of predicted labels (N, C)."""
     gold = np.zeros((len(records), len(codec.labels)), dtype=np.bool_)
     others = np.zeros(len(records), dtype=np.int64)
