@@ -118,3 +118,48 @@ def marian(tmp_path: Path) -> Write:
         return folder
 
     return write
+
+
+WORDS = ["the", "quick", "brown", "fox", "cat", "sleeps", "jump", "##s", "##ing", "a", ",", ".", "!", "un", "##known"]
+
+
+def write_wordpiece(folder: Path) -> int:
+    """A vocab.txt, as BERT has it, with special tokens in the order of BERT; returns its size."""
+    entries = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *"bcdefghijklmnopqrstuvwxyz"]
+    (folder / "vocab.txt").write_text("\n".join(entries) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    return len(entries)
+
+
+def write_roberta(folder: Path) -> int:
+    """vocab.json and merges.txt, as RoBERTa has them; returns the size."""
+    write_byte_pairs(folder)
+    model = json.loads((folder / "tokenizer.json").read_text())["model"]
+    (folder / "tokenizer.json").unlink()
+    entries = ["<s>", "<pad>", "</s>", "<unk>", *model["vocab"], "<mask>"]
+    (folder / "vocab.json").write_text(json.dumps({entry: index for index, entry in enumerate(entries)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(map(" ".join, model["merges"])) + "\n")
+    return len(entries)
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Write:
+    """encoder("BertForMaskedLM", **settings) -> a folder."""
+    transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
+
+    def write(architecture: str, **settings: Any) -> Path:
+        folder = tmp_path / architecture
+        folder.mkdir()
+        family = architecture.partition("For")[0]
+        size = (write_roberta if family == "Roberta" else write_wordpiece)(folder)
+        if family == "DistilBert":
+            sizes: dict[str, Any] = {"dim": 32, "n_heads": 2, "n_layers": 2, "hidden_dim": 48}
+        else:
+            sizes = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 48}
+        sizes |= {"vocab_size": size, "max_position_embeddings": 60}
+        if family == "Roberta":
+            sizes |= {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "type_vocab_size": 1}
+        config = getattr(transformers, f"{family}Config")(**sizes | settings)
+        return save(getattr(transformers, architecture)(config), folder)
+
+    return write

@@ -61,7 +61,7 @@ class TinySettings(SimpleNamespace):
     """The settings of both."""
 
     vectors, scales_vectors, tie, dropout = SIZE, True, False, 0.0
-    pooling, word_dropout, hidden_sizes = "last", 0.0, ()
+    pooling, word_dropout, hidden_sizes, head_activation = "last", 0.0, (), "relu"
 
     def build_decoder(self, embedding: Embedding, encoder: Encoder | None) -> Decoder:
         return TinyDecoder(embedding)

@@ -15,12 +15,13 @@ def import_(
     out: Annotated[
         Path | None, typer.Option(help="The run folder to make.", metavar="DIR", show_default="runs/TASK-N")
     ] = None,
+    pair: Annotated[bool, typer.Option("--pair", help="The inputs of a classifier are pairs of texts.")] = False,
 ) -> None:
     """Make a run of a model that other software has trained.
 
     A folder with config.json, model.safetensors and a tokenizer becomes a run with equal outputs: GPT-2 one of lm,
-    Marian one of translate. An ARPA file, as KenLM and SRILM write them, becomes a language model of its words, cut at
-    blanks.
+    Marian of translate, BERT, RoBERTa and DistilBERT of mask, and their classifiers of classify or regress. An ARPA
+    file, as KenLM and SRILM write them, becomes a language model of its words, cut at blanks.
 
     Examples:
     weft import downloads/opus-mt-en-fr --out runs/en-fr
@@ -31,5 +32,5 @@ def import_(
     from weft.cli.output import note
     from weft.importing import import_run
 
-    run = import_run(path, out, note=lambda said: note("{}", said))
+    run = import_run(path, out, pair=pair, note=lambda said: note("{}", said))
     note("written: [bold]{}[/], a run of {}", run.folder, run.config.task)

@@ -18,7 +18,7 @@ from weft.errors import ConfigError
 from weft.models import LanguageModel, TransformerDecoder, TransformerEncoder, Translator, TranslatorConfig
 from weft.models.embedding import Vectors
 from weft.models.pretrained import embedding_size
-from weft.models.transformer import TransformerConfig
+from weft.models.transformer_settings import TransformerConfig
 from weft.nn import DecoderBlock, EncoderBlock, MultiHeadAttention
 from weft.nn.positions import LearnedPositions, sinusoids
 from weft.nn.transformer.norm import EPSILON

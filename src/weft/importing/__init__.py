@@ -13,10 +13,19 @@ from weft.run.folder.files import check_path
 __all__ = ["import_arpa", "import_huggingface", "import_run"]
 
 
-def import_run(path: str | Path, out: str | Path | None = None, *, note: Callable[[str], None] | None = None) -> Run:
+def import_run(
+    path: str | Path,
+    out: str | Path | None = None,
+    *,
+    pair: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> Run:
     """Make a run in the folder `out` of a Hugging Face checkpoint, which is a folder, or of an ARPA file.
 
-    `note` is called with a sentence about what was left out of a checkpoint.
+    With `pair` the inputs of a classifier are pairs of texts. `note` is called with a sentence about what was left
+    out of a checkpoint.
     """
     check_path(path, "path")
-    return import_huggingface(path, out=out, note=note) if Path(path).is_dir() else import_arpa(path, out=out)
+    if Path(path).is_dir():
+        return import_huggingface(path, out=out, pair=pair, note=note)
+    return import_arpa(path, out=out)

@@ -6,6 +6,7 @@ Each architecture is one file with a function from an open checkpoint to a `Foun
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from torch import nn
 from weft.catalog import TASKS
 from weft.config import Config, merge, validate
 from weft.errors import ConfigError, DataError, did_you_mean
+from weft.importing.bert import FAMILIES, read_masked, read_sequence
 from weft.importing.checkpoint import CONFIG, Checkpoint, name_some, open_checkpoint
 from weft.importing.found import Found
 from weft.importing.gpt2 import read_gpt2
@@ -28,8 +30,13 @@ from weft.tasks import Facts
 READERS: Final[Mapping[str, Callable[[Checkpoint], Found]]] = {
     "GPT2LMHeadModel": read_gpt2,
     "MarianMTModel": read_marian,
+    **{f"{name}ForMaskedLM": partial(read_masked, family=family) for name, family in FAMILIES.items()},
+    **{f"{name}ForSequenceClassification": partial(read_sequence, family=family) for name, family in FAMILIES.items()},
 }
 """The function that reads each architecture."""
+
+PAIRED: Final = ("classify", "regress")
+"""The tasks whose inputs may be pairs of texts."""
 
 ONE_EXAMPLE: Final = Facts(1, 1)
 """The size of the training data, which is not known; defaults for training do not matter here."""
@@ -40,12 +47,19 @@ NOTHING_MISSING: Final = ("position_ids", "attn.bias", "attn.masked_bias", "embe
 Note = Callable[[str], None]
 
 
-def import_huggingface(folder: str | Path, *, out: str | Path | None = None, note: Note | None = None) -> Run:
-    """Make a run in the folder `out` of the checkpoint in `folder`. `note` is called with what was left out."""
+def import_huggingface(
+    folder: str | Path, *, out: str | Path | None = None, pair: bool = False, note: Note | None = None
+) -> Run:
+    """Make a run in the folder `out` of the checkpoint in `folder`. `note` is called with what was left out.
+
+    With `pair` the inputs of a classifier are pairs of texts.
+    """
     check_path(folder, "folder")
     with open_checkpoint(Path(folder)) as checkpoint:
         found = _reader(checkpoint)(checkpoint)
-        config = _config(found, checkpoint)
+        if pair and found.task not in PAIRED:
+            raise ConfigError(f"does not go with a run of {found.task}", where="--pair", cure="leave it out")
+        config = _config(found, checkpoint, {"pair": "second"} if pair else {})
         model = TASKS[found.task].build(config.model, found.codec)
         _fill(model, found, checkpoint)
         left = [name for name in checkpoint.unread() if not name.endswith(NOTHING_MISSING)]
@@ -71,8 +85,8 @@ def _reader(checkpoint: Checkpoint) -> Callable[[Checkpoint], Found]:
     return READERS[names[0]]
 
 
-def _config(found: Found, checkpoint: Checkpoint) -> Config:
-    data = {"train": str(checkpoint.folder), **found.data}
+def _config(found: Found, checkpoint: Checkpoint, more: Mapping[str, str]) -> Config:
+    data = {"train": str(checkpoint.folder), **found.data, **more}
     tree = {"task": found.task, "data": data, "text": found.text, "model": found.model, "decode": found.decode}
     defaults = TASKS[found.task].defaults(ONE_EXAMPLE, tree)
     defaults.pop("text", None)

@@ -23,7 +23,7 @@ class PooledSettings(HeadSettings):
     """The settings of a classifier beside those of its encoder."""
 
     pooling: str = "attention"
-    """How the states over time become one vector: last, mean, max or attention."""
+    """How the states over time become one vector: first, last, mean, max or attention."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of tokens replaced by the unknown one in training."""
 
@@ -82,6 +82,9 @@ class ClassifierSettings(EncoderSettings, Protocol):
     @property
     def hidden_sizes(self) -> list[int]: ...
 
+    @property
+    def head_activation(self) -> str: ...
+
 
 class Classifier(nn.Module):
     """tokens -> states -> one vector -> a score for each label.
@@ -101,7 +104,12 @@ class Classifier(nn.Module):
         first = build_input(config.vectors, vocabulary, features, scaled=config.scales_vectors)
         self.encoder = config.build_encoder(first)
         self.pooling = Pooling(config.pooling, self.encoder.output_size)
-        self.head = HiddenLayers(self.encoder.output_size, config.hidden_sizes, dropout=config.dropout)
+        self.head = HiddenLayers(
+            self.encoder.output_size,
+            config.hidden_sizes,
+            activation=config.head_activation,
+            dropout=config.dropout,
+        )
         self.scores = nn.Linear(self.head.output_size, labels)
         chosen = getattr(config, "thresholds", "none") != "none"
         self.register_buffer("thresholds", torch.full((labels,), EVEN) if chosen else None)

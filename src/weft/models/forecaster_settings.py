@@ -12,7 +12,8 @@ from weft.models.heads import build_input
 from weft.models.memory import Decoder
 from weft.models.pretrained import EmbeddingSetting
 from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
-from weft.models.transformer import TransformerConfig, TransformerDecoder
+from weft.models.transformer import TransformerDecoder
+from weft.models.transformer_settings import TransformerConfig
 from weft.nn.positions import BOUNDED
 from weft.settings import Length, Settings, Size, Unread
 

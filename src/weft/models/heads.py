@@ -1,6 +1,6 @@
 """The last part of a classifier, regressor or tagger: from a vector to scores, and from scores to a decision.
 
-    z = W_n g(… g(W_1 v + b_1) …) + b_n          g ReLU with dropout; without hidden layers z = W v + b
+    z = W_n g(… g(W_1 v + b_1) …) + b_n          g a function with dropout; without hidden layers z = W v + b
 
 Decision thresholds t of labels are chosen after training. Among labels that exclude each other the answer is the one
 with the greatest p / t (of two labels: the second where p > t); of several labels at once all with p ≥ t.
@@ -8,9 +8,9 @@ with the greatest p / t (of two labels: the second where p > t); of several labe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from pydantic import Field
@@ -21,10 +21,17 @@ from weft.errors import ConfigError
 from weft.models.embedding import Embedding, build_embedding
 from weft.models.pretrained import EmbeddingSetting
 from weft.nn import Dropout
-from weft.settings import Settings, Size
+from weft.settings import Settings, Size, Unread
 
 EVEN = 0.5
 """The threshold of a label that others do not exclude, before one is chosen."""
+
+HEAD_ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "gelu": nn.functional.gelu,
+}
+"""Functions of hidden layers, by name."""
 
 HeadSizes = Size | Annotated[list[Size], Field(max_length=limits.LAYERS)]
 
@@ -34,6 +41,13 @@ class HeadSettings(Settings):
 
     head: HeadSizes = Field(default_factory=list)
     """Units of a hidden layer before the output, or a list for several; [] is none."""
+    head_activation: Literal["relu", "tanh", "gelu"] = "relu"
+    """The function of these layers."""
+
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        if not self.hidden_sizes:
+            yield Unread("head_activation", "acts on nothing: there are no hidden layers", "remove it, or set head")
 
     @property
     def hidden_sizes(self) -> list[int]:
@@ -51,8 +65,9 @@ class DecisionSettings(Settings):
 class HiddenLayers(nn.Module):
     """v (…, D) -> (…, H), through layers of the given sizes; without any it is the identity."""
 
-    def __init__(self, size: int, hidden: Sequence[int], *, dropout: float) -> None:
+    def __init__(self, size: int, hidden: Sequence[int], *, activation: str, dropout: float) -> None:
         super().__init__()
+        self.activation = HEAD_ACTIVATIONS[activation]
         sizes = [size, *hidden]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
         self.dropout = Dropout(dropout)
@@ -60,7 +75,7 @@ class HiddenLayers(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         for layer in self.layers:
-            vectors = self.dropout(torch.relu(layer(vectors)))
+            vectors = self.dropout(self.activation(layer(vectors)))
         return vectors
 
 

@@ -7,20 +7,16 @@ B batch, T positions, N packed positions or hypotheses, E size of the vectors, D
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from weft.errors import DataError
+from weft.models.transformer_settings import TransformerConfig
 from weft.nn import POSITIONS, Dropout, Packing
 from weft.nn.kernels import power_of_two
 from weft.nn.positions import SinusoidPositions
 from weft.nn.transformer import Lengths
 from weft.nn.transformer.norm import LayerNorm
-
-if TYPE_CHECKING:
-    from weft.models.transformer import TransformerConfig
 
 
 class Placed(nn.Module):

@@ -112,6 +112,9 @@ class NetworkSettings(EncoderSettings, Protocol):
     @property
     def hidden_sizes(self) -> list[int]: ...
 
+    @property
+    def head_activation(self) -> str: ...
+
 
 class Tagger(nn.Module):
     """words and spellings, or feature vectors -> states -> a score for each label at each word or step."""
@@ -128,7 +131,12 @@ class Tagger(nn.Module):
         extra = self.speller.output_size if self.speller else 0
         first = build_input(config.vectors, sizes.words, sizes.features, scaled=config.scales_vectors)
         self.encoder = config.build_encoder(first, extra=extra)
-        self.head = HiddenLayers(self.encoder.output_size, config.hidden_sizes, dropout=config.dropout)
+        self.head = HiddenLayers(
+            self.encoder.output_size,
+            config.hidden_sizes,
+            activation=config.head_activation,
+            dropout=config.dropout,
+        )
         self.scores = nn.Linear(self.head.output_size, sizes.labels)
         self.crf = CRF(sizes.labels, legal=sizes.legal) if config.crf else None
 

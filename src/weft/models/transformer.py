@@ -9,147 +9,35 @@ position at a time. B batch, S source, T target, N packed positions or hypothese
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
+from weft import limits
 from weft.models.embedding import Embedding, Vectors, has_table, untied
 from weft.models.encoder_graph import can_record, encode_recorded
-from weft.models.memory import Decoded, Decoder, Encoder, Memory, PartSettings
+from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.models.placed import Placed
-from weft.models.pretrained import EmbeddingSetting, OptionalEmbedding, embedding_size
-from weft.nn import NORMS, POSITIONS, DecoderStack, EncoderStack, Packing, State, length_mask, lookup
+from weft.models.transformer_settings import TransformerConfig
+from weft.nn import DecoderStack, EncoderStack, Packing, State, length_mask, lookup
 from weft.nn.attention.kv_cache import KVCache
-from weft.nn.attention.scores import ScaleName
-from weft.nn.positions import ADDED, BOUNDED
-from weft.nn.transformer import Activation, Lengths
+from weft.nn.positions import ADDED
+from weft.nn.transformer import Lengths
 from weft.nn.transformer import stack_cpu as native
-from weft.nn.transformer.norm import EPSILON
-from weft.settings import Heads, Layers, Length, Positive, Size, Unread, known
-
-
-class TransformerConfig(PartSettings):
-    """A stack of transformer blocks over embedded tokens."""
-
-    has_export: ClassVar[bool] = True
-
-    counted: ClassVar[tuple[str, ...]] = (*BOUNDED, "sinusoid")
-    """The kinds of positions that `max_positions` limits: in the model, or in the table that an export writes."""
-
-    kind: Literal["transformer"] = "transformer"
-    embedding: OptionalEmbedding = None
-    """Size of the token vectors, "onehot", or a file of word vectors; by default the width."""
-    width: Size = 256
-    """Features of each position, from the first block to the last."""
-    heads: Heads = 4
-    """Attention heads of a block."""
-    layers: Layers = 3
-    """Blocks on top of each other."""
-    feedforward: Size | None = None
-    """Units between the two maps of a block's feed-forward net; by default four times the width."""
-    activation: Activation = "relu"
-    """The function between those maps."""
-    norm: str = "pre"
-    """Where a block normalises: post, pre or rezero (nowhere, but each part starts with weight 0)."""
-    norm_epsilon: float = Field(EPSILON, gt=0.0, le=1.0)
-    """The number that every norm adds to the variance before it divides by its root."""
-    embedding_scale: bool = True
-    """Multiply token vectors by the root of their size, so that they start at a scale of 1."""
-    embedding_norm: bool = False
-    """Normalise the sum of token and position vectors before the first block."""
-    positions: str = "sinusoid"
-    """How positions are encoded: onehot, learned, joint, sinusoid, sinusoid_concat, rotary or none."""
-    max_positions: Length = 1024
-    """The number of onehot, learned and joint positions, and of sinusoids in an exported model; others have none."""
-    dropout: float = Field(0.1, ge=0.0, lt=1.0)
-    """Share of values dropped in training, on embeddings and on what each part of a block adds."""
-    attention_dropout: float = Field(0.0, ge=0.0, lt=1.0)
-    """Share of attention weights dropped in training."""
-    attention_bias: bool = False
-    """Biases in the maps of attention."""
-    attention_scale: ScaleName | Positive = "sqrt_d"
-    """The factor of attention scores: none, sqrt_d or sqrt_max (both 1/√ of a head's size), or a number."""
-    attention_hard: bool = False
-    """Each head takes the value of its best key alone, and not a mean."""
-
-    @field_validator("norm")
-    @classmethod
-    def _known_norm(cls, norm: str) -> str:
-        return known(norm, NORMS)
-
-    @field_validator("positions")
-    @classmethod
-    def _known_positions(cls, positions: str) -> str:
-        return known(positions, POSITIONS)
-
-    @model_validator(mode="after")
-    def _heads_divide_the_width(self) -> TransformerConfig:
-        if self.width % self.heads:
-            raise ValueError(f"heads = {self.heads} does not divide width = {self.width}")
-        if self.positions == "rotary" and self.width // self.heads % 2:
-            raise ValueError(f'positions = "rotary" needs heads of an even size, not {self.width // self.heads}')
-        return self
-
-    def unread(self) -> Iterator[Unread]:
-        if self.positions not in self.counted:
-            yield self.unbounded()
-        if self.norm == "rezero" and not self.embedding_norm:
-            yield Unread("norm_epsilon", 'is added nowhere: norm = "rezero" has no norms', "remove it")
-        if self.embedding == "onehot":
-            yield Unread("embedding_scale", "scales nothing: one-hot vectors have no table", "remove it")
-
-    def unread_without_export(self) -> Iterator[Unread]:
-        if self.longest is None:
-            yield self.unbounded()
-
-    def unbounded(self) -> Unread:
-        """The message for a `max_positions` that limits nothing."""
-        why = f'limits nothing: positions = "{self.positions}" have no limit'
-        return Unread("max_positions", why, f"remove it, or choose from {', '.join(BOUNDED)}")
-
-    @property
-    def longest(self) -> int | None:
-        """The most tokens that it can read, if there is a limit."""
-        return self.max_positions if self.positions in BOUNDED else None
-
-    @property
-    def vectors(self) -> EmbeddingSetting:
-        """The embedding, with its default filled in."""
-        return self.width if self.embedding is None else self.embedding
-
-    @property
-    def scales_vectors(self) -> bool:
-        return self.embedding_scale
-
-    def stack_settings(self) -> dict[str, Any]:
-        without = {"dropout", "attention_dropout", *([] if self.longest else ["max_positions"])}
-        own = self.model_dump(mode="json", include=set(TransformerConfig.model_fields) - without)
-        size = embedding_size(self.vectors)
-        # A tagger that also reads characters has positions of another size, which the blocks have not learned.
-        own |= {"characters": 0}
-        return own | {"feedforward": self.feedforward or 4 * self.width, "embedding": size or "onehot"}
-
-    def block_options(self) -> dict[str, Any]:
-        """The options of every block."""
-        names = (
-            "heads",
-            "activation",
-            "norm",
-            "norm_epsilon",
-            "dropout",
-            "attention_dropout",
-            "attention_bias",
-            "attention_scale",
-            "attention_hard",
-        )
-        options = {name: getattr(self, name) for name in names}
-        return options | {"feedforward": self.feedforward or 4 * self.width, "rotary": self.positions == "rotary"}
+from weft.settings import Unread
+from weft.text import EOS
 
 
 class TransformerEncoderConfig(TransformerConfig):
     """A transformer that reads the whole input."""
+
+    segments: int = Field(0, ge=0, le=limits.LAYERS)
+    """Kinds of segments, each with a vector that is added to its tokens; an end token ends a segment. 0 is none."""
+
+    def stack_settings(self) -> dict[str, Any]:
+        return {**super().stack_settings(), "segments": self.segments}
 
     def build_encoder(self, embedding: Embedding, *, extra: int = 0) -> TransformerEncoder:
         """`extra` counts features that join each embedded token, such as its characters."""
@@ -174,13 +62,17 @@ class TransformerDecoderConfig(TransformerConfig):
 class TransformerEncoder(Encoder):
     """Tokens -> embeddings with positions -> blocks -> `Memory`, whose `final` is the mean of each row's states."""
 
-    def __init__(self, config: TransformerConfig, embedding: Embedding, *, extra: int = 0) -> None:
+    def __init__(self, config: TransformerEncoderConfig, embedding: Embedding, *, extra: int = 0) -> None:
         super().__init__()
         self.embedding = embedding
         self.placed = Placed(config, embedding.embedding_dim + extra)
         self.stack = EncoderStack(config.width, layers=config.layers, **config.block_options())
         self.output_size = config.width
-        self.packs = not config.attention_hard
+        size = embedding.embedding_dim + extra
+        self.segments = nn.Embedding(config.segments, size) if config.segments else None
+        if self.segments is not None:
+            nn.init.normal_(self.segments.weight, std=0.02)
+        self.packs = not config.attention_hard and self.segments is None
 
     def forward(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
         """tokens (B, S), lengths (B) -> Memory; or packed, tokens (N) and their `Packing`."""
@@ -189,10 +81,23 @@ class TransformerEncoder(Encoder):
         return self._read(tokens, lengths)
 
     def _read(self, tokens: Tensor, lengths: Tensor | Packing) -> Memory:
-        return self.encode(self.embedding(tokens), lengths)
+        vectors = self.embedding(tokens)
+        if self.segments is None or tokens.is_floating_point():
+            return self.encode(vectors, lengths)
+        return self._encode(vectors + self._segments(tokens), lengths)
+
+    def _segments(self, tokens: Tensor) -> Tensor:
+        """tokens (B, S) -> the vectors of their segments (B, S, E); those after the last kind are of the last kind."""
+        assert self.segments is not None
+        ends = tokens == EOS
+        ended = ends.cumsum(1) - ends.long()
+        return self.segments(ended.clamp(max=self.segments.num_embeddings - 1))  # type: ignore[no-any-return]
 
     def encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:
-        """vectors (B, S, E), embedded already -> Memory."""
+        """vectors (B, S, E), embedded already -> Memory. All of it is one segment."""
+        return self._encode(vectors if self.segments is None else vectors + self.segments.weight[0], lengths)
+
+    def _encode(self, vectors: Tensor, lengths: Tensor | Packing) -> Memory:
         states = self.stack(self.placed.all(vectors, lengths), lengths)
         if isinstance(lengths, Packing):
             return Memory(states, lengths, None)
@@ -265,10 +170,10 @@ class TransformerDecoder(Decoder):
         self.placed.reach(max(1, capacity))
         if isinstance(self.stack, EncoderStack):
             like = next(self.parameters())
-            return Written(None, self.stack.reserve(rows.numel(), like, each=width, capacity=capacity))
+            return Written(None, self.stack.reserve(rows.numel(), like, slot_width=width, capacity=capacity))
         assert memory is not None
         assert isinstance(memory.lengths, Tensor)
-        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=width, capacity=capacity))
+        return Written(None, self.stack.reserve(memory.states, memory.lengths, slot_width=width, capacity=capacity))
 
     def step(self, tokens: Tensor, state: Written) -> Decoded:
         """tokens (N) -> hidden (N, D) of the position after each, and the last layer's attention."""
@@ -293,14 +198,14 @@ class TransformerDecoder(Decoder):
 
     def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, width: int) -> None:
         x = self.placed.all(self.embedding(tokens), None)
-        self.stack.prefill(x, lengths, state.layers, slots=slots, each=width)
+        self.stack.prefill(x, lengths, state.layers, slots=slots, slot_width=width)
 
     def native_reader(self, state: Written, *, width: int) -> native.TokenStack | None:
         seen, added = self._seen(state), self._added()
         if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
-        prepared = native.prepare(self.stack, seen, each=width, source=source)
+        prepared = native.prepare(self.stack, seen, slot_width=width, source=source)
         return native.TokenStack(prepared, added.table, added.vectors, added.scale)
 
     def _next(self, tokens: Tensor, places: Tensor) -> Tensor:

@@ -25,6 +25,20 @@ class LastPooling(nn.Module):
         return last_of(states, lengths)
 
 
+class FirstPooling(nn.Module):
+    """The state at the first step of each row."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """states (B, T, D), lengths (B,) -> (B, D)."""
+        if states.size(1) == 0:
+            return states.sum(1)
+        return states[:, 0].masked_fill(lengths[:, None] == 0, 0)
+
+
 class MeanPooling(nn.Module):
     """The mean over each row's steps."""
 
@@ -77,7 +91,8 @@ class AttentionPooling(nn.Module):
         return pooled.flatten(1), weights[:, 0] if self.query.size(0) == 1 else weights
 
 
-POOLINGS: Final[dict[str, type[LastPooling | MeanPooling | MaxPooling | AttentionPooling]]] = {
+POOLINGS: Final[dict[str, type[FirstPooling | LastPooling | MeanPooling | MaxPooling | AttentionPooling]]] = {
+    "first": FirstPooling,
     "last": LastPooling,
     "mean": MeanPooling,
     "max": MaxPooling,

@@ -13,7 +13,7 @@ from weft.text import MASK, Tokenizer
 GAP: Final = re.compile(r"<mask>|\[MASK\]")
 """The spellings of a gap in a text to be filled."""
 
-BLANK_IN_TOKEN: Final = ("bpe", "unigram")
+BLANK_IN_TOKEN: Final = ("bpe", "unigram", "imported")
 """The kinds of tokens that have the blank before a word in them, so that a gap has it too."""
 
 

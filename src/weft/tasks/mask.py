@@ -32,7 +32,7 @@ from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
-from weft.text import EOS, MASK, TextConfig, Tokenizer
+from weft.text import MASK, FramedText, Tokenizer, frame_of
 
 FILLERS: Final = 5
 """Candidates for a gap by default."""
@@ -92,7 +92,7 @@ class Mask(Task):
     summary = "plain text to a masked language model, to fill gaps and to start other models from"
     metric = "perplexity"
     metrics: tuple[str, ...] = ("loss", "perplexity", "accuracy")
-    sections = Sections(MaskData, TextConfig, Annotated[MaskedModelSettings, MODEL])
+    sections = Sections(MaskData, FramedText, Annotated[MaskedModelSettings, MODEL])
     data: MaskData
     files = ("train.txt", "valid.txt", "test.txt")
     pipeline_tag = "fill-mask"
@@ -102,6 +102,7 @@ class Mask(Task):
     def __init__(self, codec: Codec, data: MaskData) -> None:
         super().__init__(codec, data)
         self.tokenizer: Tokenizer = codec.tokenizers[""]
+        self.frame = frame_of(self.tokenizer.config)
         self.masking = Masking(data.mask, self.tokenizer)
 
     @staticmethod
@@ -126,6 +127,11 @@ class Mask(Task):
             train |= {"beta2": 0.98}
         text = {"kind": "bpe", "size": 1000 if millions < 2 else 4000 if millions < 20 else 8000}
         return {"text": text, "model": models.get(kind, {}), "train": train}
+
+    @classmethod
+    def row_tokens(cls, config: Any) -> int:
+        tokens: int = config.data.max_length + frame_of(config.text).marks(pairs=False)
+        return tokens
 
     @classmethod
     def conflicts(cls, config: Any) -> Iterator[TableError]:
@@ -155,11 +161,10 @@ class Mask(Task):
         return Limit(self.data.max_length, overlong, moving=training and self.data.running and overlong == "split")
 
     def encode(self, records: Sequence[Text], limit: Limit | None) -> dict[str, list[list[int]]]:
-        end = [] if self.data.running else [EOS]
         columns: dict[str, list[list[int]]] = {"tokens": [], "first": []}
         for record, ids in zip(records, self.tokenizer.encode_many([record.text for record in records]), strict=True):
             pieces = limit.cut(ids, record.place) if limit else [ids]
-            columns["tokens"] += [[*piece, *end] for piece in pieces]
+            columns["tokens"] += pieces if self.data.running else map(self.frame.around, pieces)
             columns["first"] += [[0 if number else 1] for number in range(len(pieces))]
         return columns
 
@@ -210,7 +215,8 @@ class Mask(Task):
     ) -> list[Filled]:
         assert isinstance(model, MaskedLanguageModel)
         rows = [encode_gaps(self.tokenizer, record.text) for record in records]
-        tokens, lengths = pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device)
+        rows = [self.frame.around(row) for row in rows]
+        tokens, lengths = pad_ids(rows, next(model.parameters()).device)
         rows_of, places = (tokens == MASK).nonzero(as_tuple=True)
         shares = model.output(model(tokens, lengths)[rows_of, places]).float().softmax(-1)
         best = shares.topk(min(decode.n_best, shares.size(-1)))
@@ -247,10 +253,11 @@ class Mask(Task):
     def _score(self, model: MaskedLanguageModel, text: str) -> Scored:
         ids = self.tokenizer.encode(text)
         device = next(model.parameters()).device
-        row, logs, ranks = torch.tensor([*ids, EOS], device=device), list[float](), list[int]()
+        row, logs, ranks = torch.tensor(self.frame.around(ids), device=device), list[float](), list[int]()
+        begin = len(self.frame.start)
         at_once = max(1, SCORED_TOKENS // len(row))
         for first in range(0, len(ids), at_once):
-            places = torch.arange(first, min(len(ids), first + at_once), device=device)
+            places = torch.arange(first, min(len(ids), first + at_once), device=device) + begin
             copy = torch.arange(len(places), device=device)
             copies = row.repeat(len(places), 1)
             copies[copy, places] = MASK
@@ -269,4 +276,5 @@ class Mask(Task):
     def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
         assert isinstance(model, MaskedLanguageModel)
         rows = self.tokenizer.encode_many([record.text for record in records])
-        return model(*pad_ids([[*row, EOS] for row in rows], next(model.parameters()).device))  # type: ignore[no-any-return]
+        found: Tensor = model(*pad_ids([self.frame.around(row) for row in rows], next(model.parameters()).device))
+        return found[:, len(self.frame.start) :]

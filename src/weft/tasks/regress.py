@@ -28,7 +28,7 @@ from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
-from weft.text import TextConfig, Tokenizer
+from weft.text import FramedText, TextConfig, Tokenizer
 
 TARGET = "target"
 """The name of the statistics of the numbers to predict."""
@@ -116,7 +116,7 @@ class Regress(SequenceTask):
     metric = "rmse"
     metrics: tuple[str, ...] = ("mae", "rmse", "spearman", "loss")
     lower_is_better = ("mae", "rmse", "loss")
-    sections = Sections(SequenceData, TextConfig, Annotated[ClassifierSettings, MODEL])
+    sections = Sections(SequenceData, FramedText, Annotated[ClassifierSettings, MODEL])
     data: SequenceData
     answers = "numbers"
     has_baselines = True

@@ -1,6 +1,6 @@
 """The input of tasks with one answer for a whole sequence: a text, two texts, or feature vectors.
 
-a text      w_1 … w_T <eos>
+a text      w_1 … w_T <eos>                          with other special tokens around it: see weft/text/frames.py
 a pair      u_1 … u_S <sos> w_1 … w_T <eos>          <sos> marks where the second text begins
 steps       x_1 … x_T, each D numbers, standardised by the mean and the scale of the training data
 """
@@ -37,10 +37,7 @@ from weft.tasks.shift import lay
 from weft.tasks.states import Located, locate
 from weft.tasks.tables import ColumnSetting, LabelledData
 from weft.tasks.task import Codec, Rows
-from weft.text import EOS, SOS, SPECIALS, TextConfig, Tokenizer, word_defaults
-
-SECOND = SOS
-"""The token that marks where the second text of a pair begins."""
+from weft.text import FRAMES, SPECIALS, TextConfig, Tokenizer, frame_of, word_defaults
 
 
 class SequenceData(LabelledData):
@@ -86,6 +83,12 @@ class SequenceTask(FeatureTask):
     def __init__(self, codec: Codec, data: Any) -> None:
         super().__init__(codec, data)
         self.tokenizer: Tokenizer | None = codec.tokenizers.get("")
+        self.frame = FRAMES["end"] if self.tokenizer is None else frame_of(self.tokenizer.config)
+
+    @classmethod
+    def row_tokens(cls, config: Any) -> int:
+        tokens: int = config.data.max_length + frame_of(config.text).marks(pairs=config.data.pair is not None)
+        return tokens
 
     @classmethod
     def read(cls, path: str | list[str], data: Any, bad: BadLines) -> Iterator[Any]:
@@ -122,12 +125,12 @@ class SequenceTask(FeatureTask):
         if self.data.pair is None:
             for record, ids in zip(records, firsts, strict=True):
                 pieces = limit.cut(ids, record.place) if limit else [ids]
-                yield [[*piece, EOS] for piece in pieces]
+                yield [self.frame.around(piece) for piece in pieces]
             return
         seconds = self.tokenizer.encode_many([record.second or "" for record in records])
         for record, first, second in zip(records, firsts, seconds, strict=True):
             pairs = limit.cut_pair(first, second, record.place) if limit else [(first, second)]
-            yield [[*one, SECOND, *other, EOS] for one, other in pairs]
+            yield [self.frame.pair(one, other) for one, other in pairs]
 
     def _encode_steps(self, record: WholeInput, limit: Limit | None) -> list[Ids]:
         numbers: Any = self.standardise(record)
@@ -153,13 +156,14 @@ class SequenceTask(FeatureTask):
         first = locate(self.tokenizer_of(""), record.text)
         if record.second is None:
             return first
-        return first.joined(SPECIALS[SECOND], locate(self.tokenizer_of(""), record.second))
+        marks = [SPECIALS[token] for token in self.frame.between]
+        return first.joined(marks, locate(self.tokenizer_of(""), record.second))
 
     def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):
             return super().states(model, records)
         states: Tensor = model.encoder(*self._laid(model, records)).states
-        return states
+        return states[:, len(self.frame.start) :] if self.features is None else states
 
     def sentence_vectors(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):

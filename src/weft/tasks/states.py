@@ -27,11 +27,11 @@ class Located(NamedTuple):
         """Tokens that are a word each."""
         return cls(words, words, tuple(range(len(words))))
 
-    def joined(self, mark: str, other: Located) -> Located:
-        """The tokens of two texts with a mark between them, which belongs to no word."""
+    def joined(self, marks: Sequence[str], other: Located) -> Located:
+        """The tokens of two texts with marks between them, which belong to no word."""
         later = [None if word is None else len(self.words) + word for word in other.word_of]
-        tokens = (*self.tokens, mark, *other.tokens)
-        return Located(tokens, (*self.words, *other.words), (*self.word_of, None, *later))
+        tokens = (*self.tokens, *marks, *other.tokens)
+        return Located(tokens, (*self.words, *other.words), (*self.word_of, *[None] * len(marks), *later))
 
 
 def locate(tokenizer: Tokenizer, text: str) -> Located:
