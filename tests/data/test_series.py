@@ -143,7 +143,7 @@ def test_one_bad_cell_among_numbers_is_the_error_and_not_its_column(tmp_path, ce
 
 
 def test_a_column_name_that_is_there_twice_is_named(tmp_path):
-    with pytest.raises(DataError, match='a.csv:1: two columns are named "y"'):
+    with pytest.raises(DataError, match=r'a.csv:1: two columns are named "y"'):
         read(tmp_path / "a.csv", "date,y,y\n2024-01-01,1,2\n")
 
 

@@ -80,7 +80,7 @@ def find_columns(table: SeriesTable, wanted: SeriesColumns) -> SeriesColumns:
 
 
 def _kind(cells: Iterable[Any]) -> str:
-    """number, time, text, or empty for a column without a value; a few cells may be wrong, which reading them reports."""
+    """number, time, text, or empty for a column without a value, by most of its cells: readers report the others."""
     values = [cell for cell in cells if str(cell).strip().lower() not in MISSING]
     if not values:
         return "empty"

@@ -19,7 +19,8 @@ SLASHES: Final = re.compile(r"\d{1,2}[/-]\d{1,2}[/-]\d{2,4}\b.*")
 MONTH_NAME: Final = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 DATE_LIKE: Final = re.compile(
     rf"(?:1[5-9]|2[0-2])\d\d[-/.]\d{{1,2}}(?:[-/. T].*)?|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2,4}}\b.*|\d{{4}}[- ]?Q\d"
-    rf"|Q\d[- ]?\d{{4}}|\d{{1,2}}[-/.]\d{{4}}|(?:\d{{1,2}}\W+)?{MONTH_NAME}\W+\d.*|\d{{4}}\W+{MONTH_NAME}.*|\d{{1,2}}:\d\d.*",
+    rf"|Q\d[- ]?\d{{4}}|\d{{1,2}}[-/.]\d{{4}}|(?:\d{{1,2}}\W+)?{MONTH_NAME}\W+\d.*|\d{{4}}\W+{MONTH_NAME}.*"
+    r"|\d{1,2}:\d\d.*",
     re.IGNORECASE,
 )
 """What people write for a date or a time of day."""

@@ -161,7 +161,7 @@ def _read_stamps(
     for row, text in zip(rows, texts, strict=True):
         stamp = read_stamp(text)
         if stamp is None:
-            cure = f"write it as 2024-01-31 or 2024-01-31 12:00:00, name another column: data.time=COLUMN, or rename {name}"
+            cure = "write it as YYYY-MM-DD, name another column: data.time=COLUMN, or rename this one"
             bad.report(DataError(f'"{name}" is {text!r:.40}, {refusal(text)}', where=row.place, cure=cure))
             continue
         kept.append(row)
