@@ -90,5 +90,5 @@ def test_other_encoders_are_refused(labelled, tmp_path) -> None:
         run = weft.train(
             {"task": "classify", "data": data, "model": model, "train": {"steps": 1}}, out=tmp_path / "run"
         )
-    with pytest.raises(weft.WeftError, match='model.norm = "pre": has no counterpart in this format'):
+    with pytest.raises(weft.WeftError, match=r'model.norm = "pre": has no counterpart in this format'):
         export_run(run, to="huggingface", out=tmp_path / "out")
