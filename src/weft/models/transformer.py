@@ -170,10 +170,10 @@ class TransformerDecoder(Decoder):
         self.placed.reach(max(1, capacity))
         if isinstance(self.stack, EncoderStack):
             like = next(self.parameters())
-            return Written(None, self.stack.reserve(rows.numel(), like, each=width, capacity=capacity))
+            return Written(None, self.stack.reserve(rows.numel(), like, slot_width=width, capacity=capacity))
         assert memory is not None
         assert isinstance(memory.lengths, Tensor)
-        return Written(None, self.stack.reserve(memory.states, memory.lengths, each=width, capacity=capacity))
+        return Written(None, self.stack.reserve(memory.states, memory.lengths, slot_width=width, capacity=capacity))
 
     def step(self, tokens: Tensor, state: Written) -> Decoded:
         """tokens (N) -> hidden (N, D) of the position after each, and the last layer's attention."""
@@ -198,14 +198,14 @@ class TransformerDecoder(Decoder):
 
     def prefill(self, tokens: Tensor, lengths: Tensor, state: Written, *, slots: Tensor, width: int) -> None:
         x = self.placed.all(self.embedding(tokens), None)
-        self.stack.prefill(x, lengths, state.layers, slots=slots, each=width)
+        self.stack.prefill(x, lengths, state.layers, slots=slots, slot_width=width)
 
     def native_reader(self, state: Written, *, width: int) -> native.TokenStack | None:
         seen, added = self._seen(state), self._added()
         if added is None or not isinstance(seen, KVCache) or not native.steps(self.stack, added.table):
             return None
         source = None if isinstance(self.stack, EncoderStack) else state.layers.source.value
-        prepared = native.prepare(self.stack, seen, each=width, source=source)
+        prepared = native.prepare(self.stack, seen, slot_width=width, source=source)
         return native.TokenStack(prepared, added.table, added.vectors, added.scale)
 
     def _next(self, tokens: Tensor, places: Tensor) -> Tensor:

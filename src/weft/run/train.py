@@ -3,7 +3,8 @@
 train, train_run   check the settings, lock the process
 _lead              lock the folder, read the data, find the checkpoint to resume from, record events, draw curves
 train_events       build model and learner, restore the checkpoint, run the loop, report: yields events
-update_until_done  the loop: update, validate, save checkpoints, until there is a reason to stop
+update_until_done  the loop (training/loop.py, which the learner calls): update, validate, save checkpoints, until there
+                   is a reason to stop
 validate           score the model, save it if it is the best
 finish             choose the final weights, calibrate, score, write the report
 """

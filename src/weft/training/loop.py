@@ -1,9 +1,11 @@
 """The training loop: a generator of updates. Its caller decides on logging, evaluation and stopping.
 
-for update in steps(model, task, batches, optimizer=optimizer, schedule=schedule):
+for update in steps(model, objective, batches, optimizer=optimizer, schedule=schedule):
     journal.write(update)
     if update.number % every == 0:
         …evaluate, save, break
+
+The objective is the task, or a wrapper around it such as scheduled sampling (`training/objective.py`).
 """
 
 from __future__ import annotations

@@ -60,12 +60,12 @@ def test_what_was_never_written_is_never_read() -> None:
     assert_close(single_query_cpu.attend_cached(q, k, v, keys, values, None, length, 8**-0.5), expected, **CLOSE)
 
 
-@pytest.mark.parametrize("each", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("slot_width", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.usefixtures("threads")
-def test_attention_to_what_rows_share(each: int, masked: bool) -> None:
+def test_attention_to_what_rows_share(slot_width: int, masked: bool) -> None:
     slots, heads, m, length = 5, 2, 20, 7
-    q = torch.randn(slots * each, heads * m + 3)[:, : heads * m].view(slots, each, heads, m)
+    q = torch.randn(slots * slot_width, heads * m + 3)[:, : heads * m].view(slots, slot_width, heads, m)
     source = torch.randn(slots, length, 2 * heads * m)
     keys, values = (part.view(slots, length, heads, m).transpose(1, 2) for part in source.chunk(2, dim=-1))
     mask = torch.arange(length) < torch.tensor([7, 3, 1, 0, 5])[:, None] if masked else None

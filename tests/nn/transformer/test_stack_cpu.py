@@ -40,24 +40,24 @@ def build(kind: type[Any], options: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @torch.no_grad()
 def test_a_decoder_with_a_source(options: dict[str, Any], threads: int) -> None:
-    slots, each, capacity = 5, 3, 7
+    slots, slot_width, capacity = 5, 3, 7
     decoder = build(DecoderStack, options)
     memory, lengths = torch.randn(slots, 6, 40), torch.tensor([6, 1, 4, 0, 3])
-    states = [decoder.reserve(memory, lengths, each=each, capacity=capacity) for _ in range(2)]
+    states = [decoder.reserve(memory, lengths, slot_width=slot_width, capacity=capacity) for _ in range(2)]
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     for number in range(capacity - 1):
-        x = torch.randn(slots * each, WIDTH)
+        x = torch.randn(slots * slot_width, WIDTH)
         plain, states[0], _ = decoder.step(x, states[0], attention=True)
         with PackedWeights():
             assert stack_cpu.steps(decoder, x)
             found, states[1], _ = decoder.step(x, states[1], attention=False)
         assert_close(found, plain, **CLOSE)
-        rows = torch.arange(slots * each).view(slots, each)[:, [1, 1, number % each]].flatten()
+        rows = torch.arange(slots * slot_width).view(slots, slot_width)[:, [1, 1, number % slot_width]].flatten()
         states = [reorder(state, rows) for state in states]
         if number == 3:
             slots = 3
-            states = [keep(state, torch.tensor([0, 2, 4]), each) for state in states]
+            states = [keep(state, torch.tensor([0, 2, 4]), slot_width) for state in states]
     torch.set_num_threads(before)
 
 
@@ -107,7 +107,7 @@ def test_what_learns_is_left_to_torch() -> None:
 @torch.no_grad()
 def test_a_language_model(options: dict[str, Any]) -> None:
     model, x = build(EncoderStack, options), torch.randn(4, 6, WIDTH)
-    state = model.reserve(4, x, each=1, capacity=6)
+    state = model.reserve(4, x, slot_width=1, capacity=6)
     whole = model(x, causal=True)
     with PackedWeights():
         for t in range(6):
@@ -117,11 +117,11 @@ def test_a_language_model(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("each", [1, 3])
+@pytest.mark.parametrize("slot_width", [1, 3])
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("kind", [EncoderStack, DecoderStack])
 @torch.no_grad()
-def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], each: int, threads: int) -> None:
+def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], slot_width: int, threads: int) -> None:
     """In C, to the last bit, as if they had been read step by step; in torch nearly so."""
     model, capacity, lengths = build(kind, options), 75, torch.tensor([70, 1, 4, 23])
     x, slots = torch.randn(4, 70, WIDTH), torch.tensor([2, 0, 5, 3])
@@ -130,24 +130,24 @@ def test_texts_that_are_read_at_once(kind: type[Any], options: dict[str, Any], e
     torch.set_num_threads(threads)
     with PackedWeights():
         states = [
-            model.reserve(6 * each, memory, each=each, capacity=capacity)
+            model.reserve(6 * slot_width, memory, slot_width=slot_width, capacity=capacity)
             if kind is EncoderStack
-            else model.reserve(memory, real, each=each, capacity=capacity)
+            else model.reserve(memory, real, slot_width=slot_width, capacity=capacity)
             for _ in range(3)
         ]
         assert stack_cpu.steps(model, x)
-        model.prefill(x, lengths, states[0], slots=slots, each=each)
+        model.prefill(x, lengths, states[0], slots=slots, slot_width=slot_width)
         step = torch.zeros(6, 70, WIDTH)
         step[slots] = x
         for t in range(70):
-            after = model.step(step[:, t].repeat_interleave(each, 0), states[1], **asked(kind))[1]
+            after = model.step(step[:, t].repeat_interleave(slot_width, 0), states[1], **asked(kind))[1]
             states[1] = after
-    model.prefill(x, lengths, states[2], slots=slots, each=each)
+    model.prefill(x, lengths, states[2], slots=slots, slot_width=slot_width)
     torch.set_num_threads(before)
     read, stepped, plain = (state if kind is EncoderStack else state.cache for state in states)
     for slot, length in zip(slots.tolist(), lengths.tolist(), strict=True):
-        first, rows = slot * each, slice(slot * each, (slot + 1) * each)
-        assert read.length[rows].tolist() == plain.length[rows].tolist() == [length] * each
+        first, rows = slot * slot_width, slice(slot * slot_width, (slot + 1) * slot_width)
+        assert read.length[rows].tolist() == plain.length[rows].tolist() == [length] * slot_width
         assert read.origin is None or (read.origin[rows, :length] == first).all()
         for store, step_by_step, other in zip(
             *((*past.keys, *past.values) for past in (read, stepped, plain)), strict=True

@@ -48,13 +48,13 @@ class KVCache(NamedTuple):
         origin = rows[:, None].repeat(1, capacity) if reorders and capacity else None
         return cls(keys, values, origin, torch.zeros_like(rows))
 
-    def skip(self, slots: Tensor, lengths: Tensor, *, each: int) -> None:
-        """Set the lengths (n,), which are on the CPU, of all rows of the slots (n,), of `each` rows. They lie in
+    def skip(self, slots: Tensor, lengths: Tensor, *, slot_width: int) -> None:
+        """Set the lengths (n,), which are on the CPU, of all rows of the slots (n,), of `slot_width` rows. They lie in
         the first row of a slot."""
-        self.length.view(-1, each)[slots] = lengths.to(slots.device, non_blocking=True)[:, None]
+        self.length.view(-1, slot_width)[slots] = lengths.to(slots.device, non_blocking=True)[:, None]
         if self.origin is not None:
-            rows = self.origin.view(-1, each, self.origin.size(1))
-            rows[slots, :, : int(lengths.max())] = (slots * each)[:, None, None]
+            rows = self.origin.view(-1, slot_width, self.origin.size(1))
+            rows[slots, :, : int(lengths.max())] = (slots * slot_width)[:, None, None]
 
     def layer(self, number: int) -> LayerCache:
         return LayerCache(self.keys[number], self.values[number], self.origin, self.length)

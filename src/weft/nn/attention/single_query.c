@@ -373,15 +373,15 @@ static int shared_task(const job_t *job, long slot) {
     const shared_attention_t *s = job->data;
     float *weights = numbers(QUERIES * (s->length + FLOATS));
     if (!weights) return 1;
-    for (long n = 0; n < s->each; n += QUERIES) {
-        const long rows = s->each - n < QUERIES ? s->each - n : QUERIES;
-        attend_source(s, slot, slot, slot * s->each + n, rows, weights);
+    for (long n = 0; n < s->slot_width; n += QUERIES) {
+        const long rows = s->slot_width - n < QUERIES ? s->slot_width - n : QUERIES;
+        attend_source(s, slot, slot, slot * s->slot_width + n, rows, weights);
     }
     free(weights);
     return 0;
 }
 
-/* Attention of `each` rows of every slot to the source of that slot. */
+/* Attention of `slot_width` rows of every slot to the source of that slot. */
 int attend_shared(const shared_attention_t *s, long threads, parallel_t parallel) {
     job_t job = {.work = shared_task, .tasks = s->slots, .data = s};
     return share(&job, threads, parallel);

@@ -49,12 +49,12 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     """q (A, K, H, m), keys (A, H, S, m), values (A, H, S, v), mask (A, S) -> (A, K, H, v): K rows read one source."""
     from weft.nn.attention.single_query_kernel import attend, attend_together
 
-    each = q.size(1)
+    slot_width = q.size(1)
     rows, out = q.flatten(0, 1), values.new_empty(*q.shape[:3], values.size(3))
     _check(rows)
     places = [*_places(keys), *_places(values)]
     masks = 0 if mask is None else mask.stride(0)
-    if each == 1:
+    if slot_width == 1:
         attend[(rows.size(0), rows.size(1))](
             rows, None, None, keys, values, None, None, mask, out, scale, keys.size(2),
             rows.stride(0), 0, 0, *places, 0, masks,
@@ -64,7 +64,7 @@ def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
     else:
         attend_together[(keys.size(0), rows.size(1))](
             rows, keys, values, mask, out, scale, keys.size(2), rows.stride(0), *places, masks,
-            MASKED=mask is not None, EACH=each, QP=power_of_two(each, least=16), **_sizes(keys, values),
+            MASKED=mask is not None, EACH=slot_width, QP=power_of_two(slot_width, least=16), **_sizes(keys, values),
             BLOCK=64, num_warps=4,
         )  # fmt: skip
     return out

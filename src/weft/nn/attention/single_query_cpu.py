@@ -31,7 +31,7 @@ class CachedAttention(NativeStruct):
 
 
 class SharedAttention(NativeStruct):
-    """Queries of `slots` times `each` rows, and the source of each slot with strides by slot, head and position."""
+    """Queries of `slots` times `slot_width` rows, and each slot's source with strides by slot, head and position."""
 
     c_name: ClassVar[str] = "shared_attention_t"
     _fields_ = (
@@ -39,7 +39,7 @@ class SharedAttention(NativeStruct):
         ("q_stride", ctypes.c_long), ("mask_stride", ctypes.c_long), ("key_slot", ctypes.c_long),
         ("key_head", ctypes.c_long), ("key_step", ctypes.c_long), ("value_slot", ctypes.c_long),
         ("value_head", ctypes.c_long), ("value_step", ctypes.c_long), ("slots", ctypes.c_long),
-        ("each", ctypes.c_long), ("heads", ctypes.c_long), ("size", ctypes.c_long), ("width", ctypes.c_long),
+        ("slot_width", ctypes.c_long), ("heads", ctypes.c_long), ("size", ctypes.c_long), ("width", ctypes.c_long),
         ("length", ctypes.c_long), ("scale", ctypes.c_float),
     )  # fmt: skip
 
@@ -66,16 +66,16 @@ def attend_cached(
 
 def attend_shared(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """q (A, K, H, m), keys (A, H, S, m), values (A, H, S, v), mask (A, S) -> (A, K, H, v)."""
-    slots, each, heads, size = q.shape
-    out = torch.empty(slots, each, heads, values.size(3))
+    slots, slot_width, heads, size = q.shape
+    out = torch.empty(slots, slot_width, heads, values.size(3))
     rows = q.flatten(0, 1)  # its stride is right even where a dimension is 1
     key_slot, key_head, key_step, _ = keys.stride()
     value_slot, value_head, value_step, _ = values.stride()
     call = SharedAttention(
         q=rows, keys=keys, values=values, out=out, mask=mask, q_stride=rows.stride(0),
         mask_stride=0 if mask is None else mask.stride(0), key_slot=key_slot, key_head=key_head, key_step=key_step,
-        value_slot=value_slot, value_head=value_head, value_step=value_step, slots=slots, each=each, heads=heads,
-        size=size, width=values.size(3), length=keys.size(2), scale=scale,
+        value_slot=value_slot, value_head=value_head, value_step=value_step, slots=slots, slot_width=slot_width,
+        heads=heads, size=size, width=values.size(3), length=keys.size(2), scale=scale,
     )  # fmt: skip
     LIBRARY.call("attend_shared", call)
     return out

@@ -152,19 +152,19 @@ class DecoderBlock(nn.Module):
         cache: Cache,
         source: KeysValues,
         *,
-        each: int,
+        slot_width: int,
         mask: Tensor | None = None,
         weights: bool = False,
     ) -> tuple[Tensor, Cache, Tensor | None]:
         """The next position: x (N, width) -> (N, width), the cache with it, and weights over the source (N, S).
 
-        `each` rows, one after the other, look at one sentence of the source.
+        `slot_width` rows, one after the other, look at one sentence of the source.
         """
         used: Tensor | None = None
 
         def look(x: Tensor) -> Tensor:
             nonlocal used
-            out, heads = self.cross.look(x.view(-1, each, x.size(-1)), source, mask=mask, weights=weights)
+            out, heads = self.cross.look(x.view(-1, slot_width, x.size(-1)), source, mask=mask, weights=weights)
             used = None if heads is None else heads.mean(1).flatten(0, 1)
             return out.flatten(0, 1)
 

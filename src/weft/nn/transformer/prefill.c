@@ -17,7 +17,7 @@ static void attend_previous(const prefill_t *t, long layer, long first, long row
     const float *keys = s->cache[2 * layer], *values = s->cache[2 * layer + 1];
     for (long r = 0, count; r < rows; r += count) {
         const long same = t->place[first + r] + 1;
-        count = rows_of_slot(row, rows, r, s->each);
+        count = rows_of_slot(row, rows, r, s->slot_width);
         for (long h = 0; h < s->heads; h++) {
             const long at = (row[r] * s->heads + h) * head;
             const float *q = t->q + (first + r) * d + h * size, *next = h + 1 < s->heads ? keys + at + head : 0;

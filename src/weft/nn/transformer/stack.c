@@ -1,7 +1,7 @@
 /* A stack of transformer blocks: one position of a decoder for some rows, or all positions of an encoder. Each thread
    takes its rows through the whole stack, so that no thread waits for another. Follows packed_linear.c and
    single_query.c; stack_cpu.py declares norm_t, layer_t, transformer_t and token_input_t. Widths are whole panels; D
-   width, N rows, in slots of `each`. */
+   width, N rows, in slots of `slot_width`. */
 
 enum { POST, PRE, REZERO };           /* where blocks normalise, as in stack_cpu.py */
 enum { RELU, GELU, GELU_TANH, SILU }; /* likewise */
@@ -88,16 +88,16 @@ static void embed(const pass_t *p, long first, long rows, float *x) {
 }
 
 /* The number of rows from r on that are of one slot, at most QUERIES. */
-static long rows_of_slot(const long *row, long rows, long r, long each) {
+static long rows_of_slot(const long *row, long rows, long r, long slot_width) {
     long count = r < rows;
-    while (count < QUERIES && r + count < rows && row[r + count] / each == row[r] / each) count++;
+    while (count < QUERIES && r + count < rows && row[r + count] / slot_width == row[r] / slot_width) count++;
     return count;
 }
 
 /* Self-attention, joint (rows, 3 D) -> context (rows, D): to the cache of each row, or to all positions of its slot. */
 static void attend_self(const transformer_t *s, long layer, const long *row, long rows, const int *place,
                         const float *joint, float *context, float *weights) {
-    const long d = s->width, size = d / s->heads, step = 3 * d, slot_step = s->each * step;
+    const long d = s->width, size = d / s->heads, step = 3 * d, slot_step = s->slot_width * step;
     const float scale = 1.0f / sqrtf((float)size), *slots = joint - row[0] * step; /* where row 0 of all rows would be */
     const cached_attention_t cached = {
         .q = joint, .k = joint + d, .v = joint + 2 * d, .keys = s->cache ? s->cache[2 * layer] : 0,
@@ -106,15 +106,15 @@ static void attend_self(const transformer_t *s, long layer, const long *row, lon
         .capacity = s->capacity, .scale = scale};
     const shared_attention_t whole = {
         .q = joint, .keys = slots + d, .values = slots + 2 * d, .out = context, .mask = s->mask, .q_stride = step,
-        .heads = s->heads, .size = size, .width = size, .length = s->each, .mask_stride = s->each,
+        .heads = s->heads, .size = size, .width = size, .length = s->slot_width, .mask_stride = s->slot_width,
         .key_slot = slot_step, .key_head = size, .key_step = step, .value_slot = slot_step, .value_head = size,
         .value_step = step, .scale = scale};
     for (long r = 0, count; r < rows; r += count) {
-        count = rows_of_slot(row, rows, r, s->each);
+        count = rows_of_slot(row, rows, r, s->slot_width);
         if (s->cache)
-            attend_slot(&cached, r, count, rows_of_slot(row, rows, r + count, s->each), place + r * s->capacity, weights);
+            attend_slot(&cached, r, count, rows_of_slot(row, rows, r + count, s->slot_width), place + r * s->capacity, weights);
         else
-            attend_source(&whole, row[r] / s->each, row[r] / s->each, r, count, weights);
+            attend_source(&whole, row[r] / s->slot_width, row[r] / s->slot_width, r, count, weights);
     }
 }
 
@@ -130,8 +130,8 @@ static void attend_memory(const transformer_t *s, long layer, const long *row, l
         .key_slot = slot_step, .key_head = head, .key_step = size, .value_slot = slot_step, .value_head = head,
         .value_step = size, .scale = scale};
     for (long r = 0, count; r < rows; r += count) {
-        count = rows_of_slot(row, rows, r, s->each);
-        const long slot = row[r] / s->each, next_slot = r + count < rows ? row[r + count] / s->each : slot;
+        count = rows_of_slot(row, rows, r, s->slot_width);
+        const long slot = row[r] / s->slot_width, next_slot = r + count < rows ? row[r + count] / s->slot_width : slot;
         attend_source(&shared, slot, next_slot, r, count, weights);
     }
 }
@@ -176,7 +176,7 @@ static int run_rows(const pass_t *p, long task) {
     const transformer_t *s = p->stack;
     const long first = task * p->task_rows, d = s->width;
     const long rows = p->rows - first < p->task_rows ? p->rows - first : p->task_rows;
-    const long widest = 3 * d > s->units ? 3 * d : s->units, positions = s->cache ? s->capacity : s->each;
+    const long widest = 3 * d > s->units ? 3 * d : s->units, positions = s->cache ? s->capacity : s->slot_width;
     const long longest = positions > s->source_length ? positions : s->source_length;
     float *buffer = numbers(rows * (3 * d + widest) + QUERIES * (longest + FLOATS));
     int *place = s->cache ? malloc(sizeof(int) * rows * s->capacity) : 0;
@@ -215,8 +215,8 @@ enum { MIN_TASK_ROWS = 64 }; /* enough rows for one reading of the weights */
 
 /* x (A, T, D) -> out (A, T, D); every real position attends to all real positions of its slot. */
 int stack_all(const transformer_t *s, const float *x, float *out, long slots, long threads, parallel_t parallel) {
-    const long task_slots = s->each < MIN_TASK_ROWS ? MIN_TASK_ROWS / s->each : 1;
-    return run_all(s, x, out, slots * s->each, task_slots * s->each, threads, parallel);
+    const long task_slots = s->slot_width < MIN_TASK_ROWS ? MIN_TASK_ROWS / s->slot_width : 1;
+    return run_all(s, x, out, slots * s->slot_width, task_slots * s->slot_width, threads, parallel);
 }
 
 static int source_task(const job_t *job, long task) {

@@ -53,28 +53,28 @@ class EncoderStack(nn.Module):
         """The state before the first position, for `rows` hypotheses."""
         return _start(self.blocks, rows, like)
 
-    def reserve(self, rows: int, like: Tensor, *, each: int, capacity: int) -> KVCache:
-        """`start` with a KV cache for `capacity` positions, for slots of `each` rows (see weft.nn.slots)."""
-        return _reserve(self.blocks, rows, like, each=each, capacity=capacity)
+    def reserve(self, rows: int, like: Tensor, *, slot_width: int, capacity: int) -> KVCache:
+        """`start` with a KV cache for `capacity` positions, for slots of `slot_width` rows (see weft.nn.slots)."""
+        return _reserve(self.blocks, rows, like, slot_width=slot_width, capacity=capacity)
 
     def step(self, x: Tensor, state: Caches) -> tuple[Tensor, Caches]:
         """The next position, read causally: x (N, D) -> (N, D)."""
         if isinstance(state, KVCache) and native.steps(self, x):
-            return native.step(self, x, state, each=1, source=None), state.end()
+            return native.step(self, x, state, slot_width=1, source=None), state.end()
         after = []
         for number, block in enumerate(self.blocks):
             x, cache = block.step(x, _of_layer(state, number))
             after.append(cache)
         return self.final(x), _after(state, after)
 
-    def prefill(self, x: Tensor, lengths: Tensor, cache: KVCache, *, slots: Tensor, each: int) -> None:
-        """Slots (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
-        cache.skip(slots, lengths, each=each)
+    def prefill(self, x: Tensor, lengths: Tensor, cache: KVCache, *, slots: Tensor, slot_width: int) -> None:
+        """Slots (n,) of `slot_width` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
+        cache.skip(slots, lengths, slot_width=slot_width)
         if native.steps(self, x):
-            native.prefill(self, x, lengths, cache, slots=slots, each=each, source=None)
+            native.prefill(self, x, lengths, cache, slots=slots, slot_width=slot_width, source=None)
             return
         for texts, longest in _together(lengths, x):
-            here, rows = x[texts, :longest], slots[texts] * each
+            here, rows = x[texts, :longest], slots[texts] * slot_width
             for number, block in enumerate(self.blocks[:-1]):
                 here = block.prefill(here, cache.layer(number), rows)
             remember(self.blocks[-1], here, cache.layer(len(self.blocks) - 1), rows)
@@ -129,11 +129,11 @@ class DecoderStack(nn.Module):
         """The state before the first position; hypothesis n reads sentence rows[n] of memory (B, S, M)."""
         return DecoderState(_start(self.blocks, rows.numel(), memory), Shared(self._source(memory, lengths), rows))
 
-    def reserve(self, memory: Tensor, lengths: Tensor, *, each: int, capacity: int) -> DecoderState:
-        """`start` with a KV cache for `capacity` positions: a slot of `each` hypotheses per sentence of the memory."""
-        rows = torch.arange(memory.size(0), device=memory.device).repeat_interleave(each)
-        cache = _reserve(self.blocks, rows.numel(), memory, each=each, capacity=capacity)
-        return DecoderState(cache, Shared(self._source(memory, lengths), rows, each))
+    def reserve(self, memory: Tensor, lengths: Tensor, *, slot_width: int, capacity: int) -> DecoderState:
+        """`start` with a KV cache for `capacity` positions: `slot_width` hypotheses per sentence of the memory."""
+        rows = torch.arange(memory.size(0), device=memory.device).repeat_interleave(slot_width)
+        cache = _reserve(self.blocks, rows.numel(), memory, slot_width=slot_width, capacity=capacity)
+        return DecoderState(cache, Shared(self._source(memory, lengths), rows, slot_width))
 
     def _source(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all layers, made in one product (B, L, 2, H, S, m), and where they are real (B, 1, S)."""
@@ -152,7 +152,7 @@ class DecoderStack(nn.Module):
         """The next position: x (N, D) -> (N, D), and where the last layer looked (N, S), the mean over its heads."""
         shared = state.source
         if not attention and isinstance(state.cache, KVCache) and native.steps(self, x):
-            out = native.step(self, x, state.cache, each=shared.width, source=shared.value)
+            out = native.step(self, x, state.cache, slot_width=shared.width, source=shared.value)
             return out, DecoderState(state.cache.end(), shared), None
         parts, mask = shared.value if shared.width else shared.expand()
         after, looked = [], None
@@ -160,20 +160,20 @@ class DecoderStack(nn.Module):
             asked = attention and number == len(self.blocks) - 1
             cache = _of_layer(state.cache, number)
             source = KeysValues(parts[:, number, 0], parts[:, number, 1])
-            x, cache, looked = block.step(x, cache, source, each=shared.width or 1, mask=mask, weights=asked)
+            x, cache, looked = block.step(x, cache, source, slot_width=shared.width or 1, mask=mask, weights=asked)
             after.append(cache)
         return self.final(x), DecoderState(_after(state.cache, after), shared), looked
 
-    def prefill(self, x: Tensor, lengths: Tensor, state: DecoderState, *, slots: Tensor, each: int) -> None:
-        """Slots (n,) of `each` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
+    def prefill(self, x: Tensor, lengths: Tensor, state: DecoderState, *, slots: Tensor, slot_width: int) -> None:
+        """Slots (n,) of `slot_width` rows read texts from their beginning on: x (n, T, D), lengths (n,) on the CPU."""
         cache, (parts, mask) = state.cache, state.source.value
         assert isinstance(cache, KVCache)
-        cache.skip(slots, lengths, each=each)
+        cache.skip(slots, lengths, slot_width=slot_width)
         if native.steps(self, x):
-            native.prefill(self, x, lengths, cache, slots=slots, each=each, source=(parts, mask))
+            native.prefill(self, x, lengths, cache, slots=slots, slot_width=slot_width, source=(parts, mask))
             return
         for texts, longest in _together(lengths, x):
-            here, own, rows = x[texts, :longest], slots[texts], slots[texts] * each
+            here, own, rows = x[texts, :longest], slots[texts], slots[texts] * slot_width
             for number, block in enumerate(self.blocks[:-1]):
                 source = KeysValues(parts[own, number, 0], parts[own, number, 1])
                 here = block.prefill(here, cache.layer(number), rows, source, mask=mask[own])
@@ -189,11 +189,13 @@ def _start(blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tenso
 
 
 def _reserve(
-    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, each: int, capacity: int
+    blocks: Sequence[EncoderBlock | DecoderBlock], rows: int, like: Tensor, *, slot_width: int, capacity: int
 ) -> KVCache:
     stores = [block.attention.allocate(rows, capacity, like) for block in blocks] if capacity else []
     keys, values = (tuple(store[part] for store in stores) for part in (0, 1))
-    return KVCache.make(keys, values, rows=torch.arange(rows, device=like.device), capacity=capacity, reorders=each > 1)
+    return KVCache.make(
+        keys, values, rows=torch.arange(rows, device=like.device), capacity=capacity, reorders=slot_width > 1
+    )
 
 
 def _of_layer(state: Caches, number: int) -> Any:

@@ -69,14 +69,14 @@ class NativeTransformer(NativeStruct):
     """A stack with the KV cache and the source of its rows, prepared once for many calls.
 
     cache: keys and values of each layer, or None where the rows of a slot are the positions of one text;
-    source (A, L, 2, H, S, m) and mask (A, S), of the source or of those positions, or None; `each` rows of a slot.
+    source (A, L, 2, H, S, m) and mask (A, S), of the source or of those positions, or None; `slot_width` rows a slot.
     """
 
     c_name: ClassVar[str] = "transformer_t"
     _fields_ = (
         ("layers", ctypes.POINTER(NativeLayer)), ("final", NativeNorm), ("cache", FloatsTable),
         ("source", ConstFloats), ("mask", ConstBytes), ("origin", Longs), ("length", Longs),
-        ("count", ctypes.c_long), ("each", ctypes.c_long), ("width", ctypes.c_long), ("heads", ctypes.c_long),
+        ("count", ctypes.c_long), ("slot_width", ctypes.c_long), ("width", ctypes.c_long), ("heads", ctypes.c_long),
         ("units", ctypes.c_long), ("capacity", ctypes.c_long), ("source_length", ctypes.c_long),
         ("epsilon", ctypes.c_float), ("kind", ctypes.c_int), ("activation", ctypes.c_int),
     )  # fmt: skip
@@ -190,16 +190,18 @@ def steps(stack: Any, x: Tensor) -> bool:
     return packed_weights() is not None and serves(stack, x)
 
 
-def step(stack: Any, x: Tensor, cache: KVCache, *, each: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
+def step(stack: Any, x: Tensor, cache: KVCache, *, slot_width: int, source: tuple[Tensor, Tensor] | None) -> Tensor:
     """x (N, D) -> (N, D); keys and values are written to the cache. `source`: keys and values of all layers
     (A, L, 2, H, S, m), and the mask of real positions (A, 1, S)."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    LIBRARY.call("stack_step", prepare(stack, cache, each=each, source=source), x.contiguous(), out, x.size(0))
+    LIBRARY.call(
+        "stack_step", prepare(stack, cache, slot_width=slot_width, source=source), x.contiguous(), out, x.size(0)
+    )
     return out
 
 
-def prepare(stack: Any, cache: KVCache, *, each: int, source: tuple[Tensor, Tensor] | None) -> NativeTransformer:
-    """The stack for many steps of N rows with a cache, `each` of a sentence, while packed weights are held."""
+def prepare(stack: Any, cache: KVCache, *, slot_width: int, source: tuple[Tensor, Tensor] | None) -> NativeTransformer:
+    """The stack for many steps of N rows with a cache, `slot_width` of a sentence, while packed weights are held."""
     tensors = [tensor for pair in zip(cache.keys, cache.values, strict=True) for tensor in pair]
     keys_values, mask = (part.contiguous() for part in source) if source is not None else (None, None)
     return _prepare(
@@ -209,7 +211,7 @@ def prepare(stack: Any, cache: KVCache, *, each: int, source: tuple[Tensor, Tens
         mask=mask,
         origin=cache.origin,
         length=cache.length,
-        each=each,
+        slot_width=slot_width,
         capacity=cache.keys[0].size(2),
         source_length=0 if keys_values is None else keys_values.size(4),
     )
@@ -222,15 +224,15 @@ def prefill(
     cache: KVCache,
     *,
     slots: Tensor,
-    each: int,
+    slot_width: int,
     source: tuple[Tensor, Tensor] | None,
 ) -> None:
     """Read x (n, T, D), of which lengths (n,) are real, causally: keys and values are written to the first of the
-    `each` rows of the slots (n,) of the cache, while packed weights are held."""
+    `slot_width` rows of the slots (n,) of the cache, while packed weights are held."""
     real = length_mask(lengths, x.size(1))
-    rows, places = (slots * each)[:, None].expand_as(real)[real], torch.arange(x.size(1)).expand_as(real)[real]
+    rows, places = (slots * slot_width)[:, None].expand_as(real)[real], torch.arange(x.size(1)).expand_as(real)[real]
     queries, count = torch.empty(rows.numel(), x.size(2)), rows.numel()
-    native = prepare(stack, cache, each=each, source=source)
+    native = prepare(stack, cache, slot_width=slot_width, source=source)
     texts = NativePrefill(stack=ctypes.pointer(native), x=x[real], q=queries, row=rows, place=places, rows=count)
     LIBRARY.call("stack_prefill", texts)
 
@@ -257,7 +259,7 @@ def run(stack: Any, x: Tensor, mask: Tensor | None) -> Tensor:
     with hold_packed_weights():
         native = _prepare(
             stack, cache=None, source=None, mask=mask if mask is None else mask.contiguous(), origin=None, length=None,
-            each=x.size(1), capacity=0, source_length=0,
+            slot_width=x.size(1), capacity=0, source_length=0,
         )  # fmt: skip
         LIBRARY.call("stack_all", native, x.contiguous(), out, x.size(0))
     return out
