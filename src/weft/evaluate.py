@@ -15,7 +15,7 @@ from torch import nn
 
 from weft.data import Batches, Examples, Ragged
 from weft.decoding import DecodeConfig
-from weft.errors import DataError
+from weft.errors import ConfigError, DataError, counted
 from weft.tasks import Batch, Loss, Prediction, Scores, Task, Tree
 from weft.tasks.generation import generate
 from weft.tasks.results import Numbers, ScoredText
@@ -174,6 +174,10 @@ def _answers(
                 answers = generate(
                     task, model, batch, records=records, decode=decode, wordings=own, attention=attention
                 )
+        if len(answers) != len(rows):
+            what = f"returns {counted(len(answers), 'answer')} for {counted(len(rows), 'record')}"
+            cure = "return one for each, in the order of the records"
+            raise ConfigError(what, where=f"{type(task).__name__}.predict", cure=cure)
         yield rows, answers
 
 

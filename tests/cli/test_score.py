@@ -11,6 +11,7 @@ import torch
 from torch.testing import assert_close
 
 import weft as package
+from weft.cli.score import show_number
 from weft.decoding import DecodeConfig, search
 from weft.errors import ConfigError, DataError
 from weft.text import EOS, UNK
@@ -128,3 +129,14 @@ def test_a_text_that_cannot_be_scored_is_one_line(weft, texts, labelled, tmp_pat
         package.train(config, out=tmp_path / "classify", quiet=True).score(["red"])
     assert weft("score", "classify", labelled).code == 2
     assert weft("score", "run", "missing.txt").code == 2
+
+
+def test_counts_are_whole_numbers() -> None:
+    assert show_number(22_850) == "22,850"
+    assert [show_number(value) for value in (3, -52_345.6, 34.2171, 0.0123, float("inf"))] == [
+        "3",
+        "-52,346",
+        "34.22",
+        "0.0123",
+        "inf",
+    ]

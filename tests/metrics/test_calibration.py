@@ -6,9 +6,9 @@ import torch
 from weft.metrics import Reliability, fit_temperature
 
 
-def draw(count: int, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+def draw(count: int, temperature: float, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits, and labels drawn from their softmax at a temperature."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(count, 4, generator=generator)
     return logits, torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator).squeeze(1)
 
@@ -35,6 +35,22 @@ def test_few_examples_change_nothing_and_right_answers_not_too_much() -> None:
     # All right by a margin of 2: without the prior the temperature would run to its bound.
     sure = torch.nn.functional.one_hot(torch.arange(60) % 2).float() * 2
     assert 0.2 < fit_temperature(sure, torch.arange(60) % 2) < 1.0
+
+
+def test_probabilities_that_are_true_already_mostly_stay_and_others_change() -> None:
+    """With few examples a temperature of their own would be noise; one that is needed is found from 200."""
+    true = [fit_temperature(*draw(100, 1.0, seed)) for seed in range(40)]
+    assert sum(temperature == 1.0 for temperature in true) >= 36
+    overconfident = [fit_temperature(*draw(200, 2.0, seed)) for seed in range(20)]
+    assert all(1.4 < temperature < 2.8 for temperature in overconfident)
+
+
+def test_several_labels_are_halved_by_example() -> None:
+    """The labels of an example stay together: a row that is repeated for each of them is no news."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(400, 3, generator=generator)
+    labels = torch.bernoulli((logits / 2).sigmoid(), generator=generator)
+    assert fit_temperature(logits, labels) == pytest.approx(2.0, rel=0.15)
 
 
 @pytest.mark.covers("E5")

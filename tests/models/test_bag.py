@@ -18,7 +18,7 @@ from weft.models.bag import baseline, sgd
 from weft.models.bag import fit as fitting
 from weft.models.bag import ngrams as module
 from weft.models.bag.characters import read_characters
-from weft.models.bag.fit import BagFit, PlainTexts, only_targets
+from weft.models.bag.fit import BagFit, PlainTexts, list_labels, only_targets
 from weft.models.bag.native import LIBRARY
 from weft.models.bag.ngrams import NgramKinds, NgramVocabulary, SparseRows, find_ngrams
 from weft.models.bag.ngrams_plain import count_plain, weigh_plain
@@ -197,7 +197,8 @@ def made_up(count: int, seed: int = 0) -> list[tuple[str, int]]:
 def fit(rows: list[tuple[str, int]], *, threads: int = 1, labels: int = 3, epochs: int = 5, **settings) -> Bag:
     model = Bag(BagConfig(**settings), labels)
     options = FitOptions(epochs=epochs, rate=1.0, batch_tokens=1, seed=0, threads=threads)
-    fitted = BagFit(model, PlainTexts([text for text, _ in rows], [label for _, label in rows]), options)
+    labels = list_labels([[label] for _, label in rows])
+    fitted = BagFit(model, PlainTexts([text for text, _ in rows], labels), options)
     for number in range(1, fitted.total + 1):
         fitted.step(number)
     return model

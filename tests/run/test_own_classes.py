@@ -81,7 +81,22 @@ def test_a_bad_label_is_an_error_with_its_place(weft: Callable[..., Any]) -> Non
     ("old", "new", "said"),
     [
         ("int(record.label or 0)", 'int("x")', r"count\.py:\d+: ValueError: invalid literal .* \(in the file you"),
-        ("return Loss(", "return (", r"mistake in count\.py or in weft"),
+        ("return Counter(model", "return print(model", r"mistake in count\.py or in weft"),
+        (
+            "return Loss(",
+            "return (",
+            r"error Count\.loss: returns tuple, not weft\.tasks\.Loss \(return Loss\(total, count\): the sum",
+        ),
+        (
+            'metric = "error"',
+            'metric = "recall"',
+            r'error Count\.metric = "recall": is none of the metrics that the task measures: error, loss \(name one',
+        ),
+        (
+            'return {"error": distance',
+            'return {"errors": distance',
+            r'error Count\.metric = "error": is none of the metrics that the task measures: errors, loss',
+        ),
     ],
 )
 def test_an_error_in_an_imported_file_is_not_blamed_on_weft(
@@ -94,6 +109,17 @@ def test_an_error_in_an_imported_file_is_not_blamed_on_weft(
     assert found.code != 0
     assert re.search(said, found.err.replace("\n", " "))
     assert "not yours" not in found.err
+
+
+def test_too_few_answers_are_an_error_of_the_task(weft: Callable[..., Any]) -> None:
+    source = Path("count.py").read_text(encoding="utf-8")
+    Path("count.py").write_text(
+        source.replace("zip(records, numbers)]", "zip(records[1:], numbers)]"), encoding="utf-8"
+    )
+    assert weft("train", "count", "train.tsv", "train.steps=3", "--out", "run", "--quiet", *COUNT).code == 0
+    found = weft("predict", "run", "train.tsv", *COUNT)
+    assert found.code == 2
+    assert "error Count.predict: returns 39 answers for 40 records (return one for each, in the order" in found.err
 
 
 def test_an_encoder_and_a_decoder_are_trained_and_loaded_by_name(weft: Callable[..., Any], pairs: str) -> None:

@@ -49,6 +49,14 @@ def test_examples_that_are_in_training_and_test_are_counted(tmp_path):
     assert any("5 of 15 test examples are also in the training data" in note for note in notes)
 
 
+def test_test_examples_that_chose_the_model_are_counted(tmp_path):
+    train = write(tmp_path / "train.tsv", [f"text {number}\t{number % 2}" for number in range(50)])
+    valid = write(tmp_path / "valid.tsv", [f"line {number}\t{number % 2}" for number in range(20)])
+    notes = prepare(read_config({"task": "classify", "data": {"train": train, "valid": valid, "test": valid}})).notes
+    said = "20 of 20 test examples are also in the validation data, by which the model is chosen: the test scores"
+    assert [note for note in notes if "flatter" in note] == [f"{said} flatter the model"]
+
+
 @pytest.mark.parametrize("task", ["lm", "classify", "translate", "tag"])
 def test_a_word_that_may_mean_unknown_is_noted(task, tmp_path):
     word = "[UNK]"

@@ -155,10 +155,13 @@ def test_targets_of_several_labels() -> None:
 
 
 def test_simple_models_of_several_labels() -> None:
-    train = [ManyLabelled("", ("a", "b")), ManyLabelled("", ("a",)), ManyLabelled("", ())]
-    found = many_baselines(Codec({}, ("a", "b")), train, {"test": [ManyLabelled("", ("a",)), ManyLabelled("", ())]})
+    train = [ManyLabelled("x y", ("a", "b")), ManyLabelled("x", ("a",)), ManyLabelled("z", ())]
+    parts = {"test": [ManyLabelled("x", ("a",)), ManyLabelled("z", ())]}
+    found = many_baselines(Codec({}, ("a", "b")), train * 10, parts, bag=True, seed=0)
     assert found["test"]["majority"] == {"micro_f1": 2 / 3, "f1": 2 / 3, "exact": 1 / 2}
     assert found["test"]["frequent"] == found["test"]["majority"]  # one label on average: a
+    assert found["test"]["bag"] == {"micro_f1": 1.0, "f1": 1.0, "exact": 1.0, "examples": 30}
+    assert "bag" not in many_baselines(Codec({}, ("a", "b")), train, parts, bag=False, seed=0)["test"]
 
 
 # Skewed classes

@@ -78,6 +78,8 @@ def test_it_is_chosen_for_few_texts_and_a_note_says_so(weft, here):
         (30_001, {}, "rnn"),
         (100, {"model": {"kind": "rnn"}}, "rnn"),
         (100, {"model": {"hidden": 8}}, "rnn"),
+        (100, {"model": {"thresholds": "f1"}}, "bag"),
+        (100, {"model": {"thresholds": "f1", "dropout": 0.1}}, "rnn"),
         (100, {"text": {"kind": "word"}}, "rnn"),
         (100, {"text": {"lowercase": False}, "train": {"epochs": 3, "rate": 0.5}}, "bag"),
         (100, {"train": {"optimizer": "sgd"}}, "rnn"),
@@ -92,6 +94,12 @@ def test_it_is_chosen_for_few_texts_and_a_note_says_so(weft, here):
 def test_the_default_kind_depends_on_the_data_and_on_what_is_written(examples, tree, kind, device):
     config = fill({"task": "classify", "data": {"train": "x"}, **tree}, Facts(examples, examples * 40, device))
     assert config.model.kind == kind
+
+
+def test_a_setting_that_a_bag_reads_too_leaves_the_choice_and_its_note():
+    tree = {"task": "classify", "data": {"train": "x"}, "model": {"thresholds": "f1"}}
+    assert 'chose model.kind = "bag"' in describe_choice(Facts(100, 4_000), tree)
+    assert not describe_choice(Facts(100, 4_000), tree | {"model": {"kind": "bag", "thresholds": "f1"}})
 
 
 def test_a_note_says_why_few_pairs_get_a_network():

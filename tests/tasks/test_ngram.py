@@ -206,3 +206,11 @@ def test_unknown_words_are_never_written(files):
     found = [run.predict("a", sample=False, beam=3).candidates[0], *drawn]
     assert len(found) == 201
     assert not any("<unk>" in one.tokens or "<unk>" in one.text for one in found)
+
+
+def test_the_number_of_parameters_is_shown_once_it_is_known(files, weft):
+    """Counting decides how many n-grams there are: the header has no number that the report would contradict."""
+    done = weft("train", "lm", "train.txt", "text.kind=word", "model.kind=ngram", "--out", "run")
+    assert done.code == 0, done.err
+    assert " parameters" not in done.err
+    assert weft_package.load("run").report["parameters"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,7 +65,12 @@ def score(
     if json:
         print_json(summary)
     else:
-        say("{}", ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in summary.items()))
+        say("{}", ", ".join(f"{name.replace('_', ' ')} {show_number(value)}" for name, value in summary.items()))
+
+
+def show_number(value: float) -> str:
+    """A count or a large number as a whole number with separators, anything else with four digits."""
+    return f"{value:,.0f}" if isinstance(value, int) or 1000 <= abs(value) < math.inf else f"{value:.4g}"
 
 
 def read_scores(model: Run, data: list[str], *, skip_bad_lines: bool) -> Iterator[ScoredText]:

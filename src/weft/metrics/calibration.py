@@ -3,6 +3,9 @@
     p = softmax(z / T)          T = argmin Σ -ln p(label) + (ln T)² / 2          error = Σ_bins |right - Σ p| / N
 
 The last term of the minimum weighs less than one example: without it T would run to its bound where all are right.
+
+Few examples may ask for a temperature that others do not confirm. So each half of them is also scored with the
+temperature of the other half, and T stays 1 unless the mean loss falls by more than its standard error.
 """
 
 from __future__ import annotations
@@ -67,16 +70,38 @@ def single_choices(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """The temperature of logits (N, C) whose labels (N), or several at once (N, C), are known; 1 where the examples are
-    too few."""
+    too few, or do not confirm another one."""
     if len(labels) < MIN_EXAMPLES:
         return 1.0
-    logits, labels = single_choices(logits, labels)
-    logits = logits.detach().double().cpu()
-    labels = labels.cpu()
+    logits, labels = logits.detach().double().cpu(), labels.cpu()
+    return _least_cost(logits, labels) if _lowers_loss(logits, labels) else 1.0
+
+
+def _lowers_loss(logits: Tensor, labels: Tensor) -> bool:
+    """Whether the temperature of each half of the examples lowers the loss of the other half, by more in the mean than
+    the standard error of the differences."""
+    halves = [slice(start, None, 2) for start in (0, 1)]
+    gains = []
+    for fitted, scored in (halves, halves[::-1]):
+        temperature = _least_cost(logits[fitted], labels[fitted])
+        own, known = logits[scored], labels[scored]
+        gains.append(_losses(own, known) - _losses(own / temperature, known))
+    gain = torch.cat(gains)
+    return float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
+
+
+def _losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The loss of each example (N); of several labels at once, summed over them."""
+    choices, numbers = single_choices(logits, labels)
+    losses = torch.nn.functional.cross_entropy(choices, numbers, reduction="none")
+    return losses.view(len(labels), -1).sum(1)
+
+
+def _least_cost(logits: Tensor, labels: Tensor) -> float:
+    """The temperature at the minimum of the cost above."""
 
     def cost(log: float) -> float:
-        loss = torch.nn.functional.cross_entropy(logits / math.exp(log), labels, reduction="sum")
-        return float(loss) + log * log / 2
+        return float(_losses(logits / math.exp(log), labels).sum()) + log * log / 2
 
     # Golden section: the cost has one minimum, and each step keeps one of the two inner points.
     low, high = map(math.log, TEMPERATURE_BOUNDS)

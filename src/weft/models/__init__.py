@@ -8,6 +8,7 @@ from weft.models.bag import (
     BagSettings,
     bag_defaults,
     fit_bag,
+    fit_many_bag,
     fit_number_bag,
 )
 from weft.models.captioner import PICTURE_ENCODERS, Captioner, CaptionerConfig
@@ -159,6 +160,7 @@ __all__ = [
     "decide",
     "decide_each",
     "fit_bag",
+    "fit_many_bag",
     "fit_number_bag",
     "stacks_of",
 ]

@@ -99,6 +99,8 @@ class Fit(ABC):
     """Parts between two validations, usually one pass over the data; `total` for a model of counts."""
     resumable: bool = True
     """Whether checkpoints are written between parts. Without them a training that was interrupted begins again."""
+    grows: bool = False
+    """Whether its parts decide the size of the model, so that its parameters can be counted only after the last."""
 
     @abstractmethod
     def step(self, number: int) -> FitStep:

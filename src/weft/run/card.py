@@ -9,6 +9,7 @@ from weft.catalog import TASKS
 from weft.config import Config, to_toml
 from weft.errors import counted
 from weft.metrics import describe_vocabulary, shown, wilson
+from weft.metrics.calibration import MIN_EXAMPLES as MIN_CALIBRATED
 from weft.metrics.thresholds import MIN_EXAMPLES, MIN_SUPPORT
 from weft.run.user_classes import user_cell_names, user_parts
 from weft.training.progress import PERCENT, metric_name, show_metric, show_score
@@ -178,7 +179,8 @@ def _describe_thresholds(found: Mapping[str, Any]) -> str:
 
 def _describe_calibration(found: Mapping[str, Any], part: str) -> str:
     if found["temperature"] == 1.0:
-        return f"probabilities are not calibrated: {found['examples']} validation examples are too few"
+        why = "are too few" if found["examples"] < MIN_CALIBRATED else "confirm no temperature that lowers the loss"
+        return f"probabilities are not calibrated: {found['examples']:,} validation examples {why}"
     errors = found[part]
     return (
         f"probabilities calibrated: temperature {found['temperature']:.2f} from {found['examples']:,} validation "

@@ -46,7 +46,8 @@ class LargestBatch(NamedTuple):
 class DryRun:
     """The time and memory that a training needs. Times are estimated from a few updates."""
 
-    parameters: int
+    parameters: int | None
+    """None where the updates that were not made decide how many there are."""
     device: str
     updates: int
     largest: LargestBatch | None
@@ -67,7 +68,7 @@ class DryRun:
         """Return the lines that the command prints."""
         return [
             *(f"note {note}" for note in self.notes),
-            f"{counted(self.parameters, 'parameter')} on {self.device}",
+            f"{'' if self.parameters is None else counted(self.parameters, 'parameter') + ' '}on {self.device}",
             *([str(self.largest)] if self.largest else []),
             f"memory at the peak: {self.memory / 2**30:.2f} GiB",
             f"an update: {show_seconds(self.update_seconds)}; a validation: {show_seconds(self.validation_seconds)}",
@@ -100,7 +101,7 @@ def dry_run(prepared: Prepared) -> DryRun:
             cure="lower it, and raise train.accumulate by the same factor",
         ) from None
     return DryRun(
-        parameters=count_parameters(model),
+        parameters=None if learner.grows and learner.number < setup.total else count_parameters(model),
         device=describe_device(device),
         updates=setup.total,
         largest=largest,

@@ -27,6 +27,11 @@ class FittedLearner:
         """Whether a checkpoint of the current state would be of use."""
         return self.fit.resumable or self.number == self.fit.total
 
+    @property
+    def grows(self) -> bool:
+        """Whether updates decide the size of the model."""
+        return self.fit.grows
+
     def steps(self) -> Iterator[Update]:
         """Yield the updates that are left."""
         while self.number < self.fit.total:

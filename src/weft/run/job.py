@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from weft.run.prepare import Prepared
 from weft.run.resume import journal_size
 from weft.run.train_state import TrainState
 from weft.run.transfer import Taken, take_weights
-from weft.tasks import Tree
+from weft.tasks import Task, Tree
 from weft.training import choose_device, compile_model, freeze, keep_memory, set_seed, set_threads
 from weft.training.compilation import Compilation
 from weft.training.ranks import ALONE, Ranks
@@ -74,6 +74,8 @@ def set_up(prepared: Prepared, *, ranks: Ranks = ALONE) -> Setup:
     config, task, settings = prepared.config, prepared.task, prepared.config.train
     measured = task.measured_on(prepared.valid.records or ())
     metric = settings.metric or task.own_metric(measured)
+    if settings.metric is None and metric not in measured:
+        raise unmeasured(task, metric, measured)
     check_metric(metric, measured)
     check_fits(config, task.codec)
     set_seed(config.seed)
@@ -201,8 +203,17 @@ def describe_search(prepared: Prepared) -> Iterator[str]:
         yield f"validations search greedily, the report at the end with decode.beam = {beam}"
 
 
-def pick_score(metrics: dict[str, float], name: str) -> float:
-    """Return the score of that name; raise where the task does not measure it."""
+def unmeasured(task: Task, metric: str, measured: Iterable[str]) -> ConfigError:
+    """The error for a class of a task whose own metric is not among those that it measures."""
+    named, where = ", ".join(measured), f'{type(task).__name__}.metric = "{metric}"'
+    return ConfigError(f"is none of the metrics that the task measures: {named}", where=where, cure="name one of them")
+
+
+def pick_score(job: TrainingJob, metrics: dict[str, float]) -> float:
+    """Return the score that chooses the model; raise where the task has not measured it."""
+    name = job.setup.metric
+    if name not in metrics and job.prepared.config.train.metric is None:
+        raise unmeasured(job.prepared.task, name, metrics)
     if name not in metrics:
         raise ConfigError("is not measured here", where=f'train.metric = "{name}"', cure=did_you_mean(name, metrics))
     return metrics[name]

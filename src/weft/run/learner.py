@@ -49,6 +49,9 @@ class Learner:
     taken from another run, where the model starts from one.
     """
 
+    grows = False
+    """Whether updates decide the size of the model."""
+
     def __init__(
         self,
         task: Task,

@@ -112,9 +112,9 @@ class DataReader:
                 self.progress(f"{self.doing} {path}: {counted(number, 'example')}")
             yield record
 
-    def overlap(self, train: Survey, other: Survey) -> int:
-        """Return how many examples of the other file are also in the training data."""
-        return self.cache.overlap(train, other) if self.cache and train.content else overlap(train.keys, other.keys)
+    def overlap(self, one: Survey, other: Survey) -> int:
+        """Return how many examples of the other file are also in the first."""
+        return self.cache.overlap(one, other) if self.cache and one.content else overlap(one.keys, other.keys)
 
     def training(self, config: Config, corpus: Corpus, survey: Survey) -> TrainingData:
         """Learn the tokenizers and encode the training data, or take both from the cache."""
@@ -284,17 +284,14 @@ def prepare(
     if note := reader.task.describe_model(facts(survey, config), tree):
         reader.notes.append(note)
     others: dict[str, Iterable[Record]] = {}
+    earlier = {"training data": survey}
     for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
         path = getattr(config.data, part)
         if path is None:
             continue
         others[part], found = reader.survey(path)
-        if shared := reader.overlap(survey, found):
-            reader.notes.append(
-                f"{shared:,} of {counted(found.examples, f'{part} example')} {'is' if shared == 1 else 'are'} "
-                "also in the training data: "
-                f"the {part} scores flatter the model"
-            )
+        reader.notes += describe_overlaps(reader, earlier, found, part)
+        earlier["validation data, by which the model is chosen"] = found
     task, train, held, notes = reader.training(config, corpus, survey)
     records = None
     if task.label_column is not None or task.has_baselines:
@@ -313,6 +310,14 @@ def prepare(
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)
+
+
+def describe_overlaps(reader: DataReader, before: Mapping[str, Survey], found: Survey, part: str) -> Iterator[str]:
+    """Yield a note for each of the parts before that has examples of this one."""
+    for name, other in before.items():
+        if shared := reader.overlap(other, found):
+            some = f"{shared:,} of {counted(found.examples, f'{part} example')}"
+            yield f"{some} {'is' if shared == 1 else 'are'} also in the {name}: the {part} scores flatter the model"
 
 
 class ReadData(Protocol):

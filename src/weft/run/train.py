@@ -216,7 +216,7 @@ def train_events(
         task=prepared.task.name,
         examples=len(prepared.train),
         valid=len(prepared.valid),
-        parameters=count_parameters(model),
+        parameters=None if learner.grows else count_parameters(model),
         steps=total,
         steps_per_epoch=setup.per_epoch,
         device=describe_device(setup.device),
@@ -291,7 +291,7 @@ def validate(job: TrainingJob) -> Iterator[Event]:
         cure = f"lower train.rate, now {job.prepared.config.train.rate:g}, or set train.clip"
         raise Fault(f"the validation loss is {loss:g} after update {number:,}", cure=cure)
     best, metric = state.best, job.setup.metric
-    better = best.offer(pick_score(scores, metric), number, state.model, loss=scores.get("loss", math.nan))
+    better = best.offer(pick_score(job, scores), number, state.model, loss=scores.get("loss", math.nan))
     state.learner.observe(progress=best.since == 0)
     state.average.take(number, state.model)
     if better:
@@ -309,7 +309,7 @@ def finish(job: TrainingJob, reason: str) -> Iterator[Event]:
     if len(state.average.kept) > 1:
         model.load_state_dict(state.average.mean())
         scores, _ = job.measure()
-        value = pick_score(scores, metric)
+        value = pick_score(job, scores)
         chosen["average"] = {"steps": state.average.steps, metric: value}
         if best.improves(value, loss=scores.get("loss", math.nan)):
             chosen["weights"] = "average"

@@ -90,7 +90,9 @@ def import_classes(words: Iterable[str]) -> dict[str, type[Cell]]:
 def _register(found: type[Task] | type[PartSettings], *, where: str) -> None:
     """Add a task to `TASKS`, or settings to the dicts of the parts that they build."""
     if issubclass(found, Task):
-        missing = [name for name in TASK_ATTRIBUTES if not hasattr(found, name)] + sorted(found.__abstractmethods__)
+        builds = any({"build", "network"} & vars(base).keys() for base in found.__mro__ if base is not Task)
+        missing = [name for name in TASK_ATTRIBUTES if not hasattr(found, name)]
+        missing += sorted({*found.__abstractmethods__, *(() if builds else ("build",))})
         joined: list[dict[str, Any]] = [TASKS]
         name = getattr(found, "name", "")
     else:

@@ -24,9 +24,10 @@ BAG_TEXT: Final = {"kind", "lowercase"}
 def choose_bag(facts: Facts, tree: Mapping[str, Any]) -> bool:
     """Whether a bag of n-grams is trained: the configuration names it, or has no setting that only a network reads, and
     the texts are few."""
-    model = written(tree, "model")
-    if model:
-        return (model.get("kind") if isinstance(model, Mapping) else getattr(model, "kind", None)) == "bag"
+    if (kind := written(tree, "model", "kind")) is not None:
+        return bool(kind == "bag")
+    if set(written(tree, "model") or {}) - BagConfig.model_fields.keys():
+        return False
     text, train, data = (written(tree, section) or {} for section in ("text", "train", "data"))
     if not all(isinstance(section, Mapping) for section in (text, train, data)):
         return False
@@ -61,7 +62,7 @@ def fill_bag(facts: Facts, tree: Mapping[str, Any], *, rate: float = 1.0) -> Tre
 def describe_choice(facts: Facts, tree: Mapping[str, Any]) -> str:
     """A note where the configuration names no kind of model and a bag was chosen, or was not because the input is a
     pair of texts."""
-    if written(tree, "model"):
+    if written(tree, "model", "kind") is not None:
         return ""
     if written(tree, "data", "pair") is not None and facts.examples <= MAX_BAG_EXAMPLES:
         return 'trains a network although the examples are few: model.kind = "bag" cannot compare the texts of a pair'

@@ -17,7 +17,7 @@ from weft.nn import Packing
 from weft.settings import OneOf, Unread
 from weft.tasks.baselines import text_baselines
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
-from weft.tasks.deciding import Classification, Deciding, OneLabel, majority_baselines, thresholds_of
+from weft.tasks.deciding import Classification, Deciding, OneLabel, thresholds_of
 from weft.tasks.features import FEATURES
 from weft.tasks.labels import collect_labels, count_labels, require_classes
 from weft.tasks.length import passes
@@ -200,14 +200,13 @@ class Classify(SequenceTask):
     def baselines(
         self, train: Iterable[Any], parts: Mapping[str, Sequence[Any]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
-        if self.data.labels == "many":
-            return many_baselines(self.codec, train, parts)
-        if self.features is not None:
-            return majority_baselines(self.codec, train, parts)
+        bag = self.features is None and not isinstance(model, Bag)
         if self.data.pair is not None:
             train = map(joined, train)
             parts = {part: [*map(joined, records)] for part, records in parts.items()}
-        return text_baselines(self.codec, train, parts, bag=not isinstance(model, Bag), seed=seed)
+        if self.data.labels == "many":
+            return many_baselines(self.codec, train, parts, bag=bag, seed=seed)
+        return text_baselines(self.codec, train, parts, bag=bag, seed=seed)
 
     def predict(
         self,
@@ -224,6 +223,6 @@ class Classify(SequenceTask):
         return self.deciding.columns(name, probabilities=probabilities)
 
 
-def joined(record: Labelled) -> Labelled:
+def joined(record: Labelled | ManyLabelled) -> Labelled | ManyLabelled:
     """A pair of texts as one, for a model that knows no order."""
     return replace(record, text=record.key, second=None)

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from weft.data import Labelled, Ragged
+from weft.data import Ragged
 from weft.errors import ConfigError, did_you_mean
 from weft.metrics import Confusion, Reliability, Thresholds, choose_thresholds
 from weft.models import decide
-from weft.tasks.labels import ClassScores, label_columns, label_scores, on_one_line
+from weft.tasks.labels import ClassScores, label_columns, on_one_line
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import Tree
 from weft.tasks.sequences import describe_input
-from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows, cross_entropy
+from weft.tasks.task import UNSEEN, Loss, Rows, cross_entropy
 
 Weights = Literal["balanced"] | Mapping[str, float]
 """The setting `train.class_weights`."""
@@ -177,17 +176,4 @@ class OneLabel(Deciding):
 def thresholds_of(model: nn.Module) -> Tensor | None:
     """The decision thresholds of a model (C), if it has some."""
     found: Tensor | None = getattr(model, "thresholds", None)
-    return found
-
-
-def majority_baselines(
-    codec: Codec, train: Iterable[Labelled], parts: Mapping[str, Sequence[Labelled]]
-) -> dict[str, Baselines]:
-    """`majority`: always the most frequent label; for inputs that are not text."""
-    counts = Counter(codec.label_id(record.label or "") for record in train)
-    most = min(counts, key=lambda number: (-counts[number], number))
-    found: dict[str, Baselines] = {}
-    for part, records in parts.items():
-        gold = [codec.label_id(record.label or "") for record in records]
-        found[part] = {"majority": label_scores(codec.labels, gold, [max(0, most)] * len(gold))}
     return found

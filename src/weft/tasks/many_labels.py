@@ -6,18 +6,19 @@ p = σ(z)        loss = Σ_labels -[w⁺ y ln p + w⁻ (1 - y) ln (1 - p)] / C  
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data import ManyLabelled, Ragged
 from weft.metrics import LossTally, ManyCounts, Reliability, Thresholds, choose_each, wilson
-from weft.models import decide_each
+from weft.models import decide_each, fit_many_bag
 from weft.tasks.deciding import Deciding, Targets, Weights
 from weft.tasks.labels import MAX_SHOWN_LABELS, on_one_line
 from weft.tasks.results import Numbers, Prediction, Scores
@@ -157,29 +158,46 @@ class ManyLabels(Deciding):
 
 
 def many_baselines(
-    codec: Codec, train: Iterable[ManyLabelled], parts: Mapping[str, Sequence[ManyLabelled]]
+    codec: Codec, train: Iterable[ManyLabelled], parts: Mapping[str, Sequence[ManyLabelled]], *, bag: bool, seed: int
 ) -> dict[str, Baselines]:
     """`majority`: the labels that more than half of the examples have. `frequent`: the most frequent labels, as many as
-    an example has on average."""
+    an example has on average. `bag`: a bag of n-grams, for texts unless it is the model itself."""
     counts: Counter[int] = Counter()
     examples = 0
-    for record in train:
-        examples += 1
-        counts.update(number for label in record.labels or () if (number := codec.label_id(label)) != UNSEEN)
+
+    def counted() -> Iterator[tuple[str, list[int]]]:
+        nonlocal examples
+        for record in train:
+            examples += 1
+            numbers = [number for label in record.labels or () if (number := codec.label_id(label)) != UNSEEN]
+            counts.update(numbers)
+            yield record.text, numbers
+
+    fitted = fit_many_bag(counted(), len(codec.labels), seed=seed) if bag else None
+    if fitted is None:
+        for _ in counted():
+            pass
     usual = sum(counts.values()) / max(1, examples)
     ordered = sorted(counts, key=lambda number: (-counts[number], number))
     answers = {
         "majority": [number for number in ordered if 2 * counts[number] > examples],
         "frequent": ordered[: max(1, round(usual))],
     }
-    return {
-        part: {name: _constant_scores(codec, records, answer) for name, answer in answers.items()}
-        for part, records in parts.items()
-    }
+    found: dict[str, Baselines] = {}
+    for part, records in parts.items():
+        found[part] = {}
+        for name, answer in answers.items():
+            same = np.zeros((len(records), len(codec.labels)), dtype=np.bool_)
+            same[:, answer] = True
+            found[part][name] = _score_predicted(codec, records, same)
+        if fitted is not None:
+            predicted = fitted.decide([record.text for record in records])
+            found[part]["bag"] = _score_predicted(codec, records, predicted) | {"examples": fitted.fitted}
+    return found
 
 
-def _constant_scores(codec: Codec, records: Sequence[ManyLabelled], answer: Sequence[int]) -> dict[str, float]:
-    """The scores of always the same labels."""
+def _score_predicted(codec: Codec, records: Sequence[ManyLabelled], predicted: NDArray[np.bool_]) -> dict[str, float]:
+    """The scores of predicted labels (N, C)."""
     gold = np.zeros((len(records), len(codec.labels)), dtype=np.bool_)
     others = np.zeros(len(records), dtype=np.int64)
     for row, record in enumerate(records):
@@ -189,8 +207,6 @@ def _constant_scores(codec: Codec, records: Sequence[ManyLabelled], answer: Sequ
                 others[row] += 1
             else:
                 gold[row, number] = True
-    predicted = np.zeros_like(gold)
-    predicted[:, list(answer)] = True
     counts = ManyCounts(codec.labels)
     counts.add(gold, predicted, others)
     return counts.score(counts.sums())

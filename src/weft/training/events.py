@@ -18,7 +18,8 @@ class Started:
     task: str
     examples: int
     valid: int
-    parameters: int
+    parameters: int | None
+    """None where training decides how many there are, as of a model that counts."""
     steps: int
     steps_per_epoch: int
     device: str

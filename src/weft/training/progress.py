@@ -104,7 +104,7 @@ class Watch:
         for note in event.notes:
             self._print("[yellow]note[/] {}", note)
         sizes = f"{counted(event.examples, 'training example')}  {event.valid:,} validation"
-        if event.parameters:  # a model of counts has none before its training
+        if event.parameters is not None:
             sizes += f"  {counted(event.parameters, 'parameter')}"
         self._print("[bold]{}[/]  {}  {}", event.task, sizes, event.device)
         if self.console.is_terminal:

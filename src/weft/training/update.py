@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from weft.tasks import Batch
+from weft.errors import ConfigError
+from weft.tasks import Batch, Loss
 from weft.tasks.task import Origin
 from weft.training.device import precise
 from weft.training.events import Awaited, Update
@@ -77,6 +78,10 @@ class Pass:
     def __call__(self, batch: Batch, factor: Tensor | float) -> Tensor:
         with precise(self.precision, next(self.model.parameters()).device):
             loss = self.objective.loss(self.model, batch, label_smoothing=self.label_smoothing)
+        if not isinstance(loss, Loss):
+            what = f"returns {type(loss).__name__}, not weft.tasks.Loss"
+            cure = "return Loss(total, count): the sum over the batch, and the number of its predictions"
+            raise ConfigError(what, where=f"{type(self.objective).__name__}.loss", cure=cure)
         mean = loss.total * factor
         (mean if self.scaling is None else self.scaling.scale(mean)).backward()  # type: ignore[no-untyped-call]
         return mean.detach()

@@ -54,14 +54,11 @@ class LabelledTexts(Protocol):
 
 
 class PlainTexts:
-    """Texts and the number of the label of each, or the number to predict for each."""
+    """Texts and their labels."""
 
-    def __init__(self, texts: Sequence[str], answers: Sequence[float], *, numbers: bool = False) -> None:
+    def __init__(self, texts: Sequence[str], labels: Labels) -> None:
         self.texts, self.sizes = texts, np.array([len(text) for text in texts], dtype=np.int64)
-        if numbers:
-            self.labels = only_targets(np.array(answers, dtype=np.float32))
-        else:
-            self.labels = Labels(np.arange(len(texts) + 1), np.array(answers, dtype=np.int64))
+        self.labels = labels
 
     def read(self, rows: NDArray[np.int64]) -> Characters:
         return read_characters([self.texts[row] for row in rows])
@@ -83,6 +80,12 @@ class TokenTexts:
 
     def read(self, rows: NDArray[np.int64]) -> Characters:
         return self.alphabet.read(self.tokens.join(rows), self.sizes[rows])
+
+
+def list_labels(answers: Sequence[Sequence[int]]) -> Labels:
+    """The labels of texts, given the numbers of those of each."""
+    starts = np.concatenate([[0], np.cumsum([len(numbers) for numbers in answers], dtype=np.int64)])
+    return Labels(starts, np.array([number for numbers in answers for number in numbers], dtype=np.int64))
 
 
 def only_targets(targets: NDArray[np.float32]) -> Labels:

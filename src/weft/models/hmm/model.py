@@ -133,6 +133,7 @@ class HiddenMarkovFit(Fit):
     """Counts words, endings and tags in one pass."""
 
     total = every = 1
+    grows = True
 
     def __init__(self, model: HiddenMarkovModel, examples: Examples) -> None:
         self.model, self.examples = model, examples

@@ -17,6 +17,7 @@ class NgramFit(Fit):
     """Part n counts the n-grams of order n. Counting takes seconds, so it is not resumed but begun again."""
 
     resumable = False
+    grows = True
 
     def __init__(self, model: NgramModel, examples: Examples) -> None:
         self.model, self.total, self.every = model, model.order, model.order
