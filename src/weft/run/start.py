@@ -121,7 +121,14 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
         adopted |= {"text": first.config.tree()["text"]}
         tokenizers = dict(first.codec.tokenizers)
     merged = merge(adopted, tree)
-    _check(task, tree, validate(merged, cells=cells, keep_unread=True), sources, tokenizers)
+    config = validate(merged, cells=cells, keep_unread=True)
+    _check(task, tree, config, sources, tokenizers)
+    # The settings of a tokenizer also say what stands around a text, in a task that has such a setting.
+    own = {role: task.roles(config.text)[role] for role in tokenizers}
+    tokenizers = {
+        role: Tokenizer.parse(found.to_json().encode(), own[role], where=first.path)
+        for role, found in tokenizers.items()
+    }
     return Start(merged, tokenizers, sources, cells)
 
 
