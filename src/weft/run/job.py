@@ -38,8 +38,8 @@ MAX_UPDATES_BETWEEN_VALIDATIONS = 1000
 MAX_VALIDATIONS = 60
 """Validations at most where epochs are shorter than that: a few lines of text have thousands of epochs."""
 
-FEW_EXAMPLES, FEW_TOKENS = 10, 1000
-"""Validation data with less than both is too small to choose the best model by."""
+FEW_TOKENS = 1000
+"""Validation data with less, and with fewer examples than the task wants, is too small to choose the best model by."""
 
 
 AnyLearner: TypeAlias = Learner | FittedLearner
@@ -141,7 +141,8 @@ def build_fitted(model: FittedModel, prepared: Prepared, *, ranks: Ranks) -> Fit
 def too_few(prepared: Prepared) -> bool:
     """Return whether the part set aside for validation is too small to choose by; a file given for it never is."""
     lengths = prepared.valid.lengths
-    return prepared.config.data.valid is None and len(lengths) < FEW_EXAMPLES and int(lengths.sum()) < FEW_TOKENS
+    few = len(lengths) < prepared.task.min_valid_examples and int(lengths.sum()) < FEW_TOKENS
+    return prepared.config.data.valid is None and few
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class Forecast(SeriesTask):
     has_baselines = True
     smooths_labels = False
     rolls_origin = True
+    min_valid_examples = 2  # each is a whole horizon, and training starts at a forecast that is worth keeping
     prediction_hint = "the next steps after the data of the run"
 
     @staticmethod
@@ -94,10 +95,11 @@ class Forecast(SeriesTask):
         kind = MODEL.kind_of(written(tree, "model"))
         small = steps < 2000
         size = 32 if small else 64
+        dropout = 0.1 if small else 0.2
         models: dict[str, Tree] = {
-            "rnn": {"embedding": 32, "hidden": size, "dropout": 0.1},
-            "transformer": {"width": size, "heads": 4, "layers": 2, "dropout": 0.1},
-            "conv": {"embedding": 32, "width": size, "layers": 4, "kernel": 8, "dropout": 0.1},
+            "rnn": {"embedding": 32, "hidden": size, "dropout": dropout},
+            "transformer": {"width": size, "heads": 4, "layers": 2, "dropout": dropout},
+            "conv": {"embedding": 32, "width": size, "layers": 4, "kernel": 8, "dropout": dropout},
         }
         rows = 32 if small else 64
         batch = rows * (history + horizon)
@@ -114,7 +116,7 @@ class Forecast(SeriesTask):
                     updates=round(min(600, 2 * steps)),
                 ),
                 "batch_tokens": min(batch, limits.BATCH_TOKENS),
-                "rate": 2e-3 if kind == "rnn" else 1e-3,
+                "rate": 2e-3 if kind == "rnn" and small else 1e-3,
             },
         }
 

@@ -23,6 +23,8 @@ class WithRecords:
     """Whether its inputs are texts: there is a section `[text]`."""
     prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
     """What `weft predict RUN` does, in the summary of a training."""
+    min_valid_examples: int = 10
+    """Validation examples by which the best model is chosen; with fewer, short ones the last model is kept."""
     rolls_origin: bool = False
     """Whether an evaluation may be of the last so many answers of each record (`gather` reads `origins`)."""
 
