@@ -233,7 +233,7 @@ def test_an_arpa_file_needs_the_cutting_of_its_run(files, weft):
     """The file has words without their punctuation; the import is given how texts become such words."""
     Path("valid.txt").write_text("The cat, ran.\na dog; sat on the mat!\n", encoding="utf-8")
     Path("train.txt").write_text("The cat, sat on the mat.\na dog, ran!\n" * 9, encoding="utf-8")
-    run = weft_package.train({**config(), "text": {"kind": "word", "lowercase": True}}, out="run", quiet=True)
+    weft_package.train({**config(), "text": {"kind": "word", "lowercase": True}}, out="run", quiet=True)
     done = weft("export", "run", "--to", "arpa", "--out", "run.arpa")
     said = "the run also splits punctuation off and lowers letters, as weft import does with"
     assert f"{said} text.punctuation=split text.lowercase=true" in done.err.replace("\n", " ")

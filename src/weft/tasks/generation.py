@@ -166,7 +166,8 @@ class Question:
 
     def beginnings(self, count: int) -> list[Beginning]:
         """The beginning of each of so many texts."""
-        prompts, typed = self.prompts or [()] * count, self.typed or [None] * count
+        prompts: Sequence[Sequence[int]] = self.prompts or [()] * count
+        typed: Sequence[str | None] = self.typed or [None] * count
         return [Beginning.of(self.tokenizer, *one) for one in zip(prompts, typed, strict=True)]
 
     def beginning(self, wordings: Sequence[Wording] | None) -> Question:
