@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from weft.errors import ConfigError
 from weft.metrics import LossTally
 from weft.models import AnyLanguageModel, PairModel
 from weft.nn import length_mask
+from weft.tasks.beginning import Beginning
 from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
 from weft.text import SPECIALS, UNK, Tokenizer
@@ -119,27 +120,6 @@ def text_columns(name: str, *, n_best: int, probabilities: bool) -> list[str]:
     """The columns of `Generation.cells`."""
     others = [f"{name}_{number}" for number in range(2, n_best + 1)]
     return [name, *others, *(["score"] if probabilities else [])]
-
-
-class Beginning(NamedTuple):
-    """The tokens that a text begins with, their text, and the text that is shown in its place.
-
-    A tokenizer may write other text than it has read: <unk> for a word that it does not know, or lower case.
-    """
-
-    tokens: Sequence[int]
-    decoded: str
-    shown: str
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer, tokens: Sequence[int], typed: str | None) -> Beginning:
-        decoded = tokenizer.decode(tokens)
-        # What follows has its own blank in front.
-        return cls(tokens, decoded, decoded if typed in (None, decoded) else str(typed).rstrip())
-
-    def show(self, text: str) -> str:
-        """The text of all tokens as it is shown."""
-        return self.shown + text[len(self.decoded) :] if text.startswith(self.decoded) else text
 
 
 @dataclass(frozen=True)

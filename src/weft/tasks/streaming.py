@@ -11,7 +11,8 @@ import torch
 from weft.decoding import DecodeConfig, stream
 from weft.decoding.stops import cut_text
 from weft.errors import ConfigError
-from weft.tasks.generation import Beginning, Generating, key_of, stops_of
+from weft.tasks.beginning import Beginning
+from weft.tasks.generation import Generating, key_of, stops_of
 from weft.tasks.wording import Wording
 from weft.text import EOS, PAD, SOS, UNK, Tokenizer
 from weft.text.pipeline import byte_tokens
