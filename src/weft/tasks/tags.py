@@ -23,7 +23,8 @@ from weft.tasks.task import Batch, Rows
 @dataclass(frozen=True)
 class TaggedBatch(Batch):
     """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words with their lengths (U), and the number
-    of the spelling at each place (B, T)."""
+    of the spelling at each place (B, T). In subwords: those of each sentence (B, S), how many they are (B), and the
+    place of the first one of each word (B, T)."""
 
     words: Tensor
     lengths: Tensor
