@@ -83,6 +83,7 @@ class Forecast(SeriesTask):
     reads_text = False
     has_baselines = True
     smooths_labels = False
+    size_unit = "numbers"
     rolls_origin = True
     min_valid_examples = 2  # each is a whole horizon, and training starts at a forecast that is worth keeping
     prediction_hint = "the next steps after the data of the run"
@@ -262,7 +263,9 @@ class Forecast(SeriesTask):
         covered = cross_coverage(every, model.levels)
         if covered is None:
             return {"intervals": f"{text}, so their coverage there is in sample", "windows": len(every)}
-        text += f", so their coverage there is in sample; moved by one half, they cover {100 * covered:.0f}% of the other"
+        text += (
+            f", so their coverage there is in sample; moved by one half, they cover {100 * covered:.0f}% of the other"
+        )
         return {"intervals": text, "windows": len(every), "coverage": covered}
 
     def read_inputs(self, inputs: Any) -> list[Series] | Series:
