@@ -8,8 +8,9 @@ import pytest
 from weft.data import BadLines, Objects
 from weft.data.season import find_season, season_of
 from weft.data.series_columns import SeriesColumns
+from weft.data.series_stamps import read_stamp
 from weft.data.series_table import read_series, series_of_objects
-from weft.data.series_time import calendar, find_frequency, read_frequency, read_stamp
+from weft.data.series_time import calendar, find_frequency, read_frequency
 from weft.errors import ConfigError, DataError
 
 
@@ -77,6 +78,73 @@ DAYS = "date,y\n2024-01-01,1\n2024-01-02,2\n"
 def test_what_is_wrong_is_said_with_its_line(tmp_path, text, columns, message):
     with pytest.raises(DataError, match=message):
         read(tmp_path / "a.csv", text, **{"target": ("y",), **columns})
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (
+            ["09/14/2021", "09/15/2021", "09/16/2021"],
+            r"a.csv:2: \"date\" is '09/14/2021', where day and month could be",
+        ),
+        (["2021-02-28", "2021-02-30", "2021-03-01"], r"a.csv:3: \"date\" is '2021-02-30', a day or time that does not"),
+        (["Jan 2021", "Feb 2021", "Mar 2021"], r"a.csv:2: \"date\" is 'Jan 2021', no time stamp"),
+        (["first", "second", "third"], r"a.csv:2: \"date\" is 'first', no time stamp"),
+    ],
+)
+@pytest.mark.parametrize("name", ["date", "Messung"])
+def test_dates_that_cannot_be_read_are_never_ignored(tmp_path, cells, message, name):
+    text = f"{name},y\n" + "".join(f"{cell},{value}\n" for cell, value in zip(cells, (5, 3, 4), strict=True))
+    if cells[0] == "first" and name != "date":
+        assert read(tmp_path / "a.csv", text)[0].columns[1] == ""
+        return
+    with pytest.raises(DataError, match=message.replace("date", name)):
+        read(tmp_path / "a.csv", text)
+
+
+@pytest.mark.parametrize(
+    "cell", ["01.03.2021", "2021/3/1", "2021/03/01", "20210301", "2021-03", "1614556800", "1614556800000"]
+)
+def test_unambiguous_dates_are_read(tmp_path, cell):
+    (series,) = read(tmp_path / "a.csv", f"ts,y\n{cell},1\n")
+    assert series.seconds(0, 1)[0] == 1614556800
+    assert series.times(0, 1)[0].startswith("2021-03")
+
+
+def test_quarters_are_three_months(tmp_path):
+    (series,) = read(tmp_path / "a.csv", "quarter,y\n2000-Q1,1\n2000-Q2,5\n2000-Q3,2\n")
+    assert (series.frequency, series.times(3, 1)) == ("3M", ["2000-10"])
+
+
+def test_what_counts_rows_or_seconds_is_no_target(tmp_path):
+    rows = "".join(f"{1614556800 + 3600 * row},{row + 1},{row % 3}\n" for row in range(6))
+    (series,) = read(tmp_path / "a.csv", "ts,number,load\n" + rows)
+    assert (series.name, series.frequency, series.times(6, 1)) == ("load", "h", ["2021-03-01 06:00:00"])
+    assert [one.name for one in read(tmp_path / "a.csv", "seconds,number,load\n" + rows)] == ["load"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("broken", "is 'broken', not a number .*data.target"),
+        ("1e308", r"is '1e308' \(write a number between ±1e\+30"),
+        ("inf", r"is 'inf' \(write a number between"),
+        ('"50,69"', r"is '50,69', not a number: it has a comma \(write it as 50.69\)"),
+    ],
+)
+def test_one_bad_cell_among_numbers_is_the_error_and_not_its_column(tmp_path, cell, message):
+    text = f"date,y\n2024-01-01,1\n2024-01-02,{cell}\n2024-01-03,3\n"
+    with pytest.raises(DataError, match=rf'a.csv:3: "y" {message}'):
+        read(tmp_path / "a.csv", text)
+    bad = BadLines(skip=True)
+    (series,) = read(tmp_path / "a.csv", text, bad)
+    np.testing.assert_array_equal(series.target, [1, np.nan, 3])
+    assert bad.count == 1
+
+
+def test_a_column_name_that_is_there_twice_is_named(tmp_path):
+    with pytest.raises(DataError, match=r'a.csv:1: two columns are named "y"'):
+        read(tmp_path / "a.csv", "date,y,y\n2024-01-01,1,2\n")
 
 
 def test_python_tables_are_read_like_files():

@@ -6,7 +6,7 @@ import pytest
 
 import weft
 from weft.errors import ConfigError, RunError
-from weft.export import ctranslate2, export_run, huggingface
+from weft.export import ctranslate2, export_run, transformers_models
 from weft.extras import EXTRAS
 
 REFUSED = {
@@ -65,15 +65,15 @@ def test_recurrent_nets_and_other_tasks(pairs, labelled, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "package", "extra"), [(huggingface, "transformers", "hf"), (ctranslate2, "ctranslate2", "ct2")]
+    ("module", "to", "package", "extra"),
+    [(transformers_models, "huggingface", "transformers", "hf"), (ctranslate2, "ctranslate2", "ctranslate2", "ct2")],
 )
-def test_a_missing_package_is_one_line(translator, tmp_path, monkeypatch, module, package, extra):
+def test_a_missing_package_is_one_line(translator, tmp_path, monkeypatch, module, to, package, extra):
     def missing(name):
         raise ImportError(name)
 
     run = translator(norm="post", layers=1)
     monkeypatch.setattr(module, "import_module", missing)
-    to = module.__name__.rpartition(".")[2]
     assert told(run, to, tmp_path) == f"--to {to}: needs the package {package} ({EXTRAS[extra].install})"
 
 

@@ -100,3 +100,29 @@ def test_rows_without_an_entry_and_a_padding_token_keep_their_numbers(gpt2, tmp_
     logits = run.model.output(run.model(tokens))
     assert_close(logits[..., 5:], expected[..., rows], atol=1e-4, rtol=1e-4)
     assert_close(logits[..., [0, 3]], expected[..., [7, size - 1]], atol=1e-4, rtol=1e-4)
+
+
+def test_a_classifier_is_trained_from_a_masked_language_model(encoder, tmp_path) -> None:
+    start = weft.import_run(encoder("BertForMaskedLM"), tmp_path / "start")
+    data = tmp_path / "train.tsv"
+    data.write_text("text\tlabel\n" + "the quick fox jumps\tgood\na cat sleeps .\tbad\n" * 20)
+    config = {"task": "classify", "data": {"train": str(data), "valid": str(data), "max_length": 32}}
+    train = {"start": str(tmp_path / "start"), "steps": 8, "rate": 1e-3}
+    run = weft.train({**config, "train": train}, out=tmp_path / "run")
+    assert (run.config.text.kind, run.config.text.frame, run.config.model.segments) == ("imported", "bert", 2)
+    assert run.task.tokenizer.to_json() == start.task.tokenizer.to_json()
+    ours, theirs = run.model.state_dict(), start.model.state_dict()
+    name = "encoder.stack.blocks.1.attention.joint.weight"
+    assert 0 < (ours[name] - theirs[name]).abs().max() < 0.1
+    assert weft.load(tmp_path / "run").predict(["the quick fox jumps"])[0].label in ("good", "bad")
+
+
+def test_a_language_model_is_trained_further(gpt2, tmp_path) -> None:
+    start = weft.import_run(gpt2(), tmp_path / "start")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("the quick brown fox jumps over the lazy dog\n" * 30)
+    before = start.evaluate(texts).metrics["perplexity"]
+    data = {"train": str(texts), "valid": str(texts), "max_length": 32}
+    train = {"start": str(tmp_path / "start"), "steps": 20, "rate": 3e-3}
+    run = weft.train({"task": "lm", "data": data, "train": train}, out=tmp_path / "run")
+    assert run.evaluate(texts).metrics["perplexity"] < before

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from weft.catalog import CATALOG, DECODERS, TASKS
+from weft.catalog import CATALOG, DECODERS, ENCODERS, TASKS
 from weft.errors import ConfigError
 from weft.models import LanguageModel
 from weft.models.embedding import build_embedding
@@ -134,6 +134,26 @@ def test_an_encoder_and_a_decoder_are_trained_and_loaded_by_name(weft: Callable[
     missed = weft("predict", "run", "source.txt")
     assert missed.code == 2
     assert 'run: has a decoder of its own, "decay" (give its class: --import FILE.py:CLASS' in missed.err
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "tag", "mask"])
+def test_an_encoder_is_a_network_of_every_task_with_a_head(weft: Callable[..., Any], task: str) -> None:
+    rows = {"tag": ["cat N", "", "two Q", "cat N", "", "a D", "cat N", ""], "mask": ["the cat sat", "a dog ran"]}
+    pairs = ["a cat\t1", "my cat\t1", "a dog\t2", "my dog\t2"]
+    Path("data.tsv").write_text("\n".join(rows.get(task, pairs) * 9) + "\n", encoding="utf-8")
+    window = ("--import", "parts.py:WindowConfig")
+    data = ("data.tsv", "data.column=1") if task == "tag" else ("data.tsv",)
+    own = ("model.kind=window", "model.hidden=8", "train.steps=3")
+    missed = weft("train", task, *data, *own)
+    assert missed.code == 2
+    assert 'an encoder of your own comes by --import FILE.py:CLASS or weft.catalog.ENCODERS["window"]' in missed.err
+    done = weft("train", task, *data, *own, "--out", "run", "--quiet", *window)
+    assert done.code == 0, done.err
+    assert 'weft.catalog.ENCODERS["window"] = …' in Path("run/README.md").read_text(encoding="utf-8")
+    found = weft("evaluate", "run", *data[:1], *window)
+    assert found.code == 0, found.err
+    ENCODERS.pop("window")
+    assert 'has an encoder of its own, "window"' in weft("predict", "run", "data.tsv").err
 
 
 def test_a_decoder_is_a_language_model_whose_steps_are_its_forward_pass() -> None:

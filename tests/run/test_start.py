@@ -131,6 +131,16 @@ def test_each_side_of_a_translator_may_have_its_own_start(runs, tmp_path):
     assert run.config.train.start == {side: str(one.folder) for side, one in start.items()}
 
 
+def test_the_frame_of_texts_is_that_of_the_run(tmp_path):
+    tree = {"task": "mask", "data": {"train": TEXTS}, "text": {"kind": "word", "frame": "bert"}, "train": {"steps": 1}}
+    framed = weft.train(tree, {"model.hidden": 8, "model.embedding": 8}, out=tmp_path / "framed", quiet=True)
+    run = train("classify", tmp_path / "run", start=framed)
+    assert run.config.text.frame == "bert"
+    again = weft.load(run.folder)
+    assert again.predict(TEXTS[:4]) == run.predict(TEXTS[:4])
+    assert train("tag", tmp_path / "tag", start=framed).config.text.kind == "word"
+
+
 def test_labels_of_a_classifier_are_taken_only_if_they_are_the_same(runs):
     run = runs["classify", "rnn"]
     model, _, setup = started("classify", run.folder)

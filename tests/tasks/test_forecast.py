@@ -61,7 +61,7 @@ def test_season_lengths_and_columns_are_found_and_said_aloud(tmp_path):
     assert (data.target, data.time, data.frequency, data.season) == (["value"], "date", "D", 7)
     assert (data.horizon, data.history, data.calendar) == (14, 28, ["week"])
     assert "season 7: the series repeats every 7 steps" in found.notes
-    assert any(note.startswith("forecasts 14 steps from the last 28") for note in found.notes)
+    assert any(note.startswith("forecasts 14 steps of value from the last 28") for note in found.notes)
 
 
 def test_validation_and_test_are_the_last_parts_in_time(tmp_path):

@@ -214,3 +214,33 @@ def test_the_number_of_parameters_is_shown_once_it_is_known(files, weft):
     assert done.code == 0, done.err
     assert " parameters" not in done.err
     assert weft_package.load("run").report["parameters"] > 0
+
+
+def test_the_words_of_a_prompt_come_back_as_they_were_typed(files):
+    """Unknown words, capital letters and blanks too; in pieces the text is the same."""
+    run = weft_package.train({**config(), "text": {"kind": "word", "lowercase": True}}, out="run", quiet=True)
+    for prompt in ("After Zyx,  the", "the zyx ", "the"):
+        found = run.predict(prompt, seed=3, max_length=6).text
+        assert found.startswith(prompt.rstrip() + " ")
+        assert "<unk>" not in found
+        assert "".join(run.stream(prompt, seed=3, max_length=6)) == found
+    stopped = run.predict("Zyx the cat", sample=False, stop_at=["the"], max_length=9)
+    assert stopped.text.startswith("Zyx the cat")
+
+
+@pytest.mark.covers("M1")
+def test_an_arpa_file_needs_the_cutting_of_its_run(files, weft):
+    """The file has words without their punctuation; the import is given how texts become such words."""
+    Path("valid.txt").write_text("The cat, ran.\na dog; sat on the mat!\n", encoding="utf-8")
+    Path("train.txt").write_text("The cat, sat on the mat.\na dog, ran!\n" * 9, encoding="utf-8")
+    weft_package.train({**config(), "text": {"kind": "word", "lowercase": True}}, out="run", quiet=True)
+    done = weft("export", "run", "--to", "arpa", "--out", "run.arpa")
+    said = "the run also splits punctuation off and lowers letters, as weft import does with"
+    assert f"{said} text.punctuation=split text.lowercase=true" in done.err.replace("\n", " ")
+    cutting = ("text.punctuation=split", "text.lowercase=true")
+    assert weft("import", "run.arpa", *cutting, "--out", "again").code == 0
+    assert weft("import", "run.arpa", "--out", "blanks").code == 0
+    ours, again, blanks = (weft_package.load(name).evaluate("valid.txt").metrics for name in ("run", "again", "blanks"))
+    assert again == pytest.approx(ours, rel=1e-4)
+    assert blanks["perplexity"] != pytest.approx(ours["perplexity"], rel=0.1)
+    assert weft("import", "run.arpa", "text.size=9", "--out", "other").code == 2

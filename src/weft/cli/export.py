@@ -44,6 +44,8 @@ def export(
             "written: [bold]{}[/], {} n-grams of each order", written.path, ", ".join(f"{n:,}" for n in written.ngrams)
         )
         note("read back and compared with the run: logarithms differ by {} at most", f"{written.difference:.2g}")
+        if written.cutting:
+            note("[yellow]note[/] {}", written.cutting)
         return
     if to == "vectors" and quantization is None:
         file = export_vectors(run, out=out)

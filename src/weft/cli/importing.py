@@ -1,4 +1,4 @@
-"""weft import PATH --out RUN"""
+"""weft import PATH [key=value…] --out RUN"""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ def import_(
     path: Annotated[
         Path, typer.Argument(help="A folder of a Hugging Face checkpoint, or an ARPA file, plain, .gz or .xz.")
     ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="How texts become the words of an ARPA file: text.punctuation=split text.lowercase=true.",
+            metavar="key=value",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run folder to make.", metavar="DIR", show_default="runs/TASK-N")
     ] = None,
@@ -28,9 +36,15 @@ def import_(
     echo "The cat sleeps." | weft predict runs/en-fr
     weft import news.arpa --out runs/news
     weft evaluate runs/news test.txt
+    weft import model.arpa text.punctuation=split --out runs/words
     """
     from weft.cli.output import note
+    from weft.config import parse_overrides
+    from weft.errors import ConfigError
     from weft.importing import import_run
 
-    run = import_run(path, out, pair=pair, note=lambda said: note("{}", said))
+    given = parse_overrides(settings or ())
+    for name in given.keys() - {"text"}:
+        raise ConfigError("is no setting of an import", where=name, cure="only those of [text] are")
+    run = import_run(path, out, pair=pair, text=given.get("text", {}), note=lambda said: note("{}", said))
     note("written: [bold]{}[/], a run of {}", run.folder, run.config.task)

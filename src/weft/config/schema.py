@@ -10,11 +10,11 @@ from typing import Any, Final, Self, get_args
 from pydantic import Field, ValidationError, ValidationInfo, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from weft.catalog import CATALOG, PARTS, TASKS
+from weft.catalog import CATALOG, ENCODERS, PARTS, TASKS
 from weft.config.tree import Tree, check_values, flatten, merge, nest, read_tree, without
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, did_you_mean
-from weft.models import FittedSettings, SpelledSettings
+from weft.models import FittedSettings, HeadedKinds, SpelledSettings
 from weft.nn import CellClass, UnknownCell
 from weft.settings import KEEP_UNREAD, OneOf, Seed, Settings, TableError, Unread, explain, show
 from weft.tasks import DataConfig, Facts, Task
@@ -266,9 +266,10 @@ def unknown_task(name: str, *, where: str, what: str = "is not a task") -> Unkno
 
 def _unknown_kind(error: ConfigError, choice: OneOf, kind: str) -> ConfigError:
     """The error for a kind of encoder or decoder that is not in its dict; other kinds cannot be imported."""
-    if not any(choice.arms is parts for joined in PARTS.values() for parts in joined):
+    arms = ENCODERS if isinstance(choice.arms, HeadedKinds) else choice.arms
+    if not any(arms is parts for joined in PARTS.values() for parts in joined):
         return error
-    name = next(name for name, parts in CATALOG.items() if parts is choice.arms)
+    name = next(name for name, parts in CATALOG.items() if parts is arms)
     noun = f"{'an' if name[0] in 'aeiou' else 'a'} {name.removesuffix('s').replace('_', ' ')}"
     how = f'--import FILE.py:CLASS or weft.catalog.{name.upper()}["{kind}"] = CLASS'
     return UnknownName(error, noun, kind, how)

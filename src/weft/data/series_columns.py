@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from weft.data.series_time import read_stamp
+from weft.data.series_stamps import is_compact_date, looks_like_stamp, read_stamp
 from weft.data.steps import MAX_NUMBER
 from weft.errors import ConfigError, DataError, did_you_mean
 
@@ -18,8 +20,15 @@ SAMPLE_ROWS: Final = 200
 
 SERIES_NAMES: Final = ("series", "series_id", "unique_id", "item_id", "id", "name")
 TARGET_NAMES: Final = ("value", "target", "y")
-TIME_NAMES: Final = ("time", "date", "datetime", "timestamp", "ds", "month", "day", "week", "year", "period", "step")
+TIME_NAMES: Final = (
+    "time", "date", "datetime", "timestamp", "ts", "ds", "month", "day", "week", "year", "period", "step",
+)  # fmt: skip
 """The usual names of columns, in lower case."""
+
+MIN_COUNTED: Final = 4
+"""Rows from which on a column that rises by one step is a count, and no measurement."""
+
+DECIMAL_COMMA: Final = re.compile(r"[-+]?\d+(?:\.\d{3})*,\d+")
 
 
 class SeriesColumns(NamedTuple):
@@ -71,20 +80,25 @@ def find_columns(table: SeriesTable, wanted: SeriesColumns) -> SeriesColumns:
 
 
 def _kind(cells: Iterable[Any]) -> str:
-    """number, time, text, or empty for a column without a value."""
+    """number, time, text, or empty for a column without a value, by most of its cells: readers report the others."""
     values = [cell for cell in cells if str(cell).strip().lower() not in MISSING]
     if not values:
         return "empty"
-    if all(number_of(value) is not None for value in values):
+    if all(is_compact_date(str(value)) for value in values):
+        return "time"
+    if 2 * sum(looks_like_number(value) for value in values) > len(values):
         return "number"
-    return "time" if all(read_stamp(str(value)) is not None for value in values) else "text"
+    dates = sum(looks_like_stamp(str(value)) or read_stamp(str(value)) is not None for value in values)
+    return "time" if 2 * dates > len(values) else "text"
 
 
 def _find_time(kinds: Mapping[str, str], taken: set[Any]) -> str | None:
-    times = [name for name, kind in kinds.items() if kind == "time" and name not in taken]
-    numbers = [name for name, kind in kinds.items() if kind == "number" and name not in taken]
-    named = [name for name in numbers if name.lower() in TIME_NAMES]
-    return next(iter([*times, *named]), None)
+    """The column of dates, a usual name first; else the column with a usual name, of numbers first."""
+    free = [name for name in kinds if name not in taken]
+    named = [name for name in free if name.lower() in TIME_NAMES]
+    dates = [[name for name in names if kinds[name] == "time"] for names in (named, free)]
+    others = [[name for name in named if kinds[name] == kind] for kind in ("number", "text")]
+    return next((name for names in (*dates, *others) for name in names), None)
 
 
 def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], time: str | None) -> str | None:
@@ -108,7 +122,8 @@ def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], 
 
 
 def _find_target(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], *, long: bool) -> list[str]:
-    free = [name for name in table.header if name not in taken and kinds[name] == "number"]
+    numbers = [name for name in table.header if name not in taken and kinds[name] == "number"]
+    free = [name for name in numbers if not _is_count(table, name)] or numbers
     usual = [name for name in free if name.lower() in TARGET_NAMES]
     if long and len(free) > 1:
         free = usual[:1]
@@ -116,6 +131,27 @@ def _find_target(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], 
         cure = f"name the column to forecast: data.target=COLUMN; there are {', '.join(table.header)}"
         raise DataError("no column of numbers that could be the target", where=f"{table.name}:1", cure=cure)
     return free
+
+
+def _is_count(table: SeriesTable, name: str) -> bool:
+    """Whether a column numbers the rows, or has a usual name of time: it is nothing to forecast."""
+    if name.lower() in TIME_NAMES:
+        return True
+    place = table.header.index(name)
+    numbers = [number_of(row.cells[place]) for row in table.rows[:SAMPLE_ROWS]]
+    if len(numbers) < MIN_COUNTED or None in numbers:
+        return False
+    gaps = {after - before for before, after in pairwise(number for number in numbers if number is not None)}
+    return len(gaps) == 1 and gaps.pop() > 0
+
+
+def looks_like_number(value: Any) -> bool:
+    """Whether a cell is written as a number, also one that cannot be read: infinite, too large, with a comma."""
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return DECIMAL_COMMA.fullmatch(str(value).strip()) is not None
+    return not isinstance(value, bool)
 
 
 def number_of(value: Any) -> float | None:
@@ -134,3 +170,17 @@ def number_of(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if math.isnan(found) or abs(found) <= MAX_NUMBER else None
+
+
+def no_number(name: str, value: Any, place: str) -> DataError:
+    """The error of a cell that is no number."""
+    text = str(value).strip()
+    cure = f"write a number such as 2.5, leave the cell empty where it is missing, or choose data.target without {name}"
+    what = f'"{name}" is {value!r:.40}, not a number'
+    if DECIMAL_COMMA.fullmatch(text):
+        what += ": it has a comma"
+        whole, _, rest = text.replace(".", "").rpartition(",")
+        cure = f"write it as {whole}.{rest}" + (f" or {whole}{rest}" if len(rest) == 3 else "")
+    elif looks_like_number(value):
+        what, cure = f'"{name}" is {value!r:.40}', f"write a number between ±{MAX_NUMBER:g}, or leave the cell empty"
+    return DataError(what, where=place, cure=cure)

@@ -17,8 +17,9 @@ from weft.data.badlines import BadLines
 from weft.data.delimited import find_delimiter, split_lines
 from weft.data.objects import Objects
 from weft.data.series import Series
-from weft.data.series_columns import SeriesColumns, SeriesRow, SeriesTable, find_columns, number_of
-from weft.data.series_time import Frequency, find_frequency, read_frequency, read_stamp
+from weft.data.series_columns import SeriesColumns, SeriesRow, SeriesTable, find_columns, no_number, number_of
+from weft.data.series_stamps import read_numbers_of_steps, read_stamp, refusal
+from weft.data.series_time import Frequency, find_frequency, read_frequency
 from weft.data.sources import each_path, lines, suffix
 from weft.data.steps import Steps
 from weft.errors import DataError, counted
@@ -66,6 +67,9 @@ def _read_file(name: str, bad: BadLines) -> SeriesTable:
     header = [cell.strip() for cell in header]
     if not header:
         raise DataError("is empty", where=name, cure="give a table with a header line")
+    twice = next((cell for place, cell in enumerate(header) if cell and cell in header[:place]), None)
+    if twice is not None and number_of(twice) is None:
+        raise DataError(f'two columns are named "{twice:.40}"', where=f"{name}:{number}", cure="rename one of them")
     if len(set(header)) < len(header) or any(number_of(cell) is not None for cell in header):
         what = "the first line is no header with a name for each column"
         raise DataError(what, where=f"{name}:{number}", cure="write the names of the columns into it: time,value")
@@ -104,8 +108,8 @@ def _series_of_rows(
     rows, stamps, frequency = _in_order(name, rows, columns, places, bad)
     at = np.arange(len(rows)) if frequency is None else frequency.positions(int(stamps[0]), stamps)
     covariates = (*columns.past, *columns.known)
-    numbers = _read_numbers(rows, (*columns.target, *covariates), places)
-    static = _read_static(rows, columns.static, places)
+    numbers = _read_numbers(rows, (*columns.target, *covariates), places, bad)
+    static = _read_static(rows, columns.static, places, bad)
     for number, target in enumerate(columns.target):
         array = np.full((int(at[-1]) + 1, 1 + len(covariates)), np.nan)
         array[at] = numbers[:, [number, *range(len(columns.target), numbers.shape[1])]]
@@ -127,15 +131,7 @@ def _in_order(
     if columns.time is None:
         return rows, np.arange(len(rows)), None
     column = places[columns.time]
-    texts = [str(row.cells[column]).strip() for row in rows]
-    numbered = all(text.lstrip("-").isdecimal() and len(text) != 8 for text in texts)
-    stamps = np.zeros(len(rows), dtype=np.int64)
-    for number, text in enumerate(texts):
-        stamp = int(text) if numbered else read_stamp(text)
-        if stamp is None:
-            cure = "write it as 2024-01-31 or 2024-01-31 12:00:00, or name the column of time stamps: data.time=COLUMN"
-            raise DataError(f'"{columns.time}" is {text!r:.40}, no time stamp', where=rows[number].place, cure=cure)
-        stamps[number] = stamp
+    rows, stamps, numbered = _read_stamps(rows, columns.time, column, bad)
     if (np.diff(stamps) < 0).any():
         bad.note(f"{rows[0].place}: rows are not in the order of time, and were sorted")
         order = np.argsort(stamps, kind="stable")
@@ -151,6 +147,28 @@ def _in_order(
     frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
     _check_regular(rows, stamps, frequency, shown, bad)
     return rows, stamps, frequency
+
+
+def _read_stamps(
+    rows: list[SeriesRow], name: str, column: int, bad: BadLines
+) -> tuple[list[SeriesRow], NDArray[np.int64], bool]:
+    """The rows that have a time stamp, these, and whether they are numbers of steps."""
+    texts = [str(row.cells[column]).strip() for row in rows]
+    steps = read_numbers_of_steps(texts)
+    if steps is not None:
+        return rows, np.array(steps[0], dtype=np.int64), steps[1]
+    kept, stamps = [], []
+    for row, text in zip(rows, texts, strict=True):
+        stamp = read_stamp(text)
+        if stamp is None:
+            cure = "write it as YYYY-MM-DD, name another column: data.time=COLUMN, or rename this one"
+            bad.report(DataError(f'"{name}" is {text!r:.40}, {refusal(text)}', where=row.place, cure=cure))
+            continue
+        kept.append(row)
+        stamps.append(stamp)
+    if not kept:
+        raise DataError(f'no time stamp in "{name}"', where=rows[0].place, cure="name another column: data.time=COLUMN")
+    return kept, np.array(stamps, dtype=np.int64), False
 
 
 def _check_regular(
@@ -176,23 +194,26 @@ def _check_regular(
         bad.note(f"{what}, the first before {rows[gaps[0] + 1].place}: read as missing")
 
 
-def _read_numbers(rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int]) -> NDArray[np.float64]:
-    """The numbers of all rows (N, C), NaN where they are missing."""
-    found = np.empty((len(rows), len(names)))
+def _read_numbers(
+    rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int], bad: BadLines
+) -> NDArray[np.float64]:
+    """The numbers of all rows (N, C), NaN where they are missing, or bad and skipped."""
+    found = np.full((len(rows), len(names)), np.nan)
     for column, name in enumerate(names):
         place = places[name]
         for number, row in enumerate(rows):
             value = number_of(row.cells[place])
             if value is None:
-                cure = "write a number such as 2.5, or leave the cell empty where it is missing"
-                what = f'"{name}" is {row.cells[place]!r:.40}, not a number'
-                raise DataError(what, where=row.place, cure=cure)
-            found[number, column] = value
+                bad.report(no_number(name, row.cells[place], row.place))
+            else:
+                found[number, column] = value
     return found
 
 
-def _read_static(rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int]) -> tuple[float, ...]:
-    numbers = _read_numbers(rows, names, places)
+def _read_static(
+    rows: list[SeriesRow], names: Sequence[str], places: Mapping[str, int], bad: BadLines
+) -> tuple[float, ...]:
+    numbers = _read_numbers(rows, names, places, bad)
     for column, name in enumerate(names):
         other = np.flatnonzero(~(numbers[:, column] == numbers[0, column]))
         if len(other):

@@ -1,4 +1,4 @@
-"""Time stamps and the frequency of a series: reading, finding and continuing them.
+"""The frequency of a series: reading, finding and continuing time stamps.
 
 A frequency is a count and a unit: s, min, h, D (day), B (day from Monday to Friday), W (week), M (month), Y (year), or
 step for a series whose steps are numbered. Stamps are seconds since 1970, without a time zone.
@@ -6,7 +6,6 @@ step for a series whose steps are numbered. Stamps are seconds since 1970, witho
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -126,22 +125,6 @@ def read_frequency(text: str) -> Frequency:
             return Frequency(int(found[1] or 1), unit)
     cure = f'a count and a unit, such as "15min"; {did_you_mean(text, UNITS)}'
     raise ConfigError("is no frequency", where=f'data.frequency = "{text}"', cure=cure)
-
-
-def read_stamp(text: str) -> int | None:
-    """Seconds since 1970 of a date and time in ISO form, from "2024-01" to "2024-01-31T12:30:00"; None for others."""
-    text = text.strip()
-    if re.fullmatch(r"\d{4}[-/]\d{1,2}", text):
-        year, month = re.split("[-/]", text)
-        text = f"{year}-{int(month):02d}-01" if 1 <= int(month) <= 12 else ""
-    if not re.match(r"\d{4}[-/]?\d", text):
-        return None
-    try:
-        found = datetime.fromisoformat(text.replace("/", "-"))
-    except ValueError:
-        return None
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return math.floor(found.timestamp())
 
 
 def find_frequency(stamps: Sequence[int] | Stamps, *, numbered: bool) -> Frequency:

@@ -73,13 +73,16 @@ class ComparedModel(Protocol):
 
 
 class Agreement(NamedTuple):
-    """The largest difference of a number, and the shares of equal texts by greedy search and by beam search."""
+    """The largest difference of a number, and the shares of equal texts by greedy search and by beam search; None of a
+    model that writes no text."""
 
     difference: float
-    greedy: float
-    beam: float
+    greedy: float | None = None
+    beam: float | None = None
 
     def describe(self) -> str:
+        if self.greedy is None or self.beam is None:
+            return f"numbers within {self.difference:.1e}"
         return (
             f"numbers within {self.difference:.1e}, equal texts: {100 * self.greedy:.0f}% greedy, "
             f"{100 * self.beam:.0f}% by beam search"

@@ -14,17 +14,20 @@ from weft.models import NgramModel
 from weft.models.ngram import read_arpa, to_arpa_word, write_arpa
 from weft.run import Run, load
 from weft.run.folder.files import NO_FILE_LEFT, check_path, writing
+from weft.text import TextConfig
 
 MAX_DIFFERENCE = 1e-5
 """The largest difference of a logarithm that rounding in the file explains."""
 
 
 class ExportedArpa(NamedTuple):
-    """The file, its n-grams of each order, and the largest difference of a natural logarithm from the run."""
+    """The file, its n-grams of each order, and the largest difference of a natural logarithm from the run; where texts
+    are not just cut at blanks, a sentence on that."""
 
     path: Path
     ngrams: tuple[int, ...]
     difference: float
+    cutting: str = ""
 
 
 def export_arpa(run: Run | str | Path, *, out: str | Path) -> ExportedArpa:
@@ -42,7 +45,22 @@ def export_arpa(run: Run | str | Path, *, out: str | Path) -> ExportedArpa:
     entries = tokenizer.tokens(range(len(tokenizer)))
     with writing(path, cure=NO_FILE_LEFT):
         write_arpa(path, model, entries)
-    return ExportedArpa(path, *_compare(path, model, entries))
+    return ExportedArpa(path, *_compare(path, model, entries), cutting=describe_cutting(run.config.text))
+
+
+def describe_cutting(text: TextConfig) -> str:
+    """How the run makes words of texts, where that is more than a cut at blanks, which readers of the file expect."""
+    if text.kind != "word":
+        return f"its words are tokens of kind {text.kind}: other software must be given texts as such tokens"
+    changes = {
+        "text.punctuation=split": "splits punctuation off" if text.punctuation == "split" else "",
+        "text.lowercase=true": "lowers letters" if text.lowercase else "",
+    }
+    done = [name for name, what in changes.items() if what]
+    if not done:
+        return ""
+    said = " and ".join(filter(None, changes.values()))
+    return f"readers of the file cut texts at blanks; the run also {said}, as weft import does with {' '.join(done)}"
 
 
 def _compare(path: Path, model: NgramModel, entries: list[str]) -> tuple[tuple[int, ...], float]:

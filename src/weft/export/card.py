@@ -22,12 +22,26 @@ PLACE: Final = "PATH_TO_THIS_FOLDER"
 INPUT: Final = "…"
 """The placeholder of a text to read."""
 
+READERS: Final = {"mask": "fill-mask", "classify": "text-classification", "regress": "text-classification"}
+"""The pipelines of models that read whole texts."""
+
 LIBRARIES: Final = {"huggingface": "transformers", "ctranslate2": "ctranslate2"}
 
 
 def write_card(run: Run, weights: Weights, folder: Path, *, to: str, facts: Sequence[str]) -> None:
     """Write README.md, with the header that model hubs read."""
     usage = _transformers_lines(run) if to == "huggingface" else _ctranslate2_lines(run, weights)
+    _write_card(run, folder, to=to, facts=facts, usage=usage)
+
+
+def write_reader_card(run: Run, folder: Path, *, facts: Sequence[str]) -> None:
+    """Write README.md for a model that reads whole texts."""
+    task = READERS[run.config.task]
+    usage = ["from transformers import pipeline", "", f'read = pipeline("{task}", model="{PLACE}")']
+    _write_card(run, folder, to="huggingface", facts=facts, usage=[*usage, f'print(read("{INPUT}"))'])
+
+
+def _write_card(run: Run, folder: Path, *, to: str, facts: Sequence[str], usage: Sequence[str]) -> None:
     head = ["---", f"library_name: {LIBRARIES[to]}", *pipeline(run.config.task), "---", ""]
     title = [f"# {run.config.name or f'weft {run.config.task}'}", ""]
     origin = [f"Trained and exported by weft {__version__}. Compared with the original on sentences made from the"]

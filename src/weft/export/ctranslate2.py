@@ -13,7 +13,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.export.weights import Affine, Attention, Stack, Weights
 from weft.extras import EXTRAS
 from weft.nn.transformer.norm import EPSILON
-from weft.text import EOS, SOS, SPECIALS, UNK
+from weft.text import EOS, SOS, UNK
 
 QUANTIZATIONS: Final = (
     "float32",
@@ -56,8 +56,8 @@ def write_ctranslate2(
     else:
         spec.register_source_vocabulary(source)
         spec.register_target_vocabulary(target)
-        spec.config.decoder_start_token = SPECIALS[SOS]
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (SPECIALS[i] for i in (UNK, SOS, EOS))
+        spec.config.decoder_start_token = target[SOS]
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (target[index] for index in (UNK, SOS, EOS))
     spec.config.layer_norm_epsilon = EPSILON
     spec.validate()
     spec.optimize(quantization=quantization)

@@ -12,11 +12,13 @@ from weft.decoding import DecodeConfig
 from weft.disk import sync
 from weft.errors import ConfigError, did_you_mean
 from weft.export.agreement import Agreement, compare, differs
-from weft.export.card import write_card
+from weft.export.bert import is_reader, write_encoder
+from weft.export.card import write_card, write_reader_card
 from weft.export.ctranslate2 import check_quantization, write_ctranslate2
 from weft.export.exported import CTranslate2Model, HuggingFaceModel
-from weft.export.huggingface import build_huggingface, load_transformers, quiet, write_huggingface
-from weft.export.tokenizer import TARGET, write_tokenizers
+from weft.export.huggingface import build_huggingface, write_huggingface
+from weft.export.tokenizer import TARGET, framed, write_tokenizers
+from weft.export.transformers_models import load_transformers, quiet
 from weft.export.weights import Weights, read_weights
 from weft.models import LanguageModel, NgramModel, PrefixTranslator, Translator
 from weft.run import Run, load
@@ -63,6 +65,11 @@ def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization:
             raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")
         check_quantization(quantization)
     run = run if isinstance(run, Run) else load(run, device="cpu")
+    if to == "huggingface" and is_reader(run):
+        with claim_folder(out, to) as folder, _filled(folder) as temporary:
+            agreement = write_encoder(run, temporary)
+            write_reader_card(run, temporary, facts=[agreement.describe()])
+            return Exported(folder, agreement)
     weights = read_weights(_model(run), run.config.model, places=run.config.decode.max_length + 1)
     with claim_folder(out, to) as folder, _filled(folder) as temporary:
         found = FORMATS[to](run, weights, temporary, quantization)
@@ -130,8 +137,9 @@ def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Model:
 
 def _entries(run: Run) -> tuple[list[str], list[str]]:
     """Return the vocabularies of both sides, which are one for a language model."""
-    source, target = (run.task.codec.side(side) for side in ("source", "target"))
-    return source.tokens(range(len(source))), target.tokens(range(len(target)))
+    sides = [framed(run.task.codec.side(side), side) for side in ("source", "target")]
+    source, target = (sorted(vocab := side.get_vocab(), key=vocab.__getitem__) for side in sides)
+    return source, target
 
 
 def _model(run: Run) -> Translator | LanguageModel:

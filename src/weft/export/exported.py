@@ -13,8 +13,8 @@ from torch.nn.utils.rnn import pad_sequence
 from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig
 from weft.export.agreement import Answer, Example
 from weft.export.ctranslate2 import load_ctranslate2
-from weft.export.huggingface import load_transformers, quiet
-from weft.text import EOS, PAD, SOS, SPECIALS
+from weft.export.transformers_models import load_transformers, quiet
+from weft.text import EOS, PAD, SOS
 
 
 class HuggingFaceModel:
@@ -94,7 +94,7 @@ class CTranslate2Model:
         settings: dict[str, Any] = {"beam_size": decode.beam, "length_penalty": decode.length_penalty}
         settings |= {"return_scores": True, "return_end_token": True}
         never = NEVER if self.translates else NEVER_CONTINUED
-        settings["suppress_sequences"] = [[SPECIALS[index]] for index in never]
+        settings["suppress_sequences"] = [[self.target[index]] for index in never]
         if self.translates:
             rows, write = [_names(row, self.source) for row in sources], self.model.translate_batch
             lengths = ("min_decoding_length", "max_decoding_length")

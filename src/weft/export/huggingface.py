@@ -1,19 +1,16 @@
 """Export to Hugging Face transformers: an architecture there that computes the same function, with our weights.
 
-    translator   post-norm, sinusoids   Marian          language model   any of these   OPT
-                 pre-norm, sinusoids    Pegasus
+    translator   post-norm, sinusoids   Marian          language model   pre-norm, learned, gelu_tanh   GPT-2
+                 pre-norm, sinusoids    Pegasus                          any others of these            OPT
                  pre-norm, learned      Blenderbot
 
 Their sinusoids are computed from the configuration as [sin | cos], where ours alternate: so the features of the whole
-stream are reordered. OPT has neither a scale of embeddings nor biases of the output: see `_opt_state`.
+stream are reordered. GPT-2 and OPT have neither a scale of embeddings nor biases of the output: see `folded`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig
-from weft.errors import ConfigError, Fault
+from weft.export.gpt2 import build_gpt2, folded, is_gpt2
+from weft.export.transformers_models import ACTIVATIONS, TOKENS, fill, load_transformers, quiet
 from weft.export.weights import Affine, Stack, Weights, refuse
-from weft.extras import EXTRAS
 from weft.text import EOS, PAD, SOS
 
 TRANSLATORS: Final[Mapping[tuple[str, str], str]] = {
@@ -44,27 +41,17 @@ ALIKE: Final = (
 )  # fmt: skip
 """Settings that must be equal in encoder and decoder."""
 
-ACTIVATIONS: Final = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
-"""Our names of activations and theirs."""
-
 OPT_OFFSET: Final = 2
 """Rows of OPT's table of positions that no position uses."""
-
-
-def load_transformers() -> Any:
-    """Import the package by its name, so that weft runs and is type-checked without it."""
-    try:
-        return import_module("transformers")
-    except ImportError:
-        cure = EXTRAS["hf"].install
-        raise ConfigError("needs the package transformers", where="--to huggingface", cure=cure) from None
 
 
 def build_huggingface(weights: Weights, decode: DecodeConfig) -> nn.Module:
     """Build their model with our weights and `[decode]`, in evaluation mode; a ConfigError where they have none."""
     transformers = load_transformers()
     with quiet(transformers):
-        build = _build_opt if weights.encoder is None else _build_pair
+        build = _build_pair
+        if weights.encoder is None:
+            build = build_gpt2 if is_gpt2(weights.decoder.settings) else _build_opt
         model: nn.Module = build(weights, transformers)
         model.generation_config = transformers.GenerationConfig(**generation_settings(weights, decode))
     return model.eval()
@@ -125,11 +112,11 @@ def _build_pair(weights: Weights, transformers: Any) -> Any:
         tie_word_embeddings=weights.tied,
         decoder_start_token_id=SOS,
         forced_eos_token_id=None,
-        **_tokens(),
+        **TOKENS,
         **sizes,
     )
     model = getattr(transformers, CLASSES[who])(config)
-    return _fill(model, _pair_state(weights, learned=who == "Blenderbot"))
+    return fill(model, _pair_state(weights, learned=who == "Blenderbot"))
 
 
 def _pair_state(weights: Weights, *, learned: bool) -> dict[str, Tensor]:
@@ -163,31 +150,18 @@ def _build_opt(weights: Weights, transformers: Any) -> Any:
         dropout=settings.dropout,
         attention_dropout=settings.attention_dropout,
         tie_word_embeddings=False,
-        **_tokens(),
+        **TOKENS,
     )
-    return _fill(transformers.OPTForCausalLM(config), _opt_state(weights))
+    return fill(transformers.OPTForCausalLM(config), _opt_state(weights))
 
 
 def _opt_state(weights: Weights) -> dict[str, Tensor]:
-    """Return our tensors by their names: the table includes the scale, the weights of the output include its bias.
-
-    Before the output stands a norm, h = γ ⊙ n + β, where the features of n sum to zero. So W h + b = W' (n + 1) with
-    W' = W diag(γ) + c 1ᵀ / D and c = b + W β - W γ: what is added to W' acts on the constant alone.
-    """
-    stack, (weight, bias) = weights.decoder, weights.output
-    last = stack.end or stack.layers[-1].norm
-    ones = torch.ones_like(last.weight)
-    constant = bias.double() + weight.double() @ (last.bias - last.weight).double()
-    head = weight.double() * last.weight.double() + constant[:, None] / last.weight.numel()
-    plain = Affine(ones, ones)
-    if stack.end is not None:
-        stack = replace(stack, end=plain)
-    else:
-        stack = replace(stack, layers=(*stack.layers[:-1], replace(stack.layers[-1], norm=plain)))
+    """Return our tensors by their names: the table includes the scale, the weights of the output include its bias."""
+    stack, head = folded(weights)
     state = _stack_state(stack, "model.decoder", end="final_layer_norm")
-    state["model.decoder.embed_tokens.weight"] = stack.table * stack.scale
+    state["model.decoder.embed_tokens.weight"] = stack.table
     state["model.decoder.embed_positions.weight"] = nn.functional.pad(stack.positions, (0, 0, OPT_OFFSET, 0))
-    return state | {"lm_head.weight": head.float()}
+    return state | {"lm_head.weight": head}
 
 
 def _stack_state(stack: Stack, prefix: str, *, end: str) -> dict[str, Tensor]:
@@ -205,36 +179,3 @@ def _stack_state(stack: Stack, prefix: str, *, end: str) -> dict[str, Tensor]:
     if stack.end is not None:
         parts[f"{prefix}.{end}"] = stack.end
     return {f"{name}.{kind}": tensor for name, part in parts.items() for kind, tensor in part._asdict().items()}
-
-
-def _tokens() -> dict[str, int]:
-    return {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
-
-
-def _fill(model: Any, state: dict[str, Tensor]) -> Any:
-    """Load the state; raise unless it has every tensor of the model, except positions that the model computes.
-
-    Only the shared table may be left over, in a model without shared embeddings.
-    """
-    found = model.load_state_dict(state, strict=False)
-    lacking = [name for name in found.missing_keys if not name.endswith("embed_positions.weight")]
-    extra = [name for name in found.unexpected_keys if name != "model.shared.weight"]
-    if lacking or extra:
-        what = f"this version of transformers has other tensors: {', '.join(lacking + extra)}"
-        raise Fault(what, where="--to huggingface", cure=f"another may do: {EXTRAS['hf'].install}")
-    return model
-
-
-@contextmanager
-def quiet(transformers: Any) -> Iterator[None]:
-    """Silence progress bars and warnings of transformers inside the block."""
-    logging = transformers.utils.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -10,7 +10,6 @@ Tokens that are removed from a decoded text must be special there, and special t
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,17 +19,21 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processor
 from weft.models import LanguageModel
 from weft.run import Run
 from weft.run.folder.files import write_json
-from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, FramedText, TextConfig, Tokenizer
+from weft.text.imported import with_plain_specials
 from weft.text.pipeline import normalizer
 from weft.text.vocabulary import entry_of
 
-Frame = Literal["source", "prompt", "target"]
+Frame = Literal["source", "prompt", "target", "bert", "roberta"]
 
-TEMPLATES: Final[dict[Frame, str | None]] = {
-    "source": f"$A {SPECIALS[EOS]}",
-    "prompt": f"{SPECIALS[SOS]} $A",
+TEMPLATES: Final[dict[Frame, tuple[str, str] | None]] = {
+    "source": ("$A {eos}", ""),
+    "prompt": ("{sos} $A", ""),
     "target": None,
+    "bert": ("{sos} $A {eos}", "{sos} $A {eos} $B:1 {eos}:1"),
+    "roberta": ("{sos} $A {eos}", "{sos} $A {eos} {eos} $B {eos}"),
 }
+"""The tokens around a text, and around two texts where a model reads two."""
 
 BREAK: Final = "\ufdd0"
 """A code point that Unicode reserves for use inside programs."""
@@ -41,19 +44,24 @@ TARGET: Final = "target"
 
 def framed(tokenizer: Tokenizer, frame: Frame) -> tokenizers.Tokenizer:
     """Return a tokenizer of the `tokenizers` library that adds the special tokens which the model expects."""
-    with tempfile.TemporaryDirectory(prefix="weft-export-") as folder:
-        path = Path(folder, "tokenizer.json")
-        tokenizer.save(path)
-        found = tokenizers.Tokenizer.from_file(str(path))
+    imported = tokenizer.kind == "imported"
+    found = tokenizers.Tokenizer.from_str(with_plain_specials(tokenizer.to_json()) if imported else tokenizer.to_json())
     if tokenizer.config.unknown is not None:
         _read_unknown(found, tokenizer.config, tokenizer.config.unknown)
     # Special tokens are removed from a decoded text; weft keeps the other two.
-    found.add_special_tokens([AddedToken(SPECIALS[index], special=True, normalized=False) for index in (PAD, SOS, EOS)])
+    names = special_entries(found)
+    found.add_special_tokens([AddedToken(names[index], special=True, normalized=False) for index in (PAD, SOS, EOS)])
     template = TEMPLATES[frame]
     if template is not None:
-        specials = [(SPECIALS[index], index) for index in (SOS, EOS)]
-        found.post_processor = processors.TemplateProcessing(single=template, pair=None, special_tokens=specials)
+        single, pair = (part.format(sos=names[SOS], eos=names[EOS]) for part in template)
+        specials = [(names[index], index) for index in (SOS, EOS)]
+        found.post_processor = processors.TemplateProcessing(single=single, pair=pair or None, special_tokens=specials)
     return found
+
+
+def special_entries(tokenizer: tokenizers.Tokenizer) -> list[str]:
+    """Return the entries of the special tokens."""
+    return [str(tokenizer.id_to_token(index)) for index in range(len(SPECIALS))]
 
 
 def _read_unknown(found: tokenizers.Tokenizer, config: TextConfig, unknown: str) -> None:
@@ -95,16 +103,25 @@ def write_tokenizers(run: Run, folder: Path) -> None:
         _write(framed(codec["target"], "target"), folder / TARGET, side="right")
 
 
-def _write(tokenizer: tokenizers.Tokenizer, folder: Path, *, side: str) -> None:
+def write_reader(run: Run, folder: Path) -> None:
+    """Write the tokenizer of a model that reads whole texts, with the tokens around them of `text.frame`."""
+    text = run.config.text
+    assert isinstance(text, FramedText)
+    assert text.frame != "end"
+    _write(framed(run.task.codec.tokenizers[""], text.frame), folder, side="right", reads=True)
+
+
+def _write(tokenizer: tokenizers.Tokenizer, folder: Path, *, side: str, reads: bool = False) -> None:
     """Write one tokenizer; `side` is where rows are padded."""
     tokenizer.save(str(folder / "tokenizer.json"))
+    names = special_entries(tokenizer)
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "pad_token": SPECIALS[PAD],
-        "bos_token": SPECIALS[SOS],
-        "eos_token": SPECIALS[EOS],
+        "pad_token": names[PAD],
+        **({"cls_token": names[SOS], "sep_token": names[EOS], "mask_token": names[MASK]} if reads else {}),
+        **({} if reads else {"bos_token": names[SOS], "eos_token": names[EOS]}),
         "padding_side": side,
-        "model_input_names": ["input_ids", "attention_mask"],
+        "model_input_names": ["input_ids", *["token_type_ids"] * reads, "attention_mask"],
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": True,
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+from weft.errors import ConfigError
 from weft.importing.arpa import import_arpa
 from weft.importing.huggingface import import_huggingface
 from weft.run import Run
@@ -18,14 +21,17 @@ def import_run(
     out: str | Path | None = None,
     *,
     pair: bool = False,
+    text: Mapping[str, Any] = MappingProxyType({}),
     note: Callable[[str], None] | None = None,
 ) -> Run:
     """Make a run in the folder `out` of a Hugging Face checkpoint, which is a folder, or of an ARPA file.
 
-    With `pair` the inputs of a classifier are pairs of texts. `note` is called with a sentence about what was left
-    out of a checkpoint.
+    With `pair` the inputs of a classifier are pairs of texts. `text` are settings by which texts become the words of an
+    ARPA file. `note` is called with a sentence about what was left out of a checkpoint.
     """
     check_path(path, "path")
     if Path(path).is_dir():
+        for name in text:
+            raise ConfigError("is for an ARPA file: a checkpoint has its tokenizer", where=f"text.{name}")
         return import_huggingface(path, out=out, pair=pair, note=note)
-    return import_arpa(path, out=out)
+    return import_arpa(path, out=out, text=text)

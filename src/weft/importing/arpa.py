@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 from weft.config import merge, validate
-from weft.errors import DataError
+from weft.errors import ConfigError, DataError
 from weft.importing.proper import check_sums
 from weft.limits import VOCABULARY
 from weft.models import NgramConfig, NgramModel
@@ -19,18 +22,29 @@ from weft.tasks import Codec, Facts
 from weft.tasks.lm import LanguageModelling
 from weft.text import SPECIALS, TextConfig, Tokenizer
 
+CUTTING: Final = ("punctuation", "lowercase")
+"""The settings of `[text]` that a file does not say: how texts become its words."""
 
-def import_arpa(path: str | Path, *, out: str | Path | None = None) -> Run:
-    """Make a run of an ARPA file in the folder `out`. Texts are cut at blanks into the words of the file."""
+
+def import_arpa(
+    path: str | Path, *, out: str | Path | None = None, text: Mapping[str, Any] = MappingProxyType({})
+) -> Run:
+    """Make a run of an ARPA file in the folder `out`. Texts are cut at blanks into the words of the file, unless `text`
+    says otherwise: {"punctuation": "split", "lowercase": True}."""
     check_path(path, "path")
+    for name in text:
+        if name not in CUTTING:
+            cure = "only text.punctuation and text.lowercase do"
+            raise ConfigError("does not go with an ARPA file", where=f"text.{name}", cure=cure)
     arpa = read_arpa(path)
     words = {word: from_arpa_word(word) for word in arpa.words if word not in SPECIAL_WORDS}
     if not words or len(words) + len(SPECIALS) > VOCABULARY:
         what = f"has {len(words):,} words" if words else "has no words"
         raise DataError(what, where=str(path), cure=f"give a model of 1 to {VOCABULARY - len(SPECIALS):,} words")
-    text = {"kind": "word", "punctuation": "keep", "size": len(words) + len(SPECIALS), "min_count": 1}
+    fixed = {"kind": "word", "punctuation": "keep", "size": len(words) + len(SPECIALS), "min_count": 1}
     model = {"kind": "ngram", "order": arpa.order, "smoothing": {"kind": "arpa"}}
-    tree = {"task": "lm", "data": {"train": str(path)}, "text": {**text, "unknown": "<unk>"}, "model": model}
+    own = {**fixed, "unknown": "<unk>", **text}
+    tree = {"task": "lm", "data": {"train": str(path)}, "text": own, "model": model}
     defaults = LanguageModelling.defaults(Facts(0, 0), tree)
     config = validate(merge(defaults, tree), keep_unread=True)  # smoothing.kind = "arpa" is not for training
     assert isinstance(config.text, TextConfig)

@@ -3,7 +3,7 @@
 ForMaskedLM                  mask                   ForSequenceClassification    classify, or regress for one number
 
 Segments: BERT has a vector for each of two (`model.segments`). RoBERTa has one for all, which is added to the
-positions; its first two positions are those of padding, and are left out.
+positions; its first positions, up to the id of padding, are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Family:
     parts: Mapping[str, str]
     specials: Mapping[int, str]
     frame: str
-    skipped_positions: int = 0
     epsilon: float = 1e-12
     head: tuple[str, str] = ("", "")
     """The hidden layer of a classifier and its output."""
@@ -88,7 +87,6 @@ ROBERTA: Final = Family(
     BERT_PARTS,
     {PAD: "<pad>", UNK: "<unk>", SOS: "<s>", EOS: "</s>", MASK: "<mask>"},
     "roberta",
-    skipped_positions=2,
     head=("classifier.dense", "classifier.out_proj"),
     masked=("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"),
 )
@@ -139,6 +137,10 @@ class Reader:
             checkpoint.only(name, *values)
         self.rows = checkpoint.number("vocab_size", 30522, most=VOCABULARY)
         self.places = checkpoint.number("max_position_embeddings", 512, most=LENGTH_TOKENS)
+        padding = checkpoint.config.get("pad_token_id", 1)
+        self.skipped = padding + 1 if family is ROBERTA and type(padding) is int and padding >= 0 else 0
+        if self.skipped >= self.places:
+            raise checkpoint.refuse("pad_token_id", padding)
         kinds = checkpoint.config.get("type_vocab_size", 2 if family is BERT else 1)
         self.segments = kinds if family is not DISTILBERT and type(kinds) is int and kinds > 0 else 0
         self.model = self._settings()
@@ -162,7 +164,7 @@ class Reader:
             "embedding_scale": False,
             "embedding_norm": True,
             "positions": "learned",
-            "max_positions": self.places - self.family.skipped_positions,
+            "max_positions": self.places - self.skipped,
             "dropout": checkpoint.share(names["dropout"], 0.1),
             "attention_dropout": checkpoint.share(names["attention_dropout"], 0.1),
             "attention_bias": True,
@@ -193,7 +195,7 @@ class Reader:
         table = checkpoint.tensor(f"{first}.word_embeddings.weight", self.rows, width)
         yield "encoder.embedding.weight", self.vocabulary.table(table)
         places = checkpoint.tensor(f"{first}.position_embeddings.weight", self.places, width)
-        places = places[self.family.skipped_positions :]
+        places = places[self.skipped :]
         if self.segments:
             kinds = checkpoint.tensor(f"{first}.token_type_embeddings.weight", self.segments, width)
             if self.segments > 1:

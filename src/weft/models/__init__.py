@@ -32,6 +32,7 @@ from weft.models.fitting import (
     FittedModel,
     FittedSettings,
 )
+from weft.models.headed import HeadedKinds
 from weft.models.heads import decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
@@ -116,6 +117,7 @@ __all__ = [
     "FitStep",
     "FittedModel",
     "FittedSettings",
+    "HeadedKinds",
     "LanguageModel",
     "MaskedLanguageModel",
     "MaskedModelSettings",

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from weft.models.bag import BagConfig, BagRegressorConfig
 from weft.models.embedding import TokenDropout
+from weft.models.headed import HeadedKinds
 from weft.models.heads import EVEN, DecisionSettings, HeadSettings, HiddenLayers, build_input
 from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoderConfig
 from weft.nn import POOLINGS, Packing, Pooling
 from weft.nn.positions import BOUNDED
-from weft.settings import Settings, known
+from weft.settings import known
 
 
 class PooledSettings(HeadSettings):
@@ -55,18 +56,17 @@ class TransformerRegressorConfig(PooledSettings, TransformerEncoderConfig):
     counted: ClassVar[tuple[str, ...]] = BOUNDED
 
 
-CLASSIFIERS: Final[dict[str, type[Settings]]] = {
-    "rnn": RecurrentClassifierConfig,
-    "transformer": TransformerClassifierConfig,
-    "bag": BagConfig,
-}
+CLASSIFIERS: Final = HeadedKinds(
+    {"rnn": RecurrentClassifierConfig, "transformer": TransformerClassifierConfig, "bag": BagConfig},
+    DecisionSettings,
+    PooledSettings,
+)
 """The settings of `[model]` for a classifier, by their `kind`."""
 
-REGRESSORS: Final[dict[str, type[Settings]]] = {
-    "rnn": RecurrentRegressorConfig,
-    "transformer": TransformerRegressorConfig,
-    "bag": BagRegressorConfig,
-}
+REGRESSORS: Final = HeadedKinds(
+    {"rnn": RecurrentRegressorConfig, "transformer": TransformerRegressorConfig, "bag": BagRegressorConfig},
+    PooledSettings,
+)
 """The settings of `[model]` for a model that gives a number, by their `kind`."""
 
 

@@ -18,8 +18,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.models.embedding import Output, Vectors, build_embedding, has_table, untied
+from weft.models.headed import HeadedKinds
 from weft.models.memory import EncoderSettings
-from weft.models.pretrained import EmbeddingSetting
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoderConfig
 from weft.nn import Packing
@@ -44,9 +44,9 @@ class MaskedSettings(Settings):
     tie: bool = Field(default_factory=has_table)
     """Score tokens with the table of embeddings; one-hot vectors have none."""
 
-    def unread_head(self, embedding: EmbeddingSetting | None) -> Iterator[Unread]:
-        """Settings of the head that nothing reads."""
-        yield from untied(embedding)
+    def unread(self) -> Iterator[Unread]:
+        yield from super().unread()
+        yield from untied(getattr(self, "embedding", None))
         if not self.transform:
             for name in ("transform_activation", "transform_epsilon"):
                 yield Unread(name, "does nothing with transform = false", "remove one of the two")
@@ -55,10 +55,6 @@ class MaskedSettings(Settings):
 class RecurrentMaskedConfig(MaskedSettings, RecurrentEncoderConfig):
     """A recurrent encoder that predicts hidden tokens, from both sides by default."""
 
-    def unread(self) -> Iterator[Unread]:
-        yield from RecurrentEncoderConfig.unread(self)
-        yield from self.unread_head(self.embedding)
-
 
 class TransformerMaskedConfig(MaskedSettings, TransformerEncoderConfig):
     """A transformer encoder that predicts hidden tokens."""
@@ -66,12 +62,10 @@ class TransformerMaskedConfig(MaskedSettings, TransformerEncoderConfig):
     has_export: ClassVar[bool] = False
     counted: ClassVar[tuple[str, ...]] = BOUNDED
 
-    def unread(self) -> Iterator[Unread]:
-        yield from TransformerEncoderConfig.unread(self)
-        yield from self.unread_head(self.embedding)
 
-
-MASKED_MODELS: Final[dict[str, type[Settings]]] = {"rnn": RecurrentMaskedConfig, "transformer": TransformerMaskedConfig}
+MASKED_MODELS: Final = HeadedKinds(
+    {"rnn": RecurrentMaskedConfig, "transformer": TransformerMaskedConfig}, MaskedSettings
+)
 """The settings of `[model]` for a masked language model, by their `kind`."""
 
 

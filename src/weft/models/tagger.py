@@ -60,6 +60,9 @@ class SpelledSettings(HeadSettings):
     crf: bool = False
     """Learn the probability of whole sequences of tags, by a conditional random field over the scores of the words."""
 
+    def build_tagger(self: NetworkSettings, sizes: TaggerSizes) -> Tagger:
+        return Tagger(self, sizes)
+
     def unread_train(self) -> Iterator[Unread]:
         """Settings of `[train]` that have no effect with these."""
         if self.crf:
@@ -75,18 +78,12 @@ class RecurrentTaggerConfig(SpelledSettings, RecurrentEncoderConfig):
         size, spelled = embedding_size(self.embedding), speller_settings(self.characters)
         return None if size is None else size + (spelled.output_size if spelled else 0)
 
-    def build_tagger(self, sizes: TaggerSizes) -> Tagger:
-        return Tagger(self, sizes)
-
 
 class TransformerTaggerConfig(SpelledSettings, TransformerEncoderConfig):
     """A transformer encoder with a score for each label at each word."""
 
     has_export: ClassVar[bool] = False
     counted: ClassVar[tuple[str, ...]] = BOUNDED
-
-    def build_tagger(self, sizes: TaggerSizes) -> Tagger:
-        return Tagger(self, sizes)
 
 
 class TaggerSettings(Protocol):

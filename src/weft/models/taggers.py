@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.models.headed import HeadedKinds
 from weft.models.hmm import HiddenMarkovConfig
-from weft.models.tagger import RecurrentTaggerConfig, TransformerTaggerConfig
-from weft.settings import Settings
+from weft.models.tagger import RecurrentTaggerConfig, SpelledSettings, TransformerTaggerConfig
 
-TAGGERS: Final[dict[str, type[Settings]]] = {
-    "rnn": RecurrentTaggerConfig,
-    "transformer": TransformerTaggerConfig,
-    "hmm": HiddenMarkovConfig,
-}
+TAGGERS: Final = HeadedKinds(
+    {"rnn": RecurrentTaggerConfig, "transformer": TransformerTaggerConfig, "hmm": HiddenMarkovConfig}, SpelledSettings
+)
 """The settings of `[model]` for a tagger, by their `kind`."""

@@ -113,7 +113,7 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
     places = task.stacks(tree)
     for stack, (run, part) in sources.items():
         place, tokenizer = places[stack], run.task.tokenizer_of(part)
-        adopted = merge(adopted, nest(place.text, _text_tree(tokenizer)))
+        adopted = merge(adopted, nest(place.text, _text_tree(task, place, tokenizer)))
         adopted = merge(adopted, nest(place.model, _fitting(task, tree, place, run, part)))
         tokenizers[place.role] = tokenizer
     first = next(iter(sources.values())).run
@@ -121,7 +121,14 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
         adopted |= {"text": first.config.tree()["text"]}
         tokenizers = dict(first.codec.tokenizers)
     merged = merge(adopted, tree)
-    _check(task, tree, validate(merged, cells=cells, keep_unread=True), sources, tokenizers)
+    config = validate(merged, cells=cells, keep_unread=True)
+    _check(task, tree, config, sources, tokenizers)
+    # The settings of a tokenizer also say what stands around a text, in a task that has such a setting.
+    own = {role: task.roles(config.text)[role] for role in tokenizers}
+    tokenizers = {
+        role: Tokenizer.parse(found.to_json().encode(), own[role], where=first.path)
+        for role, found in tokenizers.items()
+    }
     return Start(merged, tokenizers, sources, cells)
 
 
@@ -192,10 +199,14 @@ def _choice(task: type[Task], tree: Tree, place: StackPlace) -> OneOf:
     return table
 
 
-def _text_tree(tokenizer: Tokenizer) -> Tree:
-    """The settings of a tokenizer that are not without effect."""
-    without = set() if tokenizer.kind == "word" else {"punctuation"}
-    return tokenizer.config.model_dump(mode="json", exclude_none=True, exclude=without)
+def _text_tree(task: type[Task], place: StackPlace, tokenizer: Tokenizer) -> Tree:
+    """The settings of a tokenizer that are not without effect, and that the table at this place has."""
+    table: Any = schema(task.name)
+    for name in place.text.split("."):
+        table = table_in(table.model_fields[name])
+    without = {found.name for found in tokenizer.config.unread()}
+    found = tokenizer.config.model_dump(mode="json", exclude_none=True, exclude=without)
+    return {name: value for name, value in found.items() if name in table.model_fields}
 
 
 def _check(
@@ -210,8 +221,9 @@ def _check(
     for stack, (run, part) in sources.items():
         place = places[stack]
         expected, found = tokenizers[place.role].config, roles[place.role]
-        for name in expected.model_dump():
-            if name != "punctuation" or expected.kind == "word":
+        without = {one.name for one in expected.unread()}
+        for name in type(expected).model_fields:
+            if name in type(found).model_fields and name not in without:
                 _compare(f"{place.text}.{name}", getattr(found, name), run, f"text.{name}", getattr(expected, name))
         now: Any = config
         for name in place.model.split("."):

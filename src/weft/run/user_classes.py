@@ -53,7 +53,9 @@ def user_parts(config: Config) -> list[str]:
     named: list[tuple[str, dict[str, Any], type]] = [(config.task, TASKS, TASKS[config.task])]
     for _, table in networks(config.model):
         joined = (parts for method in PARTS for parts in PARTS[method])
-        named += [(name, parts, kind) for parts in joined for name, kind in parts.items() if kind is type(table)][:1]
+        places = {kind: (name, parts, kind) for parts in reversed([*joined]) for name, kind in parts.items()}
+        # Settings that are combined with those of a head are a subclass of the user's.
+        named += [places[kind] for kind in type(table).__mro__ if kind in places][:1]
     names = {id(parts): name.upper() for name, parts in CATALOG.items()}
     return [f'weft.catalog.{names[id(parts)]}["{name}"] = …' for name, parts, kind in named if _is_user_class(kind)]
 

@@ -30,6 +30,9 @@ MAX_SEASONS: Final = 4
 
 MIN_HISTORY: Final = 16
 
+MAX_NAMES: Final = 6
+"""Columns that a note names."""
+
 MAX_HISTORY: Final = 2048
 """Steps of the longest default history."""
 
@@ -122,11 +125,19 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     train = longest if data.valid is not None else valid_start(longest, horizon)
     history = data.history or default_history(season, horizon, train)
     step = f"a step is {frequency} of {first.columns[1]}" if frequency else "in the order of the rows"
-    notes.append(f"forecasts {counted(horizon, 'step')} from the last {history:,}, {step}")
+    notes.append(
+        f"forecasts {counted(horizon, 'step')} of {_listed(found['target'])} from the last {history:,}, {step}"
+    )
     seconds = max(int(record.seconds(record.end, 1)[0]) - record.start for record in records)
     cycles = find_cycles(frequency or "", seconds) if first.frequency else []
     found |= {"season": season, "horizon": horizon, "history": history, "calendar": cycles}
     return {name: value for name, value in found.items() if value is not None}, notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas; of many the first ones, and how many there are besides."""
+    more = len(names) - MAX_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_NAMES])} and {more} more"
 
 
 def check_numbers(records: Sequence[Series]) -> None:

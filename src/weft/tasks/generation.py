@@ -20,6 +20,7 @@ from weft.errors import ConfigError
 from weft.metrics import LossTally
 from weft.models import AnyLanguageModel, PairModel
 from weft.nn import length_mask
+from weft.tasks.beginning import Beginning
 from weft.tasks.results import Prediction, ScoredText
 from weft.tasks.wording import Wording
 from weft.text import SPECIALS, UNK, Tokenizer
@@ -130,6 +131,8 @@ class Question:
     memory: Any
     prompts: Sequence[Sequence[int]] | None = None
     """The first tokens of each text."""
+    typed: Sequence[str] | None = None
+    """The first words of each text as the user wrote them, which the answer repeats as they are."""
     sources: Sequence[Sequence[int]] | None = None
     """The tokens that the model reads before each text, where it has no memory of the source."""
     forbid: Sequence[int] = NEVER
@@ -140,6 +143,12 @@ class Question:
     def max_lengths(self, decode: DecodeConfig) -> list[int] | None:
         """The greatest number of tokens of each text, more than `min_length` requires."""
         return None if self.limits is None else [max(limit, decode.min_length + 1) for limit in self.limits]
+
+    def beginnings(self, count: int) -> list[Beginning]:
+        """The beginning of each of so many texts."""
+        prompts: Sequence[Sequence[int]] = self.prompts or [()] * count
+        typed: Sequence[str | None] = self.typed or [None] * count
+        return [Beginning.of(self.tokenizer, *one) for one in zip(prompts, typed, strict=True)]
 
     def beginning(self, wordings: Sequence[Wording] | None) -> Question:
         """A question whose texts begin with the prefix of their wording."""
@@ -196,7 +205,7 @@ def generate(
         stops=stops_of(question.tokenizer, decode),
         attention=attention or decode.copy_unknown,
     )
-    prompts, asked = question.prompts or [()] * len(records), wordings or [Wording()] * len(records)
+    prompts, asked = question.beginnings(len(records)), wordings or [Wording()] * len(records)
     words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
     answers = []
     rows = zip(records, found, prompts, asked, sources, words, strict=True)
@@ -233,7 +242,7 @@ def key_of(record: Record) -> int:
 def _candidate(
     tokenizer: Tokenizer,
     one: Hypothesis,
-    prompt: Sequence[int],
+    prompt: Beginning,
     wording: Wording,
     *,
     columns: int | None,
@@ -247,10 +256,10 @@ def _candidate(
         where = "attention" if words is None else "copy_unknown"
         raise ConfigError("the model has no attention over the source", where=where, cure=cure)
     copied = {} if words is None or one.attention is None else copy_words(one.tokens, one.attention, words)
-    places = {len(prompt) + place: word for place, word in copied.items()}
-    text, stopped = tokenizer.decode([*prompt, *one.tokens], copied=places), None
+    places = {len(prompt.tokens) + place: word for place, word in copied.items()}
+    text, stopped = prompt.show(tokenizer.decode([*prompt.tokens, *one.tokens], copied=places)), None
     if one.stopped:
-        text, stopped = cut_text(text, stop_at, start=len(tokenizer.decode(prompt)))
+        text, stopped = cut_text(text, stop_at, start=len(prompt.shown))
     return Candidate(
         text,
         one.score,

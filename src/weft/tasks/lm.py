@@ -241,8 +241,9 @@ class LanguageModelling(Task):
         return text_columns(name, n_best=n_best, probabilities=probabilities)
 
     def question(self, model: Any, batch: TextBatch, *, records: Sequence[Text]) -> Question:
-        prompts = self.tokenizer.encode_many([record.text for record in records])
-        return Question(self.tokenizer, None, prompts=prompts, forbid=NEVER_CONTINUED)
+        typed = [record.text for record in records]
+        prompts = self.tokenizer.encode_many(typed)
+        return Question(self.tokenizer, None, prompts=prompts, typed=typed, forbid=NEVER_CONTINUED)
 
     @staticmethod
     def read_to_score(path: str | list[str], data: TextData, bad: BadLines) -> Iterator[Text]:

@@ -11,6 +11,7 @@ import torch
 from weft.decoding import DecodeConfig, stream
 from weft.decoding.stops import cut_text
 from weft.errors import ConfigError
+from weft.tasks.beginning import Beginning
 from weft.tasks.generation import Generating, key_of, stops_of
 from weft.tasks.wording import Wording
 from weft.text import EOS, PAD, SOS, UNK, Tokenizer
@@ -40,6 +41,14 @@ class TextPieces:
     def finish(self) -> str:
         """The rest of the text."""
         return self._give(self._tokenizer.decode(self._tokens))
+
+    def begin(self, beginning: Beginning) -> str:
+        """The beginning of the text as it is shown."""
+        if beginning.shown == beginning.decoded:
+            return self.add(beginning.tokens)
+        self._tokens += beginning.tokens
+        self._given = beginning.decoded
+        return beginning.shown
 
     def _give(self, text: str) -> str:
         new = text[len(self._given) :]
@@ -93,12 +102,12 @@ def stream_text(
         raise ConfigError("needs the whole text", where="decode.copy_unknown = true", cure=cure)
     question = task.question(model, batch, records=records).beginning([wording] if wording else None)
     pieces = TextPieces(question.tokenizer)
-    prompt, lengths = question.prompts[0] if question.prompts else (), question.max_lengths(decode)
+    [prompt], lengths = question.beginnings(1), question.max_lengths(decode)
     found = stream(
         model,
         question.memory,
         decode,
-        prefix=prompt,
+        prefix=prompt.tokens,
         source=question.sources[0] if question.sources else (),
         forbid=question.forbid,
         limit=None if lengths is None else lengths[0],
@@ -106,9 +115,9 @@ def stream_text(
         constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,
         stops=stops_of(question.tokenizer, decode),
     )
-    until = UntilStop(decode.stop_at, before=len(question.tokenizer.decode(prompt)))
-    parts = chain([prompt], found)
-    for piece in chain((until.add(pieces.add(tokens)) for tokens in parts), _last(pieces, until)):
+    until = UntilStop(decode.stop_at, before=len(prompt.shown))
+    texts = chain([pieces.begin(prompt)], map(pieces.add, found))
+    for piece in chain(map(until.add, texts), _last(pieces, until)):
         if piece:
             yield piece
 

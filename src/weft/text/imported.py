@@ -256,3 +256,18 @@ def entry_bytes(tokenizer: tokenizers.Tokenizer) -> Callable[[str], bytes]:
         return lambda entry: entry.replace("▁", " ").encode()
     prefix: str = model.continuing_subword_prefix
     return lambda entry: (entry.removeprefix(prefix) if entry.startswith(prefix) else f" {entry}").encode()
+
+
+def with_plain_specials(content: str) -> str:
+    """A tokenizer.json in which special tokens have their plain names, where no text is cut into these anyway.
+
+    The texts of Unigram are not cut at punctuation, so that its special tokens stay hidden.
+    """
+    tree = json.loads(content)
+    model = tree["model"]
+    if model["type"] == "Unigram":
+        return content
+    plain = {HIDDEN + name: name for name in SPECIALS}
+    model["vocab"] = {plain.get(entry, entry): index for entry, index in model["vocab"].items()}
+    model["unk_token"] = plain.get(model["unk_token"])
+    return json.dumps(tree, ensure_ascii=False)
