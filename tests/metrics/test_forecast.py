@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from weft.metrics.conformal import conformal_offsets
+from weft.metrics.conformal import conformal_offsets, cross_coverage
 from weft.metrics.forecast import forecast_metrics, point_sums, quantile_sums, seasonal_error, simple_baselines
 
 NAN = math.nan
@@ -74,3 +74,10 @@ def test_conformal_quantiles_cover_their_share_of_new_data():
     offsets = conformal_offsets(np.repeat(noise[:2000, :, None], 3, axis=2), [0.1, 0.5, 0.9])
     inside = (offsets[:, 0] <= noise[2000:]) & (noise[2000:] <= offsets[:, 2])
     assert inside.mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_coverage_is_measured_on_the_half_that_set_no_offset():
+    residuals = np.repeat(np.array([-1.0, 1.0, -3.0, 3.0])[:, None, None], 3, axis=2)
+    # The offsets ±3 of the second half cover the first; ±1 of the first half cover nothing of the second.
+    assert cross_coverage(residuals, [0.1, 0.5, 0.9]) == 0.5
+    assert cross_coverage(residuals[:1], [0.1, 0.5, 0.9]) is None

@@ -103,6 +103,24 @@ def test_every_command_reads_pictures(run: Run, captions: str, weft: Callable[..
     assert "no such picture" in missing.err
 
 
+def test_a_damaged_picture_does_not_stop_the_others(run, captions, weft, tmp_path):
+    folder, good = tmp_path / "new", Path(captions).parent / "0.png"
+    folder.mkdir()
+    content = good.read_bytes()
+    for name, part in (("a", content), ("m", content[: len(content) // 2]), ("z", content)):
+        (folder / f"{name}.png").write_bytes(part)
+    outcome = weft("predict", str(run.folder), str(folder))
+    text = run.predict(str(good)).text
+    assert outcome.out.splitlines() == [f"{folder}/a.png\t{text}", f"{folder}/m.png\t", f"{folder}/z.png\t{text}"]
+    assert (outcome.code, outcome.err.count("m.png")) == (2, 1)
+    assert "is damaged" in outcome.err
+    table = tmp_path / "new" / "rows.csv"
+    table.write_text("image\na.png\nno.png\nz.png\n", encoding="utf-8")
+    outcome = weft("predict", str(run.folder), str(table))
+    assert (outcome.code, outcome.out) == (2, f"image,caption\na.png,{text}\nno.png,\nz.png,{text}\n")
+    assert "rows.csv:3" in outcome.err
+
+
 @pytest.mark.parametrize("decoder", [*CONTEXTS, "transformer"])
 def test_any_decoder_reads_pictures_and_decodes_like_its_full_pass(decoder: str, captions: str, tmp_path: Path) -> None:
     own = {"kind": "transformer", "width": 16, "heads": 2, "layers": 1} if decoder == "transformer" else None

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import weft as package
 from weft.errors import ConfigError, DataError
 from weft.run.prepare import prepare
 from weft.tasks.forecast_picture import points_of
+from weft.tasks.forecast_scaling import NO_FLOOR, floor_of
 
 DAYS = 120
 QUICK = {"train.epochs": 6, "model.hidden": 8, "model.embedding": 8}
@@ -121,6 +123,37 @@ def test_evaluation_rolls_the_origin(run, weft, tmp_path):
     outcome = weft("evaluate", str(run.folder), path, "--backtest", "99")
     assert outcome.code == 2
     assert "99 horizons of 7 steps do not fit" in outcome.err
+
+
+def test_windows_that_were_trained_on_are_counted(run, weft, tmp_path):
+    path = write_table(tmp_path / "a.csv", numbers(DAYS + 28))
+    found = run.evaluate(path, backtest=10).details["warning"]  # 10 weeks: 4 after training, 3 in its validation part
+    assert found == "3 of the 10 forecast windows lie in the training data: these scores flatter the model"
+    assert "in the training data" in weft("evaluate", str(run.folder), path).out
+    assert "warning" not in run.evaluate(path, backtest=4).details
+    assert "warning" not in run.report["details"]["valid"]
+
+
+def test_the_point_forecast_is_the_median_whatever_the_offsets_are(run):
+    (answer,) = run.predict(run.config.data.train)
+    assert answer.values == answer.quantiles[0.5]
+    offsets = run.model.offsets.clone()
+    try:
+        run.model.offsets += torch.tensor([9.0, 0.0, -9.0])
+        (crossed,) = run.predict(run.config.data.train)
+    finally:
+        run.model.offsets.copy_(offsets)
+    assert crossed.values == crossed.quantiles[0.5] == crossed.quantiles[0.1] == crossed.quantiles[0.9] == answer.values
+
+
+def test_counts_are_never_negative(tmp_path):
+    draw = np.random.default_rng(0)
+    counts = draw.poisson(0.3, DAYS).astype(float)
+    data = {"train": write_table(tmp_path / "a.csv", counts), "horizon": 7, "season": 1}
+    made = package.train({"task": "forecast", "data": data}, QUICK, out=tmp_path / "run", quiet=True)
+    (answer,) = made.predict(data["train"])
+    assert min(min(values) for values in answer.quantiles.values()) >= 0
+    assert floor_of(counts - 1) == floor_of(counts + 1) == NO_FLOOR
 
 
 def test_only_forecasts_have_a_backtest(labelled, weft):

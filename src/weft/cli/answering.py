@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import typer
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -60,17 +62,25 @@ class Answering:
 
 
 def answer_file(answering: Answering, inputs: InputFile) -> None:
-    """Print every row with its answer, a chunk of rows at a time; with --json print only the answers."""
-    from weft.cli.output import write
+    """Print every row with its answer, a chunk of rows at a time; with --json print only the answers.
+
+    An input that cannot be read is answered like an empty one, and its error ends the command after the last answer.
+    """
+    from weft.cli.output import print_error, write
     from weft.data import chunks
+    from weft.errors import DataError
     from weft.run.inputs import input_record
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
     size = CHUNK_INPUTS.get(next(run.model.parameters()).device.type, CHUNK_INPUTS["cpu"])
     short: Counter[str] = Counter()
+    unread = 0
     if not answering.json:
         write(inputs.begin())
     for items in chunks(inputs, 1 if answering.stream else size):
+        for error in (item.error for item in items if item.error is not None):
+            print_error(error)
+            unread += 1
         records = [input_record(run, item) for item in items]
         if answering.stream:
             answering.print_stream(records[0])
@@ -87,6 +97,8 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
     if not answering.json:
         write(inputs.end(), flush=True)
     note_shortcomings(short)
+    if unread:
+        raise typer.Exit(DataError.exit_code)
 
 
 def note_shortcomings(short: Counter[str]) -> None:

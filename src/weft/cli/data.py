@@ -124,7 +124,7 @@ def show(
     for message in found.notes:
         note("{}", message)
     examples = f"{found.examples:,} example{'s' * (found.examples != 1)}"
-    say("{}, {} characters each on average", examples, f"{found.characters / max(1, found.examples):.1f}")
+    say("{}, {} {} each on average", examples, f"{found.characters / max(1, found.examples):.1f}", found.unit)
     for shown in found.shown:
         _print_example(shown, whole=bool(row))
 

@@ -11,7 +11,9 @@ from weft.cli.imports import Imports, read_imports
 
 
 def new(
-    task: Annotated[str, typer.Argument(help="lm, mask, classify, regress, tag, translate, caption or embed.")],
+    task: Annotated[
+        str, typer.Argument(help="lm, mask, classify, regress, tag, translate, caption, forecast or embed.")
+    ],
     kind: Annotated[
         str | None, typer.Option("--kind", "-k", help="The kind of network: rnn, transformer; lm also conv.")
     ] = None,

@@ -27,7 +27,8 @@ def train(
     what: Annotated[
         str,
         typer.Argument(
-            help="A config file, or lm, mask, classify, regress, tag, translate, caption, embed.", metavar="CONFIG|TASK"
+            help="A config file, or lm, mask, classify, regress, tag, translate, caption, forecast, embed.",
+            metavar="CONFIG|TASK",
         ),
     ],
     words: Annotated[

@@ -160,9 +160,14 @@ def pillow() -> Any:
     return Image
 
 
+def _named(path: str, place: str) -> str:
+    """The path at the beginning of an error whose place is something else."""
+    return f"{path}: " if place not in ("", path) else ""
+
+
 def _content(path: str, place: str) -> bytes:
     where = place or path
-    named = f"{path}: " if place else ""
+    named = _named(path, place)
     try:
         size = Path(path).stat().st_size
         if not Path(path).is_file():
@@ -186,7 +191,7 @@ def _content(path: str, place: str) -> bytes:
 def _opened(content: bytes, path: str, place: str) -> Iterator[Image.Image]:
     """Open a picture; anything that Pillow raises about it inside the block becomes a DataError with its place."""
     images, where = pillow(), place or path
-    named = f"{path}: " if place else ""
+    named = _named(path, place)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of large pictures and odd headers

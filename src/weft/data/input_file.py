@@ -8,15 +8,18 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from weft.data.images import Picture
 from weft.data.series import Series
 from weft.data.steps import Steps
+from weft.errors import DataError
 
 
 class Input(NamedTuple):
-    """One row: its file and line, its input (None if it is empty), the row itself, and the language of its target."""
+    """One row: its file and line, its input (None if it is empty), the row itself, the language of its target, and the
+    error of an input that cannot be read, which is answered like an empty one."""
 
     place: str
     source: str | list[str] | tuple[str, str] | Steps | Series | Picture | None
     row: Any
     language: str | None = None
+    error: DataError | None = None
 
 
 class InputFile(Protocol):

@@ -18,7 +18,7 @@ from weft.data.captions import read_source
 from weft.data.columns import Column
 from weft.data.example_columns import Columns
 from weft.data.input_file import Input, InputFile
-from weft.data.picture_inputs import PathInputs
+from weft.data.picture_inputs import PathInputs, read_input
 from weft.data.records import Tagged, Text
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
@@ -280,7 +280,7 @@ def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
     first = next(iter(columns.settings()))
     for row in table:
         if columns.pictures:
-            yield Input(row.place, read_source(table, row, columns), row)
+            yield read_input(row.place, row, partial(read_source, table, row, columns, whole=True))
         elif columns.steps:
             steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
             yield Input(row.place, steps, row)

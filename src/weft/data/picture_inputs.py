@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,15 @@ from weft.data.images import Picture, beside, is_picture_file, open_picture, pic
 from weft.data.input_file import Input
 from weft.data.steps import Steps
 from weft.data.texts import read_inputs
+from weft.errors import DataError
+
+
+def read_input(place: str, row: Any, read: Callable[[], Picture | Steps]) -> Input:
+    """The input of a row, with the error of one that cannot be read."""
+    try:
+        return Input(place, read(), row)
+    except DataError as error:
+        return Input(place, None, row, error=error.with_traceback(None))
 
 
 @dataclass
@@ -24,13 +34,17 @@ class PathInputs:
     plain: ClassVar = True
 
     def __iter__(self) -> Iterator[Input]:
-        if not self.listed:
-            for path in pictures_in(self.name) if Path(self.name).is_dir() else [self.name]:
-                yield Input(path, open_picture(path), path)
-            return
-        for number, line in enumerate(read_inputs(self.name), start=1):
-            place = f"{self.name}:{number}"
-            yield Input(place, self._read(line.strip(), place) if line.strip() else None, line)
+        """One picture after the other; a bad one of a folder or a list does not stop the others."""
+        if is_picture_file(self.name) and not Path(self.name).is_dir():
+            yield Input(self.name, open_picture(self.name), self.name)
+        elif not self.listed:
+            for path in pictures_in(self.name):
+                yield read_input(path, path, partial(open_picture, path, whole=True))
+        else:
+            for number, line in enumerate(read_inputs(self.name), start=1):
+                place = f"{self.name}:{number}"
+                read = partial(self._read, line.strip(), place)
+                yield read_input(place, line, read) if line.strip() else Input(place, None, line)
 
     @property
     def listed(self) -> bool:
@@ -40,7 +54,7 @@ class PathInputs:
     def _read(self, line: str, place: str) -> Picture | Steps:
         if self.steps:
             return read_features(line, self.name, place)
-        return open_picture(beside(self.name, line), name=line, place=place)
+        return open_picture(beside(self.name, line), name=line, place=place, whole=True)
 
     def begin(self) -> str:
         return ""

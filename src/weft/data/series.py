@@ -89,6 +89,18 @@ class Series:
         return replace(self, steps=Steps.of(array), origin=gap)
 
     @property
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        """The name and text of what a person wants to see of it."""
+        target, time, _ = (*self.columns, "", "", "")[:3]
+        first, last = (self.times(place, 1)[0] for place in (0, max(0, len(self.steps) - 1)))
+        return (
+            ("series", self.name),
+            ("target", target),
+            ("steps", f"{self.steps}, {int((~self.observed).sum()):,} without a target"),
+            ("time", f"{first} to {last}" + (f", a step is {self.frequency} of {time}" if time else "")),
+        )
+
+    @property
     def key(self) -> str:
         return f"{self.name} {self.start} {self.steps.key}"
 

@@ -50,6 +50,8 @@ class ExampleView:
     characters: int
     notes: tuple[str, ...]
     shown: tuple[ShownExample, ...]
+    unit: str = "characters"
+    """The unit in which the size is counted."""
 
 
 def view_examples(
@@ -73,7 +75,8 @@ def view_examples(
     task = _learn(reader, config, rest, notes) if tokens else None
     found = dict(_pick(corpus, set(wanted)))
     shown = (_show(row, found[row], task, aside=held is not None and held.includes(row - 1)) for row in wanted)
-    return ExampleView(survey.examples, survey.characters, (*reader.notes, *notes), tuple(shown))
+    unit = reader.task.size_unit
+    return ExampleView(survey.examples, survey.characters, (*reader.notes, *notes), tuple(shown), unit)
 
 
 def _divide(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
@@ -112,7 +115,8 @@ def _show(row: int, record: Record, task: Task | None, *, aside: bool) -> ShownE
         tagged = " ".join(f"{word}/{tag}" for word, tag in zip(record.words, record.tags, strict=True))
         found = [ExampleField("words", tagged, _pieces(task, "words", record.words))]
     else:
-        values = ((field.name, getattr(record, field.name)) for field in fields(record) if field.name != "place")
+        every = ((field.name, getattr(record, field.name)) for field in fields(record) if field.name != "place")
+        values = getattr(record, "shown", every)
         found = [
             ExampleField(name, str(value), _pieces(task, name, value))
             for name, value in values

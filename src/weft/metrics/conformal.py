@@ -38,3 +38,19 @@ def conformal_offsets(residuals: NDArray[np.float64], levels: Sequence[float]) -
             rank = math.ceil(rank) if level > 0.5 else math.floor(rank)
             offsets[step, place] = near[min(max(rank, 1), len(near)) - 1]
     return offsets
+
+
+def cross_coverage(residuals: NDArray[np.float64], levels: Sequence[float]) -> float | None:
+    """The share of targets between the lowest and the highest quantile where the offsets of each half of the windows
+    are those of the other half; None where there are too few windows."""
+    half = len(residuals) // 2
+    if not half:
+        return None
+    covered = count = 0
+    for fitted, held in ((residuals[:half], residuals[half:]), (residuals[half:], residuals[:half])):
+        # A target lies above a moved quantile where its error is greater than the offset.
+        rest = held - conformal_offsets(fitted, levels)
+        known = ~np.isnan(rest[..., 0])
+        covered += int(((rest[..., 0] >= 0) & (rest[..., -1] <= 0) & known).sum())
+        count += int(known.sum())
+    return covered / count if count else None

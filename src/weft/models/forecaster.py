@@ -134,9 +134,13 @@ class Forecaster(nn.Module):
         return self._forecast(window, about, self._corrections(hidden, window))
 
     def quantiles(self, forecast: WindowForecast) -> Tensor:
-        """The quantiles of a forecast (B, H, Q), with the offsets fitted on validation data."""
+        """The quantiles of a forecast (B, H, Q), with the offsets fitted on validation data; where these cross, the
+        median stays and the others are moved to their neighbour."""
         found = self.output.quantiles(forecast.parameters) + self.offsets * forecast.scale[..., None]
-        return found.sort(dim=-1).values
+        middle = self.levels.index(0.5)
+        below = found[..., : middle + 1].flip(-1).cummin(-1).values.flip(-1)
+        above = found[..., middle:].cummax(-1).values
+        return torch.cat([below, above[..., 1:]], dim=-1)
 
     def normalise(self, window: SeriesWindow) -> Normalised:
         """The window without gaps, the level and scale of what the network reads, and simple forecasts."""

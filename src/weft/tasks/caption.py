@@ -96,6 +96,7 @@ class Caption(PairTask):
     data: CaptionData
     pipeline_tag = "image-to-text"
     caches = False
+    prediction_hint = "name a picture or a folder of pictures after it"
 
     def __init__(self, codec: Codec, data: CaptionData) -> None:
         super().__init__(codec, data)

@@ -27,7 +27,7 @@ from weft.data.series import Series, windows_of
 from weft.data.series_table import read_series, series_of_objects
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError, counted
-from weft.metrics.conformal import conformal_offsets
+from weft.metrics.conformal import conformal_offsets, cross_coverage
 from weft.metrics.forecast import forecast_metrics, point_sums, quantile_sums, simple_baselines
 from weft.models.forecaster import Forecaster, ForecastSizes
 from weft.models.forecaster_settings import FORECASTERS, ForecasterConfig
@@ -83,6 +83,7 @@ class Forecast(SeriesTask):
     reads_text = False
     has_baselines = True
     smooths_labels = False
+    size_unit = "numbers"
     rolls_origin = True
     min_valid_examples = 2  # each is a whole horizon, and training starts at a forecast that is worth keeping
     prediction_hint = "the next steps after the data of the run"
@@ -211,8 +212,10 @@ class Forecast(SeriesTask):
         found = model(batch.window)
         scalings = [self.scaling(record) for record in records]
         mean, scale = (np.array([getattr(one, name) for one in scalings])[:, None] for name in ("mean", "scale"))
-        point = model.output.point(found.parameters).double().cpu().numpy() * scale + mean
+        floor = np.array([one.floor for one in scalings])[:, None, None]
         quantiles = model.quantiles(found).double().cpu().numpy() * scale[..., None] + mean[..., None]
+        quantiles = np.maximum(quantiles, floor)
+        point = quantiles[..., model.levels.index(0.5)]
         errors = np.array([one.error for one in scalings])
         losses = model.output.loss(found.parameters, batch.future.nan_to_num()) * ~batch.future.isnan()
         return Forecasts(point, quantiles, errors, float(losses.sum()))
@@ -228,6 +231,7 @@ class Forecast(SeriesTask):
         simple = simple_baselines(history, season=self.season, horizon=self.horizon)
         scores.add(own, [point_sums(gold, point, found.errors) for point in simple.values()], found.loss, len(records))
         scores.levels = tuple(model.levels)
+        scores.trained_on += sum(self.trained_on(record) for record in records)
 
     def baselines(
         self, train: Iterable[Series], parts: Mapping[str, Sequence[Series]], *, model: nn.Module, seed: int
@@ -256,7 +260,13 @@ class Forecast(SeriesTask):
         model.offsets.copy_(torch.from_numpy(offsets))
         windows = counted(len(every), "validation window")
         text = f"intervals are split-conformal: quantiles moved by their errors in {windows}"
-        return {"intervals": text, "windows": len(every)}
+        covered = cross_coverage(every, model.levels)
+        if covered is None:
+            return {"intervals": f"{text}, so their coverage there is in sample", "windows": len(every)}
+        text += (
+            f", so their coverage there is in sample; moved by one half, they cover {100 * covered:.0f}% of the other"
+        )
+        return {"intervals": text, "windows": len(every), "coverage": covered}
 
     def read_inputs(self, inputs: Any) -> list[Series] | Series:
         return read_series_inputs(inputs, self.data, self.codec.labels)

@@ -24,7 +24,7 @@ from weft.data.series_time import calendar
 from weft.errors import DataError
 from weft.models.forecaster import SeriesWindow
 from weft.tasks.forecast_data import ForecastData, observed_windows
-from weft.tasks.forecast_scaling import COVARIATES, ERROR, STATIC, TARGET, Scaling, scaling_of
+from weft.tasks.forecast_scaling import COVARIATES, ERROR, FLOOR, STATIC, TARGET, UNTIL, Scaling, scaling_of
 from weft.tasks.task import Batch, Codec, Rows, Task
 from weft.text import TextConfig
 
@@ -58,8 +58,8 @@ class SeriesTask(Task):
         super().__init__(codec, data)
         self.history, self.horizon, self.season = data.lengths
         found = codec.statistics
-        both = zip(found[TARGET].mean, found[TARGET].scale, found[ERROR].scale, strict=True)
-        self.scalings = dict(zip(codec.labels, (Scaling(*one) for one in both), strict=True))
+        columns = (found[TARGET].mean, found[TARGET].scale, found[ERROR].scale, found[UNTIL].mean, found[FLOOR].mean)
+        self.scalings = dict(zip(codec.labels, (Scaling(*one) for one in zip(*columns, strict=True)), strict=True))
 
     @classmethod
     def tokenizer_roles(cls, text: Any, data: Any) -> dict[str, TextConfig]:
@@ -68,7 +68,7 @@ class SeriesTask(Task):
     @classmethod
     def statistic_sizes(cls, data: ForecastData) -> dict[str, int | None]:
         columns = {COVARIATES: len(data.past) + len(data.known), STATIC: len(data.static)}
-        return {TARGET: None, ERROR: None} | {name: size for name, size in columns.items() if size}
+        return dict.fromkeys((TARGET, ERROR, UNTIL, FLOOR)) | {name: size for name, size in columns.items() if size}
 
     def limit(self, *, training: bool) -> Limit | None:
         return Limit(limits.LENGTH_TOKENS, "error") if training else None
@@ -112,6 +112,11 @@ class SeriesTask(Task):
         """The scaling of a series: that of the training data, or its own where it was not part of that."""
         found = self.scalings.get(record.name)
         return scaling_of(replace(record, season=self.season)) if found is None else found
+
+    def trained_on(self, window: Series) -> bool:
+        """Whether the first step that a window forecasts is part of the training data."""
+        known = self.scalings.get(window.name)
+        return known is not None and bool(window.frequency) and window.seconds(self.history, 1)[0] <= known.until
 
     def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
         steps, series = columns[STEPS], columns[SERIES]

@@ -6,35 +6,55 @@ z = (y - mean) / scale          scale: standard deviation of the observed values
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.data import Statistics
 from weft.data.series import Series
+from weft.data.steps import MAX_NUMBER
 from weft.errors import DataError
 from weft.metrics.forecast import seasonal_error
 from weft.tasks.forecast_data import check_numbers
 
-TARGET, ERROR, COVARIATES, STATIC = "target", "error", "covariate", "static"
-"""The statistics of the targets of each series, of their naive errors, of other columns and of static numbers."""
+TARGET, ERROR, UNTIL, FLOOR = "target", "error", "until", "floor"
+"""The statistics of each series: of its targets, its naive error, its last time stamp in training, its least value."""
+
+COVARIATES, STATIC = "covariate", "static"
+"""The statistics of other columns and of static numbers."""
+
+MIN_ZEROS: Final = 0.01
+"""The share of zeros from which on a series without a negative value never has one: counts, sales, rain."""
+
+NO_FLOOR: Final = -MAX_NUMBER
+NO_TIME: Final = -MAX_NUMBER
+"""The last time stamp of a series without any: nothing is known to be part of the training data."""
 
 
 class Scaling(NamedTuple):
-    """The mean and scale of a series, and the error of its seasonal naive forecast in the training data."""
+    """The mean and scale of a series, the error of its seasonal naive forecast, its last time stamp and its least
+    possible value, all from the training data."""
 
     mean: float
     scale: float
     error: float
+    until: float
+    floor: float
 
 
 def learn_scalings(records: Sequence[Series]) -> tuple[tuple[str, ...], dict[str, Statistics]]:
     """The names of the series, and all statistics of their training parts."""
     check_numbers(records)
     found = [scaling_of(record) for record in records]
-    means, scales, errors = (tuple(column) for column in zip(*found, strict=True))
-    targets = {TARGET: Statistics(means, scales), ERROR: Statistics((0.0,) * len(records), errors)}
+    means, scales, errors, ends, floors = (tuple(column) for column in zip(*found, strict=True))
+    zeros, ones = (0.0,) * len(records), (1.0,) * len(records)
+    targets = {
+        TARGET: Statistics(means, scales),
+        ERROR: Statistics(zeros, errors),
+        UNTIL: Statistics(ends, ones),
+        FLOOR: Statistics(floors, ones),
+    }
     return tuple(record.name for record in records), targets | other_statistics(records)
 
 
@@ -43,7 +63,14 @@ def scaling_of(record: Series) -> Scaling:
     values = record.target[record.observed]
     deviation = float(values.std()) if len(values) else 0.0
     mean = float(values.mean()) if len(values) else 0.0
-    return Scaling(mean, deviation or max(abs(mean), 1.0), seasonal_error(record.target, record.season))
+    error = seasonal_error(record.target, record.season)
+    until = float(record.seconds(record.end - 1, 1)[0]) if record.frequency else NO_TIME
+    return Scaling(mean, deviation or max(abs(mean), 1.0), error, until, floor_of(values))
+
+
+def floor_of(values: NDArray[np.float64]) -> float:
+    """Zero for values of which none is negative and some are zero, else no limit."""
+    return 0.0 if len(values) and values.min() == 0 and (values == 0).mean() >= MIN_ZEROS else NO_FLOOR
 
 
 def other_statistics(records: Sequence[Series]) -> dict[str, Statistics]:

@@ -24,6 +24,8 @@ class ForecastScores(Scores):
 
     levels: tuple[float, ...] = (0.0, 1.0)
     windows: int = 0
+    trained_on: int = 0
+    """Windows whose forecast begins within the training data."""
     own: Numbers = field(default_factory=lambda: np.zeros(len(SUMS)))
     simple: Numbers = field(default_factory=lambda: np.zeros((len(BASELINES), POINT_SUMS)))
     loss: LossTally = field(default_factory=LossTally)
@@ -37,6 +39,7 @@ class ForecastScores(Scores):
     def merge(self, other: ForecastScores) -> None:
         self.levels = other.levels
         self.windows += other.windows
+        self.trained_on += other.trained_on
         self.own, self.simple = self.own + other.own, self.simple + other.simple
         self.loss.merge(other.loss)
 
@@ -54,7 +57,12 @@ class ForecastScores(Scores):
 
     def details(self) -> Tree:
         share = self.levels[-1] - self.levels[0]
+        warning = (
+            f"{self.trained_on:,} of the {counted(self.windows, 'forecast window')} "
+            f"{'lies' if self.trained_on == 1 else 'lie'} in the training data: these scores flatter the model"
+        )
         return {
+            **({"warning": warning} if self.trained_on else {}),
             "count": int(self.own[0]),
             "count_of": "values",
             "windows": self.windows,

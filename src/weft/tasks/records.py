@@ -25,6 +25,8 @@ class WithRecords:
     """What `weft predict RUN` does, in the summary of a training."""
     min_valid_examples: int = 10
     """Validation examples by which the best model is chosen; with fewer, short ones the last model is kept."""
+    size_unit: str = "characters"
+    """The unit of the size of a record."""
     rolls_origin: bool = False
     """Whether an evaluation may be of the last so many answers of each record (`gather` reads `origins`)."""
 
