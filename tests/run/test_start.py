@@ -60,10 +60,10 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     found = {}
     for kind, network in NETWORKS.items():
-        for task in ("mask", "lm", "classify"):
-            found[task, kind] = train(task, folder / f"{task}-{kind}", model=network)
-        sides = {"encoder": network, "decoder": network}
-        found["translate", kind] = train("translate", folder / f"translate-{kind}", model=sides)
+        for task in DATA:
+            sides = {"encoder": network, "decoder": network}
+            model = {"translate": sides, "tag": {**network, "characters": 0}}.get(task, network)
+            found[task, kind] = train(task, folder / f"{task}-{kind}", model=model)
     return found
 
 
@@ -83,17 +83,14 @@ def started(task, start):
 
 @pytest.mark.covers("M7")
 @pytest.mark.parametrize("kind", NETWORKS)
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        *(("mask", task) for task in ("classify", "regress", "tag", "translate", "mask")),
-        *(("lm", task) for task in ("classify", "tag", "translate", "lm", "mask")),
-        *(("classify", "tag"), ("classify", "classify"), ("translate", "classify"), ("translate", "lm")),
-        ("translate", "translate"),
-    ],
-)
+@pytest.mark.parametrize("target", DATA)
+@pytest.mark.parametrize("source", DATA)
 def test_parts_take_the_weights_of_parts(source, target, kind, runs):
     run = runs[source, kind]
+    if target == "lm" and kind == "rnn" and source not in ("lm", "translate"):
+        with pytest.raises(ConfigError, match="has bidirectional = true, which the decoder of lm cannot have"):
+            started(target, run.folder)
+        return
     model, ready, setup = started(target, run.folder)
     theirs = {name: part.state_dict() for name, part in stacks_of(run.model).items()}
     both = [name for name in stacks_of(model) if name in theirs]
