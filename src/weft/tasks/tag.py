@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -42,12 +40,12 @@ from weft.tasks.length import passes
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
+from weft.tasks.tag_words import cut_words, split_text
 from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
-from weft.text import UNK, TextConfig, Tokenizer, frame_of, word_defaults
+from weft.text import TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
-PUNCTUATION = string.punctuation + "“”‘’«»…—–¿¡。、，"
 
 
 MODEL = OneOf(TAGGERS)
@@ -73,7 +71,6 @@ class Tag(FeatureTask):
         if self.features is None:
             self.words: Tokenizer = codec.tokenizers["words"]
             self.characters: Tokenizer | None = codec.tokenizers.get("characters")
-            self.frame = frame_of(self.words.config)
         self.scheme = scheme_of(codec.labels)
         self.spans = self.scheme is not None
         if self.spans:
@@ -191,7 +188,7 @@ class Tag(FeatureTask):
                     continue
                 words = [record.words[place] for place in piece]
                 if self.characters is None:
-                    for name, ids in self._cut(words).items():
+                    for name, ids in cut_words(self.words, words).items():
                         columns[name].append(ids)
                     continue
                 spellings = self.characters.encode_many(words)
@@ -199,13 +196,6 @@ class Tag(FeatureTask):
                 columns["characters"].append([letter for spelling in spellings for letter in spelling])
                 columns["sizes"].append([len(spelling) for spelling in spellings])
         return columns
-
-    def _cut(self, words: Sequence[str]) -> dict[str, list[int]]:
-        """The subwords of a sentence with its special tokens, the place of the first one of each word, and its id."""
-        cut = self.words.encode_split(words)
-        sizes = [len(self.frame.start), *map(len, cut)]
-        subwords = self.frame.around([index for pieces in cut for index in pieces])
-        return {"subwords": subwords, "first": [*accumulate(sizes)][:-1], "words": [pieces[0] for pieces in cut]}
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         if "subwords" in columns:
@@ -294,20 +284,12 @@ class Tag(FeatureTask):
         """A sentence as a list of words, or as text: then punctuation at a word's ends is split off."""
         if isinstance(source, Steps):
             return Tagged(source.names, None, "", source)
-        words = self.split(source) if isinstance(source, str) else [str(word) for word in source]
+        words = (
+            split_text(source, None if self.characters is None else self.words)
+            if isinstance(source, str)
+            else [str(word) for word in source]
+        )
         return Tagged(tuple(words), None, place="")
-
-    def split(self, text: str) -> list[str]:
-        """Split at blanks and cut off punctuation, except from words of the vocabulary, such as "U.S."."""
-        words: list[str] = []
-        for word in text.split():
-            core = word.strip(PUNCTUATION)
-            if not core or (self.characters is not None and self.words.encode_words([word]) != [UNK]):
-                words.append(word)
-                continue
-            start = word.index(core)
-            words += [*word[:start], core, *word[start + len(core) :]]
-        return words
 
     def predict(
         self,
