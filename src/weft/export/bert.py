@@ -26,7 +26,7 @@ from weft.models.speller import Spelling
 from weft.models.transformer import TransformerEncoder
 from weft.nn.positions import LearnedPositions
 from weft.run import Run
-from weft.text import EOS, PAD, SOS, SPECIALS
+from weft.text import EOS, PAD, SOS, SPECIALS, frame_of
 
 TASKS: Final = {
     "mask": "MaskedLM",
@@ -228,7 +228,7 @@ def _compare(run: Run, exported: Any, family: Family) -> float:
     model: Any = run.model
     device = next(model.parameters()).device
     generator, size = torch.Generator().manual_seed(0), len(run.task.codec.tokenizers[_role(run)])
-    frame = run.task.frame  # type: ignore[attr-defined]
+    frame = frame_of(run.config.text)
     worst = 0.0
     for lengths in TEXTS:
         parts = [torch.randint(len(SPECIALS), size, (length,), generator=generator).tolist() for length in lengths]

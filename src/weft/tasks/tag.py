@@ -27,7 +27,7 @@ from weft.data.ragged import Ids
 from weft.data.values import read_example
 from weft.decoding import DecodeConfig
 from weft.errors import DataError, did_you_mean
-from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
+from weft.metrics import Confusion, LossTally, SpanTally
 from weft.models import TAGGERS, FittedSettings, TagDistribution, Tagger, TaggerSettings, TaggerSizes, TaggingModel
 from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
@@ -41,7 +41,7 @@ from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
 from weft.tasks.tag_words import cut_words, split_text
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
 
@@ -284,11 +284,8 @@ class Tag(FeatureTask):
         """A sentence as a list of words, or as text: then punctuation at a word's ends is split off."""
         if isinstance(source, Steps):
             return Tagged(source.names, None, "", source)
-        words = (
-            split_text(source, None if self.characters is None else self.words)
-            if isinstance(source, str)
-            else [str(word) for word in source]
-        )
+        known = None if self.characters is None else self.words
+        words = split_text(source, known) if isinstance(source, str) else [str(word) for word in source]
         return Tagged(tuple(words), None, place="")
 
     def predict(
@@ -347,8 +344,3 @@ class Tag(FeatureTask):
         if self.features is not None:
             return [name, *["probabilities"] * probabilities]
         return label_columns(self.codec.labels, name, probabilities=probabilities)
-
-
-def scheme_of(labels: Sequence[str]) -> SpanScheme | None:
-    """The rules of labels that mark spans; None for others."""
-    return SpanScheme(labels, unknown=UNSEEN) if looks_like_spans(labels) else None
