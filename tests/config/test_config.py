@@ -69,7 +69,7 @@ def test_words_on_one_side_have_the_vocabulary_of_words():
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({}, r"task: is missing \(choose from classify, embed, forecast, lm, mask, regress, tag, translate\)"),
+        ({}, r"task: is missing \(choose from caption, classify, embed, forecast, lm, mask, regress, tag, translate\)"),
         ({"task": "translat"}, r'task = "translat": is not a task \(did you mean "translate"\? a task of your own'),
         ({"task": "lm"}, r"data: is missing"),
         ({"task": "lm", "data": {}}, r"data\.train: is missing"),

@@ -129,4 +129,4 @@ def test_a_model_of_every_task_can_be_outlined_before_there_are_tokens(task):
     made = validate({"task": task, "data": {"train": "nowhere"}})
     with meta_device():
         assert isinstance(SMALLEST_CODEC, Codec)
-        assert measure(TASKS[task].build(made.model, SMALLEST_CODEC)).parameters >= 200  # word vectors of one word
+        assert measure(TASKS[task].network(made, SMALLEST_CODEC)).parameters >= 200  # word vectors of one word

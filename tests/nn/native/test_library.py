@@ -160,7 +160,7 @@ def decoder_step() -> None:
     stack = EncoderStack(64, layers=1, heads=4, feedforward=64).eval()
     x = torch.randn(4, 64)
     with packed_linear.PackedWeights():
-        stack.step(x, stack.reserve(4, x, each=1, capacity=6))
+        stack.step(x, stack.reserve(4, x, slot_width=1, capacity=6))
 
 
 @pytest.mark.usefixtures("a_compiler")
