@@ -82,7 +82,7 @@ def test_weights_of_whole_numbers(gpt2) -> None:
     folder = gpt2()
     name = "transformer.ln_f.bias"
     rewrite(folder, lambda tensors: tensors.update({name: tensors[name].to(torch.int8)}))
-    refused(folder, f"{name} has numbers of the type int8: save the model in float32")
+    refused(folder, f"{name} has numbers of the type int8 .save the model in float32")
 
 
 def test_a_folder_with_files_is_left_alone(gpt2, tmp_path) -> None:

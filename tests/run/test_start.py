@@ -221,7 +221,7 @@ def test_a_start_that_has_changed_is_noticed(runs, tmp_path, capsys):
         ({"train": {"freeze": ["*"]}}, r"train\.freeze = \[\"\*\"\]: nothing is left to learn"),
         (
             {"train": {"freeze": ["encoder.*"], "unfreeze_every": 2}},
-            r"train\.unfreeze_every = 2: no layer is left to begin later: train\.freeze = \[\"encoder",
+            r"train\.unfreeze_every = 2: no layer is left to begin later beside train\.freeze = \[\"encoder",
         ),
         ({"train": {"start": {"encoder": "x"}}}, r"train\.start = .*: names sides, and a model of classify has one"),
     ],
@@ -270,7 +270,7 @@ def test_texts_fit_the_positions_of_the_start(runs, tmp_path):
     _, ready, _ = started("classify", short.folder)
     assert ready.config.data.max_length == 23
     data = {"train": DATA["classify"], "valid": DATA["classify"], "max_length": 64}
-    with pytest.raises(ConfigError, match=r"data\.max_length = 64: .* lower it to 23: the run of train\.start"):
+    with pytest.raises(ConfigError, match=r"data\.max_length = 64: .*lower it to 23: the run of train\.start"):
         weft.train({"task": "classify", "data": data}, {"train.steps": 1}, start=short, quiet=True)
 
 

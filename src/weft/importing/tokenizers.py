@@ -73,7 +73,9 @@ def check_mask(checkpoint: Checkpoint, token: str) -> None:
     for one in tree.get("added_tokens") or []:
         if one["content"] == token and tree["model"].get("type") == "BPE" and one.get("lstrip") is not True:
             cure = "train the model with lstrip = true, as RoBERTa has it"
-            raise DataError(f"{token} has lstrip = false, which weft cannot", where=str(checkpoint.folder / FILE), cure=cure)
+            raise DataError(
+                f"{token} has lstrip = false, which weft cannot", where=str(checkpoint.folder / FILE), cure=cure
+            )
 
 
 def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:

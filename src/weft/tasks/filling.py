@@ -67,7 +67,9 @@ def _strings(gap: tuple[Filler, ...], *, probabilities: bool) -> list[str]:
     """The candidates of a gap; those that read alike as the vocabulary spells them."""
     counts = Counter(found.token for found in gap)
     names = [found.token if counts[found.token] == 1 else found.entry for found in gap]
-    return [f"{name} {found.probability:.3f}" if probabilities else name for name, found in zip(names, gap, strict=True)]
+    return [
+        f"{name} {found.probability:.3f}" if probabilities else name for name, found in zip(names, gap, strict=True)
+    ]
 
 
 def encode_gaps(tokenizer: Tokenizer, text: str) -> list[int]:

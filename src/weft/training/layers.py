@@ -20,7 +20,6 @@ from torch import nn
 
 from weft.errors import ConfigError
 from weft.models import stacks_of
-from weft.settings import show
 from weft.training.config import TrainConfig
 
 
@@ -58,7 +57,8 @@ class LayerRates:
         least = min((found[name] for name in learning), default=0)
         begins = {name: (distance - least) * every + 1 for name, distance in found.items()} if every else {}
         if settings.freeze and every and not any(begins[name] > 1 for name in learning):
-            what = f"no layer is left to begin later: train.freeze = {show(settings.freeze)}"
+            patterns = ", ".join(f'"{pattern}"' for pattern in settings.freeze)
+            what = f"no layer is left to begin later beside train.freeze = [{patterns}]"
             raise ConfigError(what, where=f"train.unfreeze_every = {every}", cure="leave out one of the two")
         return cls(rates, {name: update for name, update in begins.items() if update > 1})
 
