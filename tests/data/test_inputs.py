@@ -121,7 +121,7 @@ def test_standard_input_has_plain_lines_unless_a_format_is_given(monkeypatch):
 
 def test_a_language_model_is_asked_by_lines_unless_a_format_is_given():
     write("x.csv", "text,n\na,1\n")
-    model = Columns(Text, "text")
+    model = Columns(Text, "text", lines=True)
     assert answer("x.csv", model)[0] == ["text,n", "a,1"]
     assert answer("x.csv", model, format="csv", names=["continuation"]) == (["a"], "text,n,continuation\na,1,YES\n")
 

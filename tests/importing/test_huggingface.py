@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -97,3 +98,12 @@ def test_marian_has_the_same_tokens_logits_and_texts(marian, tmp_path) -> None:
             memory = run.model.encode(torch.tensor([[*found, EOS]]), torch.tensor([len(ids)]))
             ((best, *_),) = search(run.model, memory, 1, decode)
             assert list(best.tokens) == [ours_of[index] for index in texts[1:8]]
+
+
+def test_the_search_has_the_settings_of_the_checkpoint(marian, tmp_path) -> None:
+    folder = marian()
+    settings = {"num_beams": 3, "length_penalty": 0.5, "early_stopping": True, "max_length": 40}
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    decode = weft.import_run(folder, tmp_path / "run").config.decode
+    assert (decode.beam, decode.length_penalty, decode.stop) == (3, 0.5, "finished")
+    assert decode.max_length == 39, "theirs counts the start token"

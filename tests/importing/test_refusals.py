@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import weft
-from weft.errors import DataError
+from weft.errors import DataError, RunError
+from weft.importing.checkpoint import Checkpoint
+from weft.importing.tokenizers import check_mask
 
 pytest.importorskip("transformers", reason="the package transformers is not installed")
 
@@ -47,6 +50,7 @@ SETTINGS = {
     "a start token that is none": ({"bos_token_id": 9999}, "bos_token_id = 9999 is not a row"),
     "another width": ({"n_embd": 64}, r"wte.weight is .* where config.json asks for"),
     "a width that is no number": ({"n_embd": "wide"}, "n_embd = 'wide' is not a number"),
+    "a norm below 0": ({"layer_norm_epsilon": -1}, "layer_norm_epsilon = -1 is not a number from 0 to less than 1"),
     "heads that do not divide": ({"n_head": 5}, "heads = 5 does not divide width = 32"),
 }
 
@@ -64,13 +68,42 @@ def test_weights(gpt2) -> None:
     rewrite(folder, lambda tensors: tensors.pop("transformer.h.1.ln_2.bias"))
     refused(folder, "lacks the tensor transformer.h.1.ln_2.bias")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    refused(folder, r"only as pytorch_model.bin, .*convert them with transformers: AutoModel.from_pretrained")
+    line = r"import AutoTokenizer, GPT2LMHeadModel; GPT2LMHeadModel.from_pretrained.*; AutoTokenizer.from_pretrained"
+    refused(folder, rf"only as pytorch_model.bin, .*convert them: .*{line}")
     (folder / "pytorch_model.bin").unlink()
     refused(folder, "has no model.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
     refused(folder, "names files outside of the folder")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "one.safetensors"}}))
     refused(folder, "lacks one.safetensors, which")
+
+
+def test_weights_of_whole_numbers(gpt2) -> None:
+    folder = gpt2()
+    name = "transformer.ln_f.bias"
+    rewrite(folder, lambda tensors: tensors.update({name: tensors[name].to(torch.int8)}))
+    refused(folder, f"{name} has numbers of the type int8 .save the model in float32")
+
+
+def test_a_folder_with_files_is_left_alone(gpt2, tmp_path) -> None:
+    weft.import_run(gpt2(), tmp_path / "run")
+    with pytest.raises(RunError) as caught:
+        weft.import_run(tmp_path / "gpt2", tmp_path / "run")
+    assert caught.value.cure == "choose another --out"
+
+
+def test_a_mask_token_beside_a_blank(encoder) -> None:
+    folder = encoder("RobertaForMaskedLM")
+    added = [{"content": "<mask>", "id": 4, "lstrip": False, "special": True}]
+    tree = {"model": {"type": "BPE"}, "added_tokens": added}
+    checkpoint = Checkpoint(folder, [])
+    check_mask(checkpoint, "<mask>")
+    (folder / "tokenizer.json").write_text(json.dumps(tree))
+    with pytest.raises(DataError, match="<mask> has lstrip = false"):
+        check_mask(checkpoint, "<mask>")
+    added[0]["lstrip"] = True
+    (folder / "tokenizer.json").write_text(json.dumps(tree))
+    check_mask(checkpoint, "<mask>")
 
 
 def test_weights_that_are_not_finite_or_damaged(gpt2) -> None:

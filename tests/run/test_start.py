@@ -219,6 +219,10 @@ def test_a_start_that_has_changed_is_noticed(runs, tmp_path, capsys):
         ({"model": {"kind": "transformer"}}, r'model\.kind = "transformer": contradicts .* has kind = "rnn"'),
         ({"model": {"embedding": "glove.txt"}}, r"embedding"),
         ({"train": {"freeze": ["*"]}}, r"train\.freeze = \[\"\*\"\]: nothing is left to learn"),
+        (
+            {"train": {"freeze": ["encoder.*"], "unfreeze_every": 2}},
+            r"train\.unfreeze_every = 2: no layer is left to begin later beside train\.freeze = \[\"encoder",
+        ),
         ({"train": {"start": {"encoder": "x"}}}, r"train\.start = .*: names sides, and a model of classify has one"),
     ],
 )
@@ -257,6 +261,24 @@ def test_runs_that_are_no_start_are_refused_with_the_reason(runs, weft, texts, l
     assert "models of embed start from no other run" in outcome.err or "train.start" in outcome.err
     unread = weft("train", "lm", texts, *small, "train.new_rate=0.1")
     assert "nothing is new without train.start" in unread.err
+
+
+def test_texts_fit_the_positions_of_the_start(runs, tmp_path):
+    network = {**NETWORKS["transformer"], "positions": "learned", "max_positions": 24}
+    tree = {"task": "mask", "data": {"train": TEXTS, "max_length": 20}, "text": {"kind": "word"}, "model": network}
+    short = weft.train(tree, {"train.steps": 1}, out=tmp_path / "short", quiet=True)
+    _, ready, _ = started("classify", short.folder)
+    assert ready.config.data.max_length == 23
+    data = {"train": DATA["classify"], "valid": DATA["classify"], "max_length": 64}
+    with pytest.raises(ConfigError, match=r"data\.max_length = 64: .*lower it to 23: the run of train\.start"):
+        weft.train({"task": "classify", "data": data}, {"train.steps": 1}, start=short, quiet=True)
+
+
+def test_two_starts_are_an_error(runs, weft, labelled):
+    folder = str(runs["mask", "rnn"].folder)
+    outcome = weft("train", "classify", labelled, "train.start=other", "--from", folder, "--out", "run")
+    assert outcome.code == 2
+    assert f"train.start=other: --from {folder} is the same setting" in " ".join(outcome.err.split())
 
 
 def test_the_option_is_the_setting(runs, weft, labelled):

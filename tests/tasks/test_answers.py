@@ -239,6 +239,7 @@ def test_the_order_of_a_pair_is_learned(tmp_path: Path) -> None:
     named = [{"premise": one, "hypothesis": other} for one, other in pairs]
     assert run.predict(named) == answers
     assert run.predict(["\t".join(pair) for pair in pairs]) == answers
+    assert run.predict(pairs[0]) == answers[0], "a tuple of two texts is one pair"
     with pytest.raises(DataError, match=r'"cat" is not a pair of texts \(give two texts'):
         run.predict(["cat"])
 

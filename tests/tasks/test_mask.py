@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 import random
 
@@ -15,7 +17,8 @@ import weft
 from weft.errors import ConfigError
 from weft.models import MASKED_MODELS, MaskedLanguageModel
 from weft.tasks import TASKS, encode
-from weft.text import EOS, MASK
+from weft.tasks.filling import Filled, Filler
+from weft.text import EOS, MASK, SPECIALS
 
 PLACES = {"paris": "france", "rome": "italy", "madrid": "spain", "berlin": "germany"}
 RNN = {"kind": "rnn", "embedding": 24, "hidden": 24, "dropout": 0.0}
@@ -57,12 +60,34 @@ def test_a_run_learns_to_fill_gaps(towns):
     assert towns.predict("rome is in italy").line() == "rome is in italy"
 
 
+def test_candidates_are_tokens_of_texts_and_told_apart(towns):
+    [gap] = towns.predict("rome is in <mask>", n_best=100).gaps
+    assert len(gap) == len(towns.task.tokenizer) - len(SPECIALS)
+    assert not {found.token for found in gap} & set(SPECIALS)
+    alike = Filled("", "", ((Filler("the", 0.5, "▁the"), Filler("the", 0.3, "the"), Filler(",", 0.1, "▁,")),))
+    assert alike.line() == "\t▁the  the  ,"
+    assert alike.cells("filled")["candidates"] == [["▁the", "the", ","]]
+    assert alike.record()["gaps"][0][0] == {"token": "the", "probability": 0.5, "entry": "▁the"}
+
+
+def test_a_table_has_columns_of_answers(towns, weft, tmp_path):
+    (tmp_path / "gaps.csv").write_text('text,n\n"rome, is in <mask>",1\n', encoding="utf-8")
+    outcome = weft("predict", str(towns.folder), str(tmp_path / "gaps.csv"), "--n-best", "2")
+    head, row = csv.reader(outcome.out.splitlines())
+    assert head == ["text", "n", "filled", "candidates"]
+    assert row[:2] == ["rome, is in <mask>", "1"]
+    assert [len(gap) for gap in json.loads(row[3])] == [2]
+    outcome = weft("predict", str(towns.folder), str(tmp_path / "gaps.csv"), "--n-best", "0")
+    assert outcome.code == 2
+    assert "n_best = 0" in outcome.err
+
+
 def test_answers_on_the_command_line(towns, weft, tmp_path):
     (tmp_path / "in.txt").write_text("rome is in <mask>\nparis <mask> in france\n", encoding="utf-8")
     outcome = weft("predict", str(towns.folder), "in.txt", "--n-best", "2", "--probabilities")
     first, second = outcome.out.splitlines()
     assert first.startswith("rome is in italy\titaly 0.")
-    assert first.count(",") == 1
+    assert first.count("  ") == 1
     assert second.startswith("paris is in france\tis ")
     scored = weft("score", str(towns.folder), "in.txt").out
     assert "pseudo perplexity" in scored

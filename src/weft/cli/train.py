@@ -68,12 +68,16 @@ def train(
     weft train my.toml --out runs/wide --resume
     weft train my.toml --dry-run
     """
+    from weft.errors import ConfigError
     from weft.run import train_run
     from weft.training.progress import Watch
     from weft.training.ranks import is_first
 
     cells = read_imports(imports)
     more = [] if start is None else [f"train.start={start}"]
+    for word in words or []:
+        if more and word.startswith(("train.start=", "train.start.")):
+            raise ConfigError(f"--from {start} is the same setting", where=word, cure="leave out one of the two")
     tree, watch = read(what, [*(words or []), *more], cells), Watch(quiet=quiet)
     if dry_run:
         print_dry_run(tree, watch, skip_bad_lines=skip_bad_lines, cells=cells)

@@ -99,10 +99,13 @@ class Config(Settings):
             if longest is not None and tokens > longest:
                 marks = " and a start or end token" * (tokens > most)
                 marks = f" on each side make rows of {tokens}, which" if tokens > most + 2 else marks
+                cure = f'lower it, raise the other to {tokens}, or use positions = "sinusoid" or "rotary"'
+                if self.train.start is not None:
+                    cure = f"lower it to {longest - (tokens - most)}: the run of train.start has no more positions"
                 raise TableError(
                     f"{most} tokens{marks} are more than {path}.max_positions = {longest}",
                     where=f"data.max_length = {most}",
-                    cure=f'lower it, raise the other to {tokens}, or use positions = "sinusoid" or "rotary"',
+                    cure=cure,
                 )
         return self
 

@@ -27,6 +27,8 @@ class Columns(NamedTuple):
     answer: Column | None = None
     joined: bool = False
     """The texts are parts of one running text."""
+    lines: bool = False
+    """Every file is plain text, whatever its suffix, as in training."""
     prediction: str | None = None
     """The name of predictions, where it does not follow from the type of record."""
     language: Column | None = None

@@ -19,7 +19,7 @@ from weft.data.columns import Column
 from weft.data.example_columns import Columns
 from weft.data.input_file import Input, InputFile
 from weft.data.picture_inputs import PathInputs, read_input
-from weft.data.records import Tagged, Text
+from weft.data.records import Tagged
 from weft.data.sentences import SentenceFile, open_sentences
 from weft.data.sources import STDIN, raw_lines, suffix
 from weft.data.step_rows import StepTable
@@ -61,7 +61,7 @@ def find_format(name: str, columns: Columns) -> str:
     """
     if columns.steps and not columns.pictures:
         return SUFFIXES.get(suffix(name), "jsonl")
-    if name == STDIN or columns.record is Text:
+    if name == STDIN or columns.lines:
         return PLAIN
     if columns.record is Tagged:
         return "conllu" if suffix(name) == ".conllu" else "columns" if suffix(name) in COLUMN_SUFFIXES else PLAIN

@@ -25,8 +25,11 @@ INDEX: Final = "model.safetensors.index.json"
 MAX_SHARDS: Final = 1000
 """Files that the weights of a checkpoint may be split into."""
 
-CONVERT: Final = 'AutoModel.from_pretrained("{}").save_pretrained("NEW_FOLDER")'
-"""The line that writes weights as safetensors."""
+CONVERT: Final = (
+    'python -c \'from transformers import AutoTokenizer, {model}; {model}.from_pretrained("{folder}")'
+    '.save_pretrained("NEW_FOLDER"); AutoTokenizer.from_pretrained("{folder}").save_pretrained("NEW_FOLDER")\''
+)
+"""The command that writes the weights of a folder as safetensors, and its tokenizer."""
 
 NAMED: Final = 3
 """Names that an error lists, of all those it could."""
@@ -83,7 +86,8 @@ class Checkpoint:
         """A setting from 0 to less than 1, such as a dropout."""
         value = self.config.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
-            raise DataError(f"{name} = {value!r:.60} is not a share", where=str(self.folder / CONFIG))
+            what = f"{name} = {value!r:.60} is not a number from 0 to less than 1"
+            raise DataError(what, where=str(self.folder / CONFIG))
         return float(value)
 
     def choose(self, name: str, values: dict[str, str], default: str) -> str:
@@ -109,7 +113,11 @@ class Checkpoint:
             raise DataError(f"lacks the tensor {name}", where=where, cure="is the checkpoint complete?")
         stored = self._places[name]
         entry = stored.entries[name]
-        if entry.shape != shape or not entry.dtype.is_floating_point:
+        if not entry.dtype.is_floating_point:
+            what = f"{name} has numbers of the type {str(entry.dtype).removeprefix('torch.')}"
+            cure = "save the model in float32, float16 or bfloat16 and import that"
+            raise DataError(what, where=str(stored.path), cure=cure)
+        if entry.shape != shape:
             what = f"{name} is {entry}, where {CONFIG} asks for {shape}"
             raise DataError(what, where=str(stored.path), cure="are the two files of one model?")
         self._read.add(name)
@@ -176,9 +184,19 @@ def _shards(folder: Path) -> list[str]:
     others = sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".h5", ".msgpack"))
     if others:
         what = f"has its weights only as {', '.join(others[:NAMED])}, which weft does not read: such files can run code"
-        line = CONVERT.format(folder)
-        raise DataError(what, where=str(folder), cure=f"if you trust them, convert them with transformers: {line}")
-    raise DataError(f"has no {WEIGHTS}", where=str(folder), cure=f"{CONVERT.format('NAME')} writes it")
+        line = CONVERT.format(folder=folder, model=_architecture(folder))
+        raise DataError(what, where=str(folder), cure=f"if you trust them, convert them: {line}")
+    cure = "copy the whole folder that save_pretrained of transformers wrote"
+    raise DataError(f"has no {WEIGHTS}", where=str(folder), cure=cure)
+
+
+def _architecture(folder: Path) -> str:
+    """The class of transformers that a checkpoint names, or a word in its place."""
+    try:
+        [name] = parse_json(read_regular(folder / CONFIG, most=limits.SMALL_FILE_BYTES))["architectures"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return "AutoModel"
+    return name if isinstance(name, str) and name.isidentifier() else "AutoModel"
 
 
 def name_some(names: Sequence[str]) -> str:

@@ -66,7 +66,7 @@ def import_huggingface(
         left = [name for name in checkpoint.unread() if not name.endswith(NOTHING_MISSING)]
     if note is not None and left:
         note(f"left out: {name_some(left)}, which the model does not use")
-    with claim_folder(out, config.task) as target:
+    with claim_folder(out, config.task, resume=None) as target:
         save_run(target, ModelFiles(config, found.codec, model), model.state_dict())
     return load(target)
 
@@ -81,8 +81,8 @@ def _reader(checkpoint: Checkpoint) -> Callable[[Checkpoint], Found]:
         what = f"architectures = {names!r:.60} is not one name"
         raise DataError(what, where=where, cure=f"weft imports {', '.join(READERS)}")
     if names[0] not in READERS:
-        cure = f"{did_you_mean(names[0], READERS)}; weft imports {', '.join(READERS)}"
-        raise DataError(f'architectures = ["{names[0]:.60}"] cannot be imported', where=where, cure=cure)
+        what = f'architectures = ["{names[0]:.60}"] cannot be imported'
+        raise DataError(what, where=where, cure=did_you_mean(names[0], READERS))
     return READERS[names[0]]
 
 

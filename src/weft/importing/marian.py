@@ -108,7 +108,12 @@ def _decode(checkpoint: Checkpoint) -> dict[str, Any]:
     found = {**checkpoint.config, **(checkpoint.table(own) if checkpoint.has(own) else {})}
     beam, penalty = found.get("num_beams"), found.get("length_penalty")
     decode: dict[str, Any] = {"beam": beam} if type(beam) is int and 0 < beam <= BEAM else {}
-    return decode | ({"length_penalty": penalty} if type(penalty) in (int, float) else {})
+    decode |= {"length_penalty": penalty} if type(penalty) in (int, float) else {}
+    decode |= {"stop": "finished"} if found.get("early_stopping") is True else {}
+    longest, new = found.get("max_length"), found.get("max_new_tokens")
+    # Their max_length counts the start token.
+    most = new if type(new) is int else longest - 1 if type(longest) is int else 0
+    return decode | ({"max_length": min(most, LENGTH_TOKENS)} if most > 0 else {})
 
 
 class _MarianTensors:

@@ -67,6 +67,17 @@ def special_names(checkpoint: Checkpoint) -> dict[str, str]:
     return names
 
 
+def check_mask(checkpoint: Checkpoint, token: str) -> None:
+    """Raise where the blank before a gap would be a token of its own: a gap of weft has it in its own token."""
+    tree = checkpoint.table(FILE, most=TOKENIZER_FILE_BYTES) if checkpoint.has(FILE) else {}
+    for one in tree.get("added_tokens") or []:
+        if one["content"] == token and tree["model"].get("type") == "BPE" and one.get("lstrip") is not True:
+            cure = "train the model with lstrip = true, as RoBERTa has it"
+            raise DataError(
+                f"{token} has lstrip = false, which weft cannot", where=str(checkpoint.folder / FILE), cure=cure
+            )
+
+
 def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
     """Read a tokenizer.json; raise where it has a part that weft would have to leave out."""
     tree, where = checkpoint.table(name, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / name)

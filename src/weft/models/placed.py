@@ -52,7 +52,7 @@ class Placed(nn.Module):
         if self.longest is not None and longest > self.longest:
             raise DataError(
                 f"a row of {longest} tokens is longer than model.max_positions = {self.longest}",
-                cure='raise it and train again, or use positions = "sinusoid" or "rotary"',
+                cure='shorten the text, or train with larger max_positions or with positions = "sinusoid" or "rotary"',
             )
         x = self.positions(vectors, places)
         if torch.is_autocast_enabled(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from weft import limits
 from weft.config import Config, validate
 from weft.data import BadLines, Record, read_input, read_language, write_vectors
 from weft.data.vectors import Format
@@ -229,7 +230,8 @@ class Run:
                 raise ConfigError(f"{self.config.task} writes no text to search for", where=name, cure="remove it")
         own = dict(self.task.answer_options) | dict(options)
         # The n best tokens are a beam of one step.
-        own |= {"beam": own["n_best"]} if "n_best" in own else {}
+        wanted = own.get("n_best")
+        own |= {"beam": wanted} if isinstance(wanted, int) and 0 < wanted <= limits.BEAM else {}
         return validate({**dict(self.config), "decode": own}, keep_unread=True).decode
 
     def _check_writes(self, what: str) -> None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from weft.catalog import TASKS
 from weft.config import Config, merge, schema, validate
-from weft.config.schema import table_in
+from weft.config.schema import networks, table_in
 from weft.config.tree import nest
 from weft.errors import ConfigError, RunError
 from weft.models import FittedSettings, PartSettings
@@ -122,6 +122,7 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
         tokenizers = dict(first.codec.tokenizers)
     merged = merge(adopted, tree)
     config = validate(merged, cells=cells, keep_unread=True)
+    merged = merge(merged, _fitting_length(task, tree, config))
     _check(task, tree, config, sources, tokenizers)
     # The settings of a tokenizer also say what stands around a text, in a task that has such a setting.
     own = {role: task.roles(config.text)[role] for role in tokenizers}
@@ -184,6 +185,16 @@ def _fitting(task: type[Task], tree: Tree, place: StackPlace, run: StartRun, par
     if own is not None and own != kind:
         raise _contradiction(f"{place.model}.kind", own, run, "kind", kind)
     return {name: value for name, value in settings.items() if name in choice.arms[kind].model_fields}
+
+
+def _fitting_length(task: type[Task], tree: Tree, config: Config) -> Tree:
+    """A `data.max_length` that the positions of the runs suffice for, where none is written and the usual is longer."""
+    most = dict(config.data).get("max_length")
+    bounds = [longest for _, table in networks(config.model) if (longest := getattr(table, "longest", None))]
+    if most is None or not bounds or written(tree, "data", "max_length") is not None:
+        return {}
+    beyond = task.row_tokens(config) - min(bounds)
+    return {"data": {"max_length": max(1, most - beyond)}} if beyond > 0 else {}
 
 
 def _choice(task: type[Task], tree: Tree, place: StackPlace) -> OneOf:

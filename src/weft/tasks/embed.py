@@ -161,7 +161,7 @@ class Embed(Task):
 
     @staticmethod
     def columns(data: VectorData) -> Columns:
-        return Columns(Text, "text", joined=data.unit == "stream", prediction="neighbours")
+        return Columns(Text, "text", joined=data.unit == "stream", lines=True, prediction="neighbours")
 
     @staticmethod
     def learn(records: Iterable[Any], text: VectorText) -> Codec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,8 @@ class Filler(NamedTuple):
 
     token: str
     probability: float
+    entry: str
+    """The token as the vocabulary spells it, such as ▁the and the, or un and ##un."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,27 @@ class Filled(Prediction):
         return "\t".join([str(self), *(_list(gap, probabilities=probabilities) for gap in self.gaps)])
 
     def cells(self, name: str, *, probabilities: bool = False) -> dict[str, Any]:
-        candidates = " | ".join(_list(gap, probabilities=probabilities) for gap in self.gaps)
-        return {name: self.filled, CANDIDATES: candidates}
+        return {name: self.filled, CANDIDATES: [_strings(gap, probabilities=probabilities) for gap in self.gaps]}
 
 
 CANDIDATES: Final = "candidates"
 """The column of candidates in a table of answers."""
 
+CANDIDATE_SEPARATOR: Final = "  "
+"""The text between candidates in a line; no candidate has two blanks in it."""
+
 
 def _list(gap: tuple[Filler, ...], *, probabilities: bool) -> str:
-    return ", ".join(f"{token} {share:.3f}" if probabilities else token for token, share in gap)
+    return CANDIDATE_SEPARATOR.join(_strings(gap, probabilities=probabilities))
+
+
+def _strings(gap: tuple[Filler, ...], *, probabilities: bool) -> list[str]:
+    """The candidates of a gap; those that read alike as the vocabulary spells them."""
+    counts = Counter(found.token for found in gap)
+    names = [found.token if counts[found.token] == 1 else found.entry for found in gap]
+    return [
+        f"{name} {found.probability:.3f}" if probabilities else name for name, found in zip(names, gap, strict=True)
+    ]
 
 
 def encode_gaps(tokenizer: Tokenizer, text: str) -> list[int]:

@@ -159,7 +159,7 @@ class LanguageModelling(Task):
 
     @staticmethod
     def columns(data: TextData) -> Columns:
-        return Columns(Text, "text", joined=data.unit == "stream")
+        return Columns(Text, "text", joined=data.unit == "stream", lines=True)
 
     @classmethod
     def learn(cls, records: Iterable[Text], text: TextConfig) -> Codec:

@@ -32,7 +32,7 @@ from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
-from weft.text import MASK, FramedText, Tokenizer, frame_of
+from weft.text import MASK, SPECIALS, FramedText, Tokenizer, frame_of
 
 FILLERS: Final = 5
 """Candidates for a gap by default."""
@@ -219,11 +219,12 @@ class Mask(Task):
         tokens, lengths = pad_ids(rows, next(model.parameters()).device)
         rows_of, places = (tokens == MASK).nonzero(as_tuple=True)
         shares = model.output(model(tokens, lengths)[rows_of, places]).float().softmax(-1)
-        best = shares.topk(min(decode.n_best, shares.size(-1)))
+        shares[:, : len(SPECIALS)] = -1.0  # no special token stands in a text
+        best = shares.topk(min(decode.n_best, shares.size(-1) - len(SPECIALS)))
         found: list[list[tuple[Filler, ...]]] = [[] for _ in records]
         for row, place, values, ids in zip(*(part.tolist() for part in (rows_of, places, *best)), strict=True):
-            pieces = [self.tokenizer.pieces([number])[0].replace("▁", " ").strip() or "▁" for number in ids]
-            found[row].append(tuple(map(Filler, pieces, values)))
+            tokens_of = [self.tokenizer.pieces([number])[0].replace("▁", " ").strip() or "▁" for number in ids]
+            found[row].append(tuple(map(Filler, tokens_of, values, map(self.tokenizer.token, ids))))
             rows[row][place] = ids[0]
         texts = [
             self.tokenizer.decode(row) if gaps else record.text

@@ -178,6 +178,10 @@ class SequenceTask(FeatureTask):
         assert isinstance(found.lengths, Tensor)
         return found.tokens.to(device), found.lengths.to(device)
 
+    def is_one_input(self, inputs: Any) -> bool:
+        pair = isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(text, str) for text in inputs)
+        return super().is_one_input(inputs) or (self.data.pair is not None and pair)
+
     def record(self, source: Any) -> Any:
         """An input to predict for: a text, two texts (or one with a tab between them), or steps."""
         kind: Any = self.columns(self.data).record

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
+from weft.errors import ConfigError
 from weft.models import stacks_of
 from weft.training.config import TrainConfig
 
@@ -52,8 +53,13 @@ class LayerRates:
         if settings.new_rate is not None:
             rates |= dict.fromkeys(new, settings.new_rate)
         every = settings.unfreeze_every
-        least = min((found[name] for name, one in model.named_parameters() if one.requires_grad), default=0)
+        learning = [name for name, one in model.named_parameters() if one.requires_grad]
+        least = min((found[name] for name in learning), default=0)
         begins = {name: (distance - least) * every + 1 for name, distance in found.items()} if every else {}
+        if settings.freeze and every and not any(begins[name] > 1 for name in learning):
+            patterns = ", ".join(f'"{pattern}"' for pattern in settings.freeze)
+            what = f"no layer is left to begin later beside train.freeze = [{patterns}]"
+            raise ConfigError(what, where=f"train.unfreeze_every = {every}", cure="leave out one of the two")
         return cls(rates, {name: update for name, update in begins.items() if update > 1})
 
     def frozen(self, model: nn.Module) -> list[tuple[int, nn.Parameter]]:

@@ -30,7 +30,7 @@ class Claim(NamedTuple):
 
 
 @contextmanager
-def claim_folder(out: str | Path | None, task: str, *, resume: bool = False) -> Iterator[Path]:
+def claim_folder(out: str | Path | None, task: str, *, resume: bool | None = False) -> Iterator[Path]:
     """Make and lock a folder for a run: a new or empty one or, to resume it, that of the run itself.
 
     Without `out` it is the next free `runs/TASK-N`. No other process can claim it while the block runs. A folder that
@@ -176,12 +176,13 @@ def _make(folder: Path) -> list[Path]:
     return made
 
 
-def _check(folder: Path, *, resume: bool) -> None:
+def _check(folder: Path, *, resume: bool | None) -> None:
     """Raise unless the folder is writable, and empty or, to be resumed, that of a run."""
     try:
         if any(folder.iterdir()):
             if not resume:
-                cure = "go on with --resume, or choose another --out" if has_run(folder) else "choose another --out"
+                resumable = resume is not None and has_run(folder)
+                cure = "go on with --resume, or choose another --out" if resumable else "choose another --out"
                 raise RunError("is not empty", where=str(folder), cure=cure)
             if not has_run(folder):
                 raise RunError("is not empty and no run", where=str(folder), cure="choose another --out")
