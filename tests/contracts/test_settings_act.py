@@ -173,6 +173,7 @@ NEVER = {
         "train.teacher_forcing",
         "train.truncate",
         "text.kind",
+        "text.frame",
         "text.punctuation",
     },
     "translate": {"train.truncate", "train.class_weights", "data.delimiter"},

@@ -99,6 +99,29 @@ def test_several_labels_at_once(encoder, tmp_path) -> None:
     assert set(answer.labels) == {LABELS["id2label"][i] for i in range(3) if shares[i] >= 0.5}
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_taggers(family, encoder, tmp_path) -> None:
+    architecture = f"{family}ForTokenClassification"
+    folder = encoder(architecture, **LABELS)
+    run = weft.import_run(folder, tmp_path / "run")
+    theirs, tokenizer = load(architecture, folder)
+    words = ["quick", "unknown", "foxs", "jumping", "."]
+    ids, first = [tokenizer.cls_token_id], []
+    for word in words:
+        first.append(len(ids))
+        ids += tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
+    logits = theirs(input_ids=torch.tensor([[*ids, tokenizer.sep_token_id]])).logits[0, first]
+    (answer,) = weft.load(tmp_path / "run").predict([words])
+    assert run.config.task == "tag"
+    assert list(answer.tags) == [LABELS["id2label"][index] for index in logits.argmax(-1).tolist()]
+    assert_close(torch.tensor(answer.probabilities), logits.softmax(-1).max(-1).values, **CLOSE)
+    many = run.predict([words, ["a"], ["the", "cat"]])
+    assert_close(torch.tensor(many[0].probabilities), torch.tensor(answer.probabilities), **CLOSE)
+    assert run.predict(["The quick fox."])[0].words == ("The", "quick", "fox", ".")
+    assert run.embed([words], level="word")[0].vectors.shape == (5, 32)
+
+
 REFUSED = {
     "position_embedding_type": ("relative_key", "position_embedding_type = 'relative_key' has no counterpart"),
     "hidden_act": ("quick_gelu", "hidden_act = 'quick_gelu' has no counterpart"),

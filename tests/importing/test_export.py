@@ -49,7 +49,7 @@ def test_marian(marian, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("family", ["Bert", "Roberta", "DistilBert"])
-@pytest.mark.parametrize("use", ["MaskedLM", "SequenceClassification"])
+@pytest.mark.parametrize("use", ["MaskedLM", "SequenceClassification", "TokenClassification"])
 def test_encoders(family, use, encoder, tmp_path) -> None:
     folder = encoder(f"{family}For{use}")
     out = export_run(weft.import_run(folder, tmp_path / "run"), to="huggingface", out=tmp_path / "out").folder

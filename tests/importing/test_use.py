@@ -117,6 +117,21 @@ def test_a_classifier_is_trained_from_a_masked_language_model(encoder, tmp_path)
     assert weft.load(tmp_path / "run").predict(["the quick fox jumps"])[0].label in ("good", "bad")
 
 
+def test_a_tagger_is_trained_from_a_masked_language_model(encoder, tmp_path) -> None:
+    weft.import_run(encoder("RobertaForMaskedLM"), tmp_path / "start")
+    data = tmp_path / "train.txt"
+    data.write_text("the D\nquick A\nfox N\n\na D\ncat N\nsleeps V\n\n" * 10)
+    config = {"task": "tag", "data": {"train": str(data), "valid": str(data), "max_length": 10}}
+    train = {"start": str(tmp_path / "start"), "rate": 1e-3}
+    whole = weft.train({**config, "train": {**train, "steps": 6}}, out=tmp_path / "whole")
+    assert (whole.config.text.kind, whole.config.text.frame, whole.config.model.characters) == (
+        "imported",
+        "roberta",
+        0,
+    )
+    assert whole.predict([["the", "cat"]])[0].tags[0] in "DANV"
+
+
 def test_a_language_model_is_trained_further(gpt2, tmp_path) -> None:
     start = weft.import_run(gpt2(), tmp_path / "start")
     texts = tmp_path / "texts.txt"

@@ -22,12 +22,18 @@ from weft.export.tokenizer import write_reader
 from weft.export.transformers_models import ACTIVATIONS, fill, load_transformers, quiet
 from weft.export.weights import refuse
 from weft.importing.bert import BERT, DISTILBERT, FAMILIES, ROBERTA, Family
+from weft.models.speller import Spelling
 from weft.models.transformer import TransformerEncoder
 from weft.nn.positions import LearnedPositions
 from weft.run import Run
-from weft.text import EOS, PAD, SOS, SPECIALS
+from weft.text import EOS, PAD, SOS, SPECIALS, frame_of
 
-TASKS: Final = {"mask": "MaskedLM", "classify": "SequenceClassification", "regress": "SequenceClassification"}
+TASKS: Final = {
+    "mask": "MaskedLM",
+    "classify": "SequenceClassification",
+    "regress": "SequenceClassification",
+    "tag": "TokenClassification",
+}
 """The tasks whose runs are exported so, and the last part of the names of their architectures."""
 
 NEEDED: Final[dict[str, object]] = {
@@ -83,11 +89,13 @@ def _choose(run: Run) -> Architecture:
     if settings.activation not in ACTIVATIONS:
         raise refuse("model.activation", settings.activation, f"train with {' or '.join(ACTIVATIONS)}")
     head = getattr(settings, "head_activation", "relu")
-    if run.config.task != "mask" and (settings.pooling, settings.hidden_sizes) != ("first", [settings.width]):
+    if run.config.task == "tag":
+        _check_tagger(settings)
+    elif run.config.task != "mask" and (settings.pooling, settings.hidden_sizes) != ("first", [settings.width]):
         raise refuse("model.pooling", settings.pooling, f'train with pooling = "first" and head = [{settings.width}]')
     distilled = frame == "bert" and not settings.segments and head == "relu"
     family = ROBERTA if frame == "roberta" else DISTILBERT if distilled else BERT
-    if run.config.task != "mask" and head != ("relu" if family is DISTILBERT else "tanh"):
+    if run.config.task in ("classify", "regress") and head != ("relu" if family is DISTILBERT else "tanh"):
         raise refuse("model.head_activation", head, 'train with "tanh"')
     if family is DISTILBERT and settings.norm_epsilon != DISTILBERT.epsilon:
         raise refuse("model.norm_epsilon", settings.norm_epsilon, f"train with {DISTILBERT.epsilon}")
@@ -95,6 +103,14 @@ def _choose(run: Run) -> Architecture:
         _check_masked(settings, family)
     (name,) = (name for name, one in FAMILIES.items() if one is family)
     return Architecture(family, f"{name}For{TASKS[run.config.task]}")
+
+
+def _check_tagger(settings: Any) -> None:
+    """Raise unless each state is mapped to scores of labels, and nothing else."""
+    if settings.crf:
+        raise refuse("model.crf", True, "train with false")
+    if settings.hidden_sizes:
+        raise refuse("model.head", settings.head, "train without it")
 
 
 def _check_masked(settings: Any, family: Family) -> None:
@@ -120,7 +136,7 @@ def _config(run: Run, family: Family, transformers: Any) -> Any:
         "feedforward": settings.feedforward or 4 * settings.width,
     }
     options = {theirs: values[ours] for ours, theirs in family.settings.items()}
-    options |= {"vocab_size": len(run.task.codec.tokenizers[""]), "pad_token_id": PAD}
+    options |= {"vocab_size": len(run.task.codec.tokenizers[_role(run)]), "pad_token_id": PAD}
     options["max_position_embeddings"] = settings.max_positions + _skipped(family)
     if family is not DISTILBERT:
         kinds = 1 if family is ROBERTA else settings.segments or 2
@@ -134,6 +150,10 @@ def _config(run: Run, family: Family, transformers: Any) -> Any:
         if getattr(run.config.data, "labels", "one") == "many":
             options["problem_type"] = "multi_label_classification"
     return getattr(transformers, f"{name}Config")(**options)
+
+
+def _role(run: Run) -> str:
+    return "words" if run.config.task == "tag" else ""
 
 
 def _skipped(family: Family) -> int:
@@ -184,7 +204,10 @@ def _scores(run: Run, family: Family) -> Iterator[tuple[str, Tensor]]:
     """The hidden layer and the output; a number is written in its own unit, and not standardised."""
     model: Any = run.model
     hidden, output = family.head
-    yield from _affine(model.head.layers[0], hidden)
+    if run.config.task == "tag":
+        output = "classifier"
+    else:
+        yield from _affine(model.head.layers[0], hidden)
     weight, bias = model.scores.weight.detach(), model.scores.bias.detach()
     if run.config.task == "regress":
         target = run.task.target  # type: ignore[attr-defined]
@@ -204,18 +227,14 @@ def _compare(run: Run, exported: Any, family: Family) -> float:
     """Return the largest difference of a logit; raise where it is too large."""
     model: Any = run.model
     device = next(model.parameters()).device
-    generator, size = torch.Generator().manual_seed(0), len(run.task.codec.tokenizers[""])
-    frame = run.task.frame  # type: ignore[attr-defined]
+    generator, size = torch.Generator().manual_seed(0), len(run.task.codec.tokenizers[_role(run)])
+    frame = frame_of(run.config.text)
     worst = 0.0
     for lengths in TEXTS:
         parts = [torch.randint(len(SPECIALS), size, (length,), generator=generator).tolist() for length in lengths]
         row = frame.around(*parts) if len(parts) == 1 else frame.pair(*parts)
         tokens = torch.tensor([row])
-        ours = model(tokens.to(device), torch.tensor([len(row)], device=device))
-        if run.config.task == "mask":
-            ours = model.output(ours)
-        elif run.config.task == "regress":
-            ours = torch.from_numpy(run.task.target.restore(ours.double().cpu().numpy()))  # type: ignore[attr-defined]
+        ours = _logits(run, tokens.to(device), torch.tensor([len(row)], device=device))
         kinds = _kinds(row, parts) if family is BERT else {}
         theirs = exported(input_ids=tokens, attention_mask=torch.ones_like(tokens), **kinds).logits
         difference = float((ours.float().cpu() - theirs).abs().max())
@@ -223,6 +242,20 @@ def _compare(run: Run, exported: Any, family: Family) -> float:
             raise differs(f"a number of the full pass by {difference:.2g}")
         worst = max(worst, difference)
     return worst
+
+
+def _logits(run: Run, tokens: Tensor, lengths: Tensor) -> Tensor:
+    """Return the numbers that the run computes for tokens (1, T): logits, or a number in its own unit."""
+    model, task = run.model, run.config.task
+    if task == "tag":
+        everywhere = torch.arange(tokens.size(1), device=tokens.device)[None]
+        return model(tokens, lengths, Spelling(tokens, lengths, everywhere))  # type: ignore[no-any-return]
+    found = model(tokens, lengths)
+    if task == "mask":
+        return model.output(found)  # type: ignore[operator, no-any-return]
+    if task == "regress":
+        return torch.from_numpy(run.task.target.restore(found.double().cpu().numpy()))  # type: ignore[attr-defined]
+    return found  # type: ignore[no-any-return]
 
 
 def _kinds(row: Sequence[int], parts: Sequence[Sequence[int]]) -> dict[str, Tensor]:

@@ -22,7 +22,12 @@ PLACE: Final = "PATH_TO_THIS_FOLDER"
 INPUT: Final = "…"
 """The placeholder of a text to read."""
 
-READERS: Final = {"mask": "fill-mask", "classify": "text-classification", "regress": "text-classification"}
+READERS: Final = {
+    "mask": "fill-mask",
+    "classify": "text-classification",
+    "regress": "text-classification",
+    "tag": "token-classification",
+}
 """The pipelines of models that read whole texts."""
 
 LIBRARIES: Final = {"huggingface": "transformers", "ctranslate2": "ctranslate2"}

@@ -108,7 +108,8 @@ def write_reader(run: Run, folder: Path) -> None:
     text = run.config.text
     assert isinstance(text, FramedText)
     assert text.frame != "end"
-    _write(framed(run.task.codec.tokenizers[""], text.frame), folder, side="right", reads=True)
+    (tokenizer,) = run.task.codec.tokenizers.values()
+    _write(framed(tokenizer, text.frame), folder, side="right", reads=True)
 
 
 def _write(tokenizer: tokenizers.Tokenizer, folder: Path, *, side: str, reads: bool = False) -> None:

@@ -1,6 +1,7 @@
 """BERT, RoBERTa and DistilBERT: post-norm encoders with learned positions and a norm of their embeddings.
 
 ForMaskedLM                  mask                   ForSequenceClassification    classify, or regress for one number
+ForTokenClassification       tag
 
 Segments: BERT has a vector for each of two (`model.segments`). RoBERTa has one for all, which is added to the
 positions; its first positions, up to the id of padding, are left out.
@@ -28,6 +29,9 @@ from weft.text import EOS, MASK, PAD, SOS, UNK
 
 MAX_MARKS: Final = 4
 """Special tokens of a row, at most: those of a pair of RoBERTa."""
+
+SUBWORDS_PER_WORD: Final = 4
+"""Subwords for which a tagger has room, for each word of a training sentence."""
 
 ROLES: Final = {PAD: "pad_token", UNK: "unk_token", SOS: "cls_token", EOS: "sep_token", MASK: "mask_token"}
 
@@ -281,6 +285,20 @@ def read_sequence(checkpoint: Checkpoint, family: Family) -> Found:
     if checkpoint.config.get("problem_type") == "multi_label_classification":
         sections["data"]["labels"] = "many"
     return Found("regress" if number else "classify", model, codec, tensors(), **sections)
+
+
+def read_tokens(checkpoint: Checkpoint, family: Family) -> Found:
+    """A tagger: the first subword of each word has its tag."""
+    reader, labels = Reader(checkpoint, family), read_labels(checkpoint)
+
+    def tensors() -> Named:
+        yield from reader.encoder()
+        yield from affine(checkpoint, "classifier", "scores", len(labels), reader.width)
+
+    model = reader.model | {"characters": 0, "word_dropout": 0.0}
+    sections = reader.sections()
+    sections["data"]["max_length"] = max(1, sections["data"]["max_length"] // SUBWORDS_PER_WORD)
+    return Found("tag", model, Codec({"words": reader.tokenizer}, labels), tensors(), **sections)
 
 
 def read_labels(checkpoint: Checkpoint) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from torch import nn
 from weft.catalog import TASKS
 from weft.config import Config, merge, validate
 from weft.errors import ConfigError, DataError, did_you_mean
-from weft.importing.bert import FAMILIES, read_masked, read_sequence
+from weft.importing.bert import FAMILIES, read_masked, read_sequence, read_tokens
 from weft.importing.checkpoint import CONFIG, Checkpoint, name_some, open_checkpoint
 from weft.importing.found import Found
 from weft.importing.gpt2 import read_gpt2
@@ -31,6 +31,7 @@ READERS: Final[Mapping[str, Callable[[Checkpoint], Found]]] = {
     "GPT2LMHeadModel": read_gpt2,
     "MarianMTModel": read_marian,
     **{f"{name}ForMaskedLM": partial(read_masked, family=family) for name, family in FAMILIES.items()},
+    **{f"{name}ForTokenClassification": partial(read_tokens, family=family) for name, family in FAMILIES.items()},
     **{f"{name}ForSequenceClassification": partial(read_sequence, family=family) for name, family in FAMILIES.items()},
 }
 """The function that reads each architecture."""

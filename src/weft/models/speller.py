@@ -27,7 +27,10 @@ Width = Annotated[int, Field(ge=1, le=limits.LAYERS)]
 
 
 class Spelling(NamedTuple):
-    """Characters (U, C) of the distinct words of a batch, their lengths (U), and the index of each word (B, T)."""
+    """Characters (U, C) of the distinct words of a batch, their lengths (U), and the index of each word (B, T).
+
+    In subwords: those of each sentence (B, S), their lengths (B), and the place of the first one of each word (B, T).
+    """
 
     characters: Tensor
     lengths: Tensor

@@ -40,6 +40,8 @@ class TaggerSizes(NamedTuple):
     """The legal sequences of labels, where the labels mark spans."""
     features: int | None = None
     """The numbers of a step, where feature vectors stand in the place of words."""
+    subwords: bool = False
+    """Whether words are cut into subwords, of which the first has the word's tag."""
 
 
 class TaggingModel(Protocol):
@@ -121,8 +123,8 @@ class Tagger(nn.Module):
 
     def __init__(self, config: NetworkSettings, sizes: TaggerSizes) -> None:
         super().__init__()
-        spelled = None if sizes.features else speller_settings(config.characters)
-        self.features = sizes.features
+        spelled = None if sizes.features or sizes.subwords else speller_settings(config.characters)
+        self.features, self.subwords = sizes.features, sizes.subwords
         self.word_dropout = TokenDropout(config.word_dropout)
         self.speller = spelled.build(sizes.characters, dropout=config.dropout) if spelled else None
         extra = self.speller.output_size if self.speller else 0
@@ -143,6 +145,9 @@ class Tagger(nn.Module):
 
     def encode(self, words: Tensor, lengths: Tensor, spelling: Spelling) -> Tensor:
         """words (B, T), lengths (B) -> the states of the encoder (B, T, D), which the head reads."""
+        if self.subwords:
+            states: Tensor = self.encoder(self.word_dropout(spelling.characters), spelling.lengths).states
+            return states.gather(1, spelling.where[..., None].expand(-1, -1, states.size(-1)))
         vectors = self.encoder.embedding(words if self.features else self.word_dropout(words))
         if self.speller is not None:
             vectors = torch.cat([vectors, self.speller(spelling)], dim=-1)

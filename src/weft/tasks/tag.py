@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data import (
@@ -26,12 +27,12 @@ from weft.data.ragged import Ids
 from weft.data.values import read_example
 from weft.decoding import DecodeConfig
 from weft.errors import DataError, did_you_mean
-from weft.metrics import Confusion, LossTally, SpanScheme, SpanTally, looks_like_spans
+from weft.metrics import Confusion, LossTally, SpanTally
 from weft.models import TAGGERS, FittedSettings, TagDistribution, Tagger, TaggerSettings, TaggerSizes, TaggingModel
 from weft.models.hmm.shapes import classes_of
 from weft.nn import length_mask
 from weft.nn.crf import Legal
-from weft.settings import OneOf
+from weft.settings import OneOf, TableError
 from weft.tasks.baselines import word_baselines
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
@@ -39,12 +40,12 @@ from weft.tasks.length import passes
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, spell, summarise_tags
+from weft.tasks.tag_words import cut_words, split_text
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
-from weft.text import UNK, TextConfig, Tokenizer, word_defaults
+from weft.text import TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
-PUNCTUATION = string.punctuation + "“”‘’«»…—–¿¡。、，"
 
 
 MODEL = OneOf(TAGGERS)
@@ -69,7 +70,7 @@ class Tag(FeatureTask):
         super().__init__(codec, data)
         if self.features is None:
             self.words: Tokenizer = codec.tokenizers["words"]
-            self.characters: Tokenizer = codec.tokenizers["characters"]
+            self.characters: Tokenizer | None = codec.tokenizers.get("characters")
         self.scheme = scheme_of(codec.labels)
         self.spans = self.scheme is not None
         if self.spans:
@@ -118,7 +119,16 @@ class Tag(FeatureTask):
 
     @staticmethod
     def roles(text: TextConfig) -> dict[str, TextConfig]:
+        if text.kind == "imported":
+            return {"words": text}
         return {"words": text, "characters": SPELLING.model_copy(update={"unknown": text.unknown})}
+
+    @classmethod
+    def conflicts(cls, config: Any) -> Iterator[TableError]:
+        yield from super().conflicts(config)
+        if config.text.kind == "imported" and getattr(config.model, "characters", 0) != 0:
+            what = 'does not go with text.kind = "imported", whose subwords spell words'
+            yield TableError(what, where=f"model.characters = {config.model.characters}", cure="set it to 0")
 
     @classmethod
     def learn(cls, records: Iterable[Tagged], text: TextConfig) -> Codec:
@@ -135,7 +145,9 @@ class Tag(FeatureTask):
         if (features := learn_features(records)) is not None:
             return Codec({}, labels, {FEATURES: features})
         words = known.get("words") or Tokenizer.learn_words((record.words for record in records), text)
-        spelling = cls.roles(text)["characters"]
+        spelling = cls.roles(text).get("characters")
+        if spelling is None:
+            return Codec({"words": words}, labels)
         letters = (word for record in records for word in record.words)
         characters = known.get("characters") or Tokenizer.learn(letters, spelling)
         return Codec({"words": words, "characters": characters}, labels)
@@ -147,6 +159,9 @@ class Tag(FeatureTask):
         legal = Legal(*map(torch.from_numpy, parts)) if parts else None
         if features is not None:
             return model.build_tagger(TaggerSizes(0, 0, len(codec.labels), classes_of([]), legal, len(features.mean)))
+        if "characters" not in codec.tokenizers:
+            sizes = TaggerSizes(len(codec.tokenizers["words"]), 0, len(codec.labels), classes_of([]), legal)
+            return model.build_tagger(sizes._replace(subwords=True))
         words, characters = (codec.tokenizers[role] for role in ("words", "characters"))
         # Before the data is read something that only has a size stands for a tokenizer.
         letters = characters.tokens(range(len(characters))) if isinstance(characters, Tokenizer) else ()
@@ -158,6 +173,8 @@ class Tag(FeatureTask):
 
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[Ids]]:
         names = ("words", "tags", "characters", "sizes") if self.features is None else (FEATURES, "tags")
+        if self.features is None and self.characters is None:
+            names = ("words", "tags", "subwords", "first")
         columns: dict[str, list[Ids]] = {name: [] for name in names}
         for record in records:
             places = list(range(len(record.words)))
@@ -170,11 +187,21 @@ class Tag(FeatureTask):
                     columns[FEATURES].append(steps[piece].reshape(-1))
                     continue
                 words = [record.words[place] for place in piece]
+                if self.characters is None:
+                    for name, ids in cut_words(self.words, words).items():
+                        columns[name].append(ids)
+                    continue
                 spellings = self.characters.encode_many(words)
                 columns["words"].append(self.words.encode_words(words))
                 columns["characters"].append([letter for spelling in spellings for letter in spelling])
                 columns["sizes"].append([len(spelling) for spelling in spellings])
         return columns
+
+    def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
+        if "subwords" in columns:
+            lengths: NDArray[np.int64] = columns["subwords"].lengths
+            return lengths
+        return super().cost(columns)
 
     def collate(
         self, examples: Examples, rows: Rows, *, packed: bool = False, capacity: Capacity | None = None
@@ -183,7 +210,10 @@ class Tag(FeatureTask):
         assert capacity is None
         if self.features is None:
             words, lengths = pad(examples.columns["words"], rows)
-            spellings, sizes, spelled = spell(examples, rows, words.shape)
+            if self.characters is None:
+                (spellings, sizes), (spelled, _) = (pad(examples.columns[name], rows) for name in ("subwords", "first"))
+            else:
+                spellings, sizes, spelled = spell(examples, rows, words.shape)
         else:
             words, lengths = self.pad_features(examples, rows)
             spellings = sizes = spelled = torch.zeros(0, dtype=torch.int64)
@@ -254,20 +284,9 @@ class Tag(FeatureTask):
         """A sentence as a list of words, or as text: then punctuation at a word's ends is split off."""
         if isinstance(source, Steps):
             return Tagged(source.names, None, "", source)
-        words = self.split(source) if isinstance(source, str) else [str(word) for word in source]
+        known = None if self.characters is None else self.words
+        words = split_text(source, known) if isinstance(source, str) else [str(word) for word in source]
         return Tagged(tuple(words), None, place="")
-
-    def split(self, text: str) -> list[str]:
-        """Split at blanks and cut off punctuation, except from words of the vocabulary, such as "U.S."."""
-        words: list[str] = []
-        for word in text.split():
-            core = word.strip(PUNCTUATION)
-            if not core or self.words.encode_words([word]) != [UNK]:
-                words.append(word)
-                continue
-            start = word.index(core)
-            words += [*word[:start], core, *word[start + len(core) :]]
-        return words
 
     def predict(
         self,
@@ -325,8 +344,3 @@ class Tag(FeatureTask):
         if self.features is not None:
             return [name, *["probabilities"] * probabilities]
         return label_columns(self.codec.labels, name, probabilities=probabilities)
-
-
-def scheme_of(labels: Sequence[str]) -> SpanScheme | None:
-    """The rules of labels that mark spans; None for others."""
-    return SpanScheme(labels, unknown=UNSEEN) if looks_like_spans(labels) else None

@@ -11,7 +11,7 @@ from weft import limits
 from weft.settings import Length, Unread
 from weft.tasks.sections import DataConfig
 from weft.tasks.tables import ColumnSetting
-from weft.text import TextConfig
+from weft.text import FramedText
 
 
 class TaggedData(DataConfig):
@@ -39,11 +39,15 @@ class TaggedData(DataConfig):
             yield Unread("field", f"is not read beside column = {self.column}", "remove one of the two")
 
 
-class TaggedText(TextConfig):
-    """Words as the files have them; a token is always a word."""
+class TaggedText(FramedText):
+    """Words as the files have them; a token is a word, or each word is cut into tokens of an imported tokenizer."""
 
-    kind: Literal["word"] = "word"
-    """Words."""
+    kind: Literal["word", "imported"] = "word"
+    """Words; imported cuts them into the subwords of an imported run, of which the first has the word's tag."""
 
     def unread(self) -> Iterator[Unread]:
         yield Unread("punctuation", "cuts nothing: the files have their words cut already", "remove it")
+        if self.kind == "word":
+            yield Unread("frame", "has no effect: words have no special tokens around them", "remove it")
+        else:
+            yield from (found for found in super().unread() if found.name != "punctuation")

@@ -11,19 +11,20 @@ import torch
 from torch import Tensor
 
 from weft.data import Examples
-from weft.metrics import LossTally, SpanTally
+from weft.metrics import LossTally, SpanScheme, SpanTally, looks_like_spans
 from weft.metrics.scores import f1
 from weft.models import Spelling, TagDistribution
 from weft.tasks.labels import ClassScores
 from weft.tasks.results import Numbers, Prediction, ScoredText
 from weft.tasks.sections import Tree
-from weft.tasks.task import Batch, Rows
+from weft.tasks.task import UNSEEN, Batch, Rows
 
 
 @dataclass(frozen=True)
 class TaggedBatch(Batch):
     """words and tags (B, T), lengths (B); spellings (U, C) of the distinct words with their lengths (U), and the number
-    of the spelling at each place (B, T)."""
+    of the spelling at each place (B, T). In subwords: those of each sentence (B, S), how many they are (B), and the
+    place of the first one of each word (B, T)."""
 
     words: Tensor
     lengths: Tensor
@@ -151,3 +152,8 @@ def spell(examples: Examples, rows: Rows, shape: torch.Size) -> tuple[Tensor, Te
     spelled[np.arange(shape[1]) < words[:, None]] = where.reshape(-1)
     lengths = (distinct != 0).sum(1)
     return torch.from_numpy(distinct), torch.from_numpy(lengths), torch.from_numpy(spelled)
+
+
+def scheme_of(labels: Sequence[str]) -> SpanScheme | None:
+    """The rules of labels that mark spans; None for others."""
+    return SpanScheme(labels, unknown=UNSEEN) if looks_like_spans(labels) else None

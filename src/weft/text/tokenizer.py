@@ -173,6 +173,11 @@ class Tokenizer:
         _check_words(self.config)
         return [[self._word(word) for word in words] for words in sentences]
 
+    def encode_split(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word of a text that is split already, each with the blank before it where tokens have it."""
+        blank = " " if isinstance(self._inner.model, models.BPE) else ""
+        return [ids or [UNK] for ids in self.encode_many([blank + word for word in words])]
+
     def normalize(self, word: str) -> str:
         """A word as the vocabulary spells it: in lower case where the settings say so."""
         return self._normalize(word)
