@@ -304,7 +304,7 @@ def validate(job: TrainingJob) -> Iterator[Event]:
 
 
 def finish(job: TrainingJob, reason: str) -> Iterator[Event]:
-    """Choose the best model or the mean of the last ones, calibrate it, score it on validation and test data, report."""
+    """Choose the best model or the mean of the last ones, calibrate it, score it on validation and test data."""
     state, prepared, metric = job.state, job.prepared, job.setup.metric
     best, model = state.best, state.model
     seconds = state.seconds
