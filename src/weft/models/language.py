@@ -1,4 +1,4 @@
-"""A language model: P(w_t | w_1 … w_{t-1}) = softmax(W h_{t-1} + b), where h comes from a decoder without memory."""
+"""A language model: P(w_t | w_1 … w_{t-1}) = softmax(W h_{t-1} + b), with h from a decoder without an encoder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def build_language_model(config: DecoderSettings | NgramConfig, vocabulary: int)
 
 
 class LanguageModel(Writer):
-    """Tokens -> hidden states -> logits of the next token; `start` and `step` do the same one token at a time."""
+    """Tokens -> hidden states -> logits of the next token; `start` and `step` do the same one token at a time.
+
+    `forward` returns the hidden states. The loss maps them to logits by `output`, only where a token is expected.
+    """
 
     def __init__(self, decoder: Decoder, vocabulary: int, *, tie: bool) -> None:
         super().__init__()
@@ -67,4 +70,4 @@ class LanguageModel(Writer):
 
 
 AnyLanguageModel: TypeAlias = LanguageModel | NgramModel
-"""A network, or a model of counts: tokens -> hidden states, or what takes their place -> scores of the next token."""
+"""A network, or a model of counts, which has contexts in the place of hidden states."""

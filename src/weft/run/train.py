@@ -186,8 +186,9 @@ def _follow(tree: Tree, ranks: Ranks, read: ReadData, *, cells: Mapping[str, Cel
 def train_events(
     prepared: Prepared, saver: Saver, point: ResumePoint | None = None, *, ranks: Ranks = ALONE
 ) -> Iterator[Event]:
-    """Train, keep the best model so far in the saver's folder, score it at the end. Yields an event for each step.
+    """Train, keep the best model so far in the saver's folder, score it at the end. Yields an event for each update.
 
+    `set_up` builds the model and the learner, which has batches, optimizer and schedule and calls `training/loop.py`.
     A fault that the saver has noted, such as a journal that cannot be written, ends training with a checkpoint.
     """
     point = point or ResumePoint()
@@ -236,7 +237,10 @@ def train_events(
 
 
 def update_until_done(job: TrainingJob, interrupt: Interrupt) -> Generator[Event, None, str]:
-    """Update the model until there is a reason to stop, and return it; a checkpoint is then written."""
+    """Update the model until there is a reason to stop, and return it; a checkpoint is then written.
+
+    A checkpoint holds all that resuming needs: weights, optimizer, place in the data, random states.
+    """
     setup, state = job.setup, job.state
     every = job.prepared.config.train.checkpoint_every or setup.every
     reason = reason_to_stop(job, interrupt)
@@ -267,7 +271,7 @@ def reason_to_stop(job: TrainingJob, interrupt: Interrupt) -> str:
     done = best.stale or number >= job.setup.total
     limit = job.prepared.config.train.seconds
     over = limit is not None and number > 0 and job.state.seconds >= limit
-    if done or job.ranks.size == 1 or number % UPDATES_BETWEEN_SIGNAL_CHECKS == 0:  # all ranks stop after one update
+    if done or job.ranks.size == 1 or number % UPDATES_BETWEEN_SIGNAL_CHECKS == 0:  # all ranks stop after the same one
         interrupt.signal, failed, over = job.ranks.broadcast([interrupt.signal, job.saver.failed, over])
         if failed:  # the last checkpoint may fit on the disk, or be written to another folder
             return UNWRITABLE
@@ -282,7 +286,7 @@ def reason_to_stop(job: TrainingJob, interrupt: Interrupt) -> str:
 
 
 def validate(job: TrainingJob) -> Iterator[Event]:
-    """Score the model, and save it if it is the best so far."""
+    """Score the model on all validation batches (`Task.measure`), and save it if it is the best so far."""
     state, number = job.state, job.state.learner.number
     yield Measuring("validating")
     scores, details = job.measure()
@@ -300,7 +304,7 @@ def validate(job: TrainingJob) -> Iterator[Event]:
 
 
 def finish(job: TrainingJob, reason: str) -> Iterator[Event]:
-    """Choose the best model or the mean of the last ones, calibrate and score it, and write the report."""
+    """Choose the best model or the mean of the last ones, calibrate it, score it on validation and test data."""
     state, prepared, metric = job.state, job.prepared, job.setup.metric
     best, model = state.best, state.model
     seconds = state.seconds

@@ -207,6 +207,7 @@ class LanguageModelling(Task):
     ) -> TextBatch:
         # Texts that are cut anew in every epoch have no count of characters; only evaluation needs one.
         characters = int(examples.columns["characters"].join(rows).sum()) if "characters" in examples.columns else 0
+        # Each row without its last token is read; without its first it is what is expected.
         shifted = shift(examples.columns["tokens"], rows, packed=packed, capacity=capacity and capacity.side(0))
         return TextBatch(predictions(examples.columns["tokens"], rows), *shifted, characters)
 
@@ -214,7 +215,8 @@ class LanguageModelling(Task):
         return self.forced_loss(model, batch, truth=1.0, label_smoothing=label_smoothing)
 
     def forced_loss(self, model: nn.Module, batch: TextBatch, *, truth: float, label_smoothing: float = 0.0) -> Loss:
-        """The loss where the model reads a true token with probability `truth`, and else its own prediction."""
+        """The loss where the model reads a true token with probability `truth`, and else its own prediction: the sum of
+        the cross-entropies of the expected tokens, and their number."""
         assert isinstance(model, AnyLanguageModel)
         hidden = model(batch.tokens, batch.lengths, truth=truth)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)

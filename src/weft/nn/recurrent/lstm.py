@@ -31,7 +31,10 @@ class LSTMState(NamedTuple):
 
 
 class LSTM(Cell):
-    """`forget_bias` is where b_f starts: at 1 the cell remembers from the first update on."""
+    """`forget_bias` is where b_f starts: at 1 the cell remembers from the first update on.
+
+    An `RNN` runs the step over time, as if it called it once for each x_t, and stacks the outputs into (B, T, H).
+    """
 
     state_type = LSTMState
 
