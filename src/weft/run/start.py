@@ -211,13 +211,15 @@ def _choice(task: type[Task], tree: Tree, place: StackPlace) -> OneOf:
 
 
 def _text_tree(task: type[Task], place: StackPlace, tokenizer: Tokenizer) -> Tree:
-    """The settings of a tokenizer that are not without effect, and that the table at this place has."""
+    """The settings of a tokenizer that the table at this place has, and that have an effect there and in the run."""
     table: Any = schema(task.name)
     for name in place.text.split("."):
         table = table_in(table.model_fields[name])
     without = {found.name for found in tokenizer.config.unread()}
     found = tokenizer.config.model_dump(mode="json", exclude_none=True, exclude=without)
-    return {name: value for name, value in found.items() if name in table.model_fields}
+    values = {name: value for name, value in found.items() if name in table.model_fields}
+    without = {found.name for found in table.model_construct(**values).unread()}
+    return {name: value for name, value in values.items() if name not in without}
 
 
 def _check(
@@ -232,7 +234,7 @@ def _check(
     for stack, (run, part) in sources.items():
         place = places[stack]
         expected, found = tokenizers[place.role].config, roles[place.role]
-        without = {one.name for one in expected.unread()}
+        without = {one.name for settings in (expected, found) for one in settings.unread()}
         for name in type(expected).model_fields:
             if name in type(found).model_fields and name not in without:
                 _compare(f"{place.text}.{name}", getattr(found, name), run, f"text.{name}", getattr(expected, name))
