@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 import weft as package
+from weft.data import BadLines
 from weft.errors import ConfigError, DataError
 from weft.run.prepare import prepare
 from weft.tasks.forecast_picture import points_of
@@ -123,6 +125,19 @@ def test_evaluation_rolls_the_origin(run, weft, tmp_path):
     outcome = weft("evaluate", str(run.folder), path, "--backtest", "99")
     assert outcome.code == 2
     assert "99 horizons of 7 steps do not fit" in outcome.err
+
+
+def test_the_numbers_to_forecast_never_scale_a_new_series(run, tmp_path):
+    task = run.task
+    values = numbers(task.history + task.horizon, level=500.0)
+    later = np.concatenate([values[: task.history], values[task.history :] + 1000])
+    scalings = []
+    for name, column in (("one", values), ("two", later)):
+        path = write_table(tmp_path / f"{name}.csv", column)
+        [record] = task.read(path, run.config.data, BadLines())
+        scalings.append(task.scaling(replace(record, name="new")))
+    assert scalings[0] == scalings[1]
+    assert 450 < scalings[0].mean < 550
 
 
 def test_windows_that_were_trained_on_are_counted(run, weft, tmp_path):

@@ -59,7 +59,7 @@ class Series:
         return self._clock.show(self.start, first, count)
 
     def seconds(self, first: int, count: int) -> NDArray[np.int64]:
-        """The same as seconds since 1970."""
+        """The times of `count` steps from step `first` on, in seconds since 1970."""
         return self._clock.stamps(self.start, first, count)
 
     @property

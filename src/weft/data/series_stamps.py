@@ -23,7 +23,7 @@ DATE_LIKE: Final = re.compile(
     r"|\d{1,2}:\d\d.*",
     re.IGNORECASE,
 )
-"""What people write for a date or a time of day."""
+"""Matches a cell that looks like a date or a time of day."""
 
 EPOCH_DIGITS: Final = {10: 1, 13: 1000}
 """Digits of seconds and of milliseconds since 1970, from 2001 to 2286, and how many of them a second has."""

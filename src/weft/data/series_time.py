@@ -80,7 +80,7 @@ class Frequency(NamedTuple):
         return start + steps * SECONDS[self.unit]
 
     def show(self, start: int, first: int, count: int) -> list[str]:
-        """The same stamps as text: only as precise as the unit needs."""
+        """The stamps as text, only as precise as the unit needs."""
         stamps = self.stamps(start, first, count)
         if self.unit == "step":
             return [str(stamp) for stamp in stamps.tolist()]

@@ -90,7 +90,7 @@ def conclusion(summary: Summary) -> str:
 
 
 def _doubt(summary: Summary, best: MeasuredRung) -> str:
-    """What a ladder without a cheapest rung shows, and what to do."""
+    """The closing sentence of a ladder without a cheapest rung: the reason, and a cure."""
     score = _score(summary.metric, best.score)
     if summary.examples < MIN_RECORDS:
         return f"{best.name} has the best score ({score}); measure on at least {MIN_RECORDS}"

@@ -22,7 +22,7 @@ from weft.metrics.scores import ratio
 Numbers = NDArray[np.float64]
 
 SUMS: Final = ("count", "distance", "squares", "scaled", "relative", "pinball", "size", "inside")
-"""What is summed over observed values."""
+"""The names of the sums over observed values."""
 
 POINT_SUMS: Final = 5
 """How many of the sums follow from a forecast without quantiles."""

@@ -66,7 +66,7 @@ class WindowForecast(NamedTuple):
 
 
 class Normalised(NamedTuple):
-    """What a network reads of a window: filled (B, L); level and scale (B, 1); simple forecasts (B, H, 6)."""
+    """The inputs of a network from a window: filled (B, L); level and scale (B, 1); simple forecasts (B, H, 6)."""
 
     filled: Tensor
     level: Tensor

@@ -55,7 +55,7 @@ class Prepared:
     records: Corpus | None = None
     """The records of the training examples, where baselines are fitted on them."""
     start: Start | None = None
-    """What the model takes from other runs."""
+    """The weights and tokenizers that the model takes from other runs."""
 
 
 class DataReader:

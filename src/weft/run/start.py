@@ -267,7 +267,7 @@ def _where(setting: Any, side: str = "") -> str:
 
 
 def resumed_start(tree: Tree, head: Tree, files: RunFiles) -> Start:
-    """The same from a checkpoint, which has the settings and tokenizers: the runs are not needed any more."""
+    """The start of a resumed training, from the settings and tokenizers in its checkpoint; the runs are not needed."""
     config = head["config"]
     merged = merge({"text": config["text"], "model": config["model"]}, tree)
     before = validate(config, keep_unread=True)

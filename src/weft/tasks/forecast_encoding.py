@@ -109,9 +109,11 @@ class SeriesTask(Task):
         return statistics.standardise(columns)
 
     def scaling(self, record: Series) -> Scaling:
-        """The scaling of a series: that of the training data, or its own where it was not part of that."""
-        found = self.scalings.get(record.name)
-        return scaling_of(replace(record, season=self.season)) if found is None else found
+        """The scaling of a series: that of the training data, or where it was not part of that, of its history alone:
+        the numbers to forecast must not scale their own forecast."""
+        if (found := self.scalings.get(record.name)) is not None:
+            return found
+        return scaling_of(replace(record.window(0, self.history), season=self.season))
 
     def trained_on(self, window: Series) -> bool:
         """Whether the first step that a window forecasts is part of the training data."""

@@ -1,4 +1,4 @@
-"""What a converter is, and the files that it writes."""
+"""The contract of a converter, and the files that it writes."""
 
 from __future__ import annotations
 

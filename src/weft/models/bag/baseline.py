@@ -23,7 +23,7 @@ MAX_TEXT_CHARACTERS: Final = 20_000
 """Characters of a text that are read; the rest is ignored."""
 
 Answer = TypeVar("Answer")
-"""What a text has: the number of its label, those of several, or the number to predict."""
+"""The answer of a text: the number of its label, those of several, or the number to predict."""
 
 
 class BagBaseline(NamedTuple):
