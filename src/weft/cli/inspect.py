@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.imports import Imports, read_imports
+from weft.cli.inspecting import app
 
 if TYPE_CHECKING:
     from torch import nn
 
     from weft.inspect import Part
 
-app = typer.Typer(help="Show the parts of a model, or what it attends to.", no_args_is_help=True)
-
+__all__ = ["app"]
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 """Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""
-
-
-@app.callback()
-def group() -> None:
-    """Show the parts of a model, or what it attends to."""
 
 
 @app.command()

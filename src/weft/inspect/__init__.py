@@ -4,5 +4,22 @@ from weft.inspect.alignment import Alignment, align
 from weft.inspect.formulas import FORMULAS, Formula
 from weft.inspect.parameters import Part, PartRow, count_parameters
 from weft.inspect.sketch import sketch
+from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_ending, view_kind
 
-__all__ = ["FORMULAS", "Alignment", "Formula", "Part", "PartRow", "align", "count_parameters", "sketch"]
+__all__ = [
+    "FORMULAS",
+    "VIEWS",
+    "Alignment",
+    "Formula",
+    "Nothing",
+    "Option",
+    "Part",
+    "PartRow",
+    "View",
+    "ViewKind",
+    "align",
+    "check_ending",
+    "count_parameters",
+    "sketch",
+    "view_kind",
+]
