@@ -1,4 +1,4 @@
-"""weft inspect parameters|alignment"""
+"""weft inspect: the views of its own modules, and the table of parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import inspect_attention
 from weft.cli.imports import Imports, read_imports
 from weft.cli.inspecting import app
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from weft.inspect import Part
 
-__all__ = ["app"]
+__all__ = ["app", "inspect_attention"]
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 """Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""
@@ -56,40 +57,6 @@ def parameters(
         print_json({"total": found.total, **found.tree()})
     else:
         show(found)
-
-
-@app.command()
-def alignment(
-    run: Annotated[Path, typer.Argument(help="The run folder of a translator or captioner with attention.")],
-    text: Annotated[str, typer.Argument(help="A text to translate, or the path of a picture.", metavar="TEXT|PICTURE")],
-    language: Annotated[
-        str | None, typer.Option(help="The language to translate to, where the run has several.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Draw attention over a picture to this PNG.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print tokens and weights as JSON.")] = False,
-    imports: Imports = None,
-) -> None:
-    """Translate a text or write the caption of a picture, and show what each written token attended to.
-
-    Examples:
-    weft inspect alignment runs/cmudict through
-    weft inspect alignment runs/fashion boot.png --out attention.png
-    """
-    from weft.cli.output import print_json, say
-    from weft.inspect import align
-    from weft.inspect.picture import draw_attention
-    from weft.run import load
-
-    options = {} if language is None else {"language": language}
-    found = align(load(run, cells=read_imports(imports)), text, **options)
-    if out is not None:
-        draw_attention(found, text, out)
-    if json:
-        print_json(found.tree())
-        return
-    say("{}", found.text)
-    for line in found.lines():
-        say("{}", line)
 
 
 def find_model(

@@ -1,6 +1,6 @@
-"""Plain data about models and training examples, to be printed: parameters, formulas, fields, tokens, alignments."""
+"""Views of what happens inside a model, and plain data about models and training examples, to be printed."""
 
-from weft.inspect.alignment import Alignment, align
+from weft.inspect.attention_maps import Attention, attention
 from weft.inspect.formulas import FORMULAS, Formula
 from weft.inspect.parameters import Part, PartRow, count_parameters
 from weft.inspect.sketch import sketch
@@ -9,7 +9,7 @@ from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_endi
 __all__ = [
     "FORMULAS",
     "VIEWS",
-    "Alignment",
+    "Attention",
     "Formula",
     "Nothing",
     "Option",
@@ -17,7 +17,7 @@ __all__ = [
     "PartRow",
     "View",
     "ViewKind",
-    "align",
+    "attention",
     "check_ending",
     "count_parameters",
     "sketch",
