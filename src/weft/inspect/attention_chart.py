@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from weft.charts import MAGNITUDE, readable
+from weft.charts import MAGNITUDE, column_data, readable
 from weft.charts.pixels import VIRIDIS, colour_values, pixels_url
 from weft.charts.tokens import token_step
 from weft.inspect.attention_blocks import Blocks
@@ -33,6 +33,15 @@ COLOUR_STEPS: Final = 200
 MAX_SMALL_MAPS: Final = 256
 PICTURES_PER_ROW: Final = 6
 
+MAX_PARTNERS: Final = 3
+"""Partners of a token that are named where not all labels have room."""
+
+LIT: Final = "#e69f00"
+"""The colour of frames around what is pointed at or chosen."""
+
+PICKED: Final = "(pick.m ? pick.m[0] : 0)"
+"""The number of the small map that was clicked, in the language of Vega; 0 is the map of the view."""
+
 
 def draw_map(view: Attention) -> altair.VConcatChart | altair.LayerChart:
     """Return the map of the view, and below it the small maps, if there are several. Where all maps are in the data, a
@@ -40,151 +49,196 @@ def draw_map(view: Attention) -> altair.VConcatChart | altair.LayerChart:
     import altair as alt
 
     blocks, small = view.blocks(), view.small[:MAX_SMALL_MAPS]
-    pick = None
-    if len(small) > 1 and blocks.size == 1 and all(one.weights.shape == view.weights.shape for one in small):
-        pick = alt.selection_point(name="pick", fields=["m"], on="click", clear=False, toggle=False, value=[{"m": 0}])
-    large = _large(view, blocks, small if pick is not None else (), pick)
-    return large if len(small) < 2 else alt.vconcat(large, _small(view, small, pick), spacing=30)
+    if len(small) < 2:
+        return _large(view, blocks, ()).properties(params=_params(view, blocks, ""))
+    whole = blocks.size == 1 and all(one.weights.shape == view.weights.shape for one in small)
+    charts = _large(view, blocks, small if whole else ()), _small(view, small, whole=whole)
+    # altair gives the parts of chart 0 and chart 1 names that end so.
+    picks = [_point("pick", "m", view="small_maps_1", on="click", toggle=False)] if whole else []
+    return alt.vconcat(*charts, spacing=30).properties(params=[*_params(view, blocks, "_0"), *picks])
 
 
-def _large(view: Attention, blocks: Blocks, small: tuple[SmallMap, ...], pick: Any) -> altair.LayerChart:
+def _params(view: Attention, blocks: Blocks, ending: str) -> list[Any]:
+    """What is under the pointer, and the names of rows and columns. Names are read from lists, as Vega-Lite cannot look
+    them up in data that another layer draws."""
     import altair as alt
 
-    maps = [blocks.weights, *(one.weights for one in small)]
     rows, columns = _axes(view, blocks)
-    across, down = _steps(rows, columns, blocks)
-    x = alt.X("c:O", axis=None, scale=alt.Scale(domain=list(range(len(columns))), paddingInner=0))
-    y = alt.Y("r:O", axis=None, scale=alt.Scale(domain=list(range(len(rows))), paddingInner=0))
-    row = alt.selection_point(name="row", fields=["r"], on="pointerover", clear="pointerout", empty=False)
-    column = alt.selection_point(name="column", fields=["c"], on="pointerover", clear="pointerout", empty=False)
-    row_data, column_data = alt.Data(values=rows), alt.Data(values=columns)
-    cells = alt.Chart(alt.Data(values=_cells(maps)))
-    if pick is not None:
-        cells = cells.transform_filter(pick)
-    top = _top(blocks.weights)
-    told = (
-        cells.transform_lookup("r", alt.LookupData(row_data, "r", ["row", "reads", "writes"]))
-        .transform_lookup("c", alt.LookupData(column_data, "c", ["column"]))
-        .mark_rect()
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color(
-                "w:Q",
-                scale=alt.Scale(scheme=MAGNITUDE, domain=[0, top], clamp=True),
-                legend=alt.Legend(title="weight", orient="right", gradientLength=120),
-            ),
-            tooltip=_tooltip(view),
+    hover = {"on": "pointerover", "clear": "pointerout"}
+    return [
+        _point("cell", "r", "c", view=f"cells{ending}", **hover),
+        _point("row_label", "r", view=f"row_labels{ending}", **hover),
+        _point("column_label", "c", view=f"column_labels{ending}", **hover),
+        *(
+            alt.VariableParameter(name=f"{name}_names", value=values)
+            for name, values in {**rows, **columns}.items()
+            if name not in ("r", "c")
+        ),
+    ]
+
+
+def _point(name: str, *fields: str, view: str, **options: Any) -> Any:
+    """A selection of what the pointer is on in one part of the chart, given by its name. altair's own parameters would
+    be bound to all layers of a part."""
+    import altair as alt
+
+    select = alt.PointSelectionConfig(type="point", fields=list(fields), **options)
+    return alt.TopLevelSelectionParameter(name=name, select=select, views=[view])
+
+
+class _Side(NamedTuple):
+    """The rows or the columns of a map in the chart: their place in a cell, their label, and how they are drawn."""
+
+    place: str
+    label: str
+    data: dict[str, Any]
+    channel: Any
+    step: float
+    needed: float
+    """The width and height of a cell, and what a label needs of it."""
+    text: dict[str, Any]
+    """Settings of the labels."""
+    beside: dict[str, Any]
+    """Where the labels are."""
+
+    @property
+    def pointed(self) -> str:
+        """The number of the row or column under the pointer, by its cell or by its label; -1 without one."""
+        place, by_label = self.place, f"{self.label}_label.{self.place}"
+        return f"(cell.{place} ? cell.{place}[0] : {by_label} ? {by_label}[0] : -1)"
+
+    def band(self) -> altair.Chart:
+        """The frame around the row or column under the pointer."""
+        import altair as alt
+
+        axis = "y" if self.place == "r" else "x"
+        first, last, length = ("x", "x2", "width") if axis == "y" else ("y", "y2", "height")
+        return (
+            alt.Chart(self.data)
+            .transform_filter(f"datum.{self.place} == {self.pointed}")
+            .mark_rect(filled=False, strokeWidth=1.5, color=LIT)
+            .encode(**{axis: self.channel, first: alt.value(0), last: alt.value(length)})
         )
-        .add_params(row, column)
+
+    def labels(self, other: _Side) -> altair.Chart:
+        """The tokens, as many as have room; they fade while a token of the other side is pointed at."""
+        import altair as alt
+
+        every = max(1, math.ceil(self.needed / self.step - 0.2))
+        faded = alt.condition(f"{other.pointed} >= 0", alt.value(0.2), alt.value(1))
+        return (
+            alt.Chart(self.data)
+            .transform_filter(f"datum.{self.place} % {every} == 0")
+            .mark_text(**self.text)
+            .encode(**self._at(), text=f"{self.label}:N", opacity=faded)
+            .properties(name=f"{self.label}_labels")
+        )
+
+    def partners(self, cells: altair.Chart, other: _Side, top: float) -> altair.Chart:
+        """The tokens by their weights for the token of the other side that is pointed at: where not all labels have
+        room, those of the largest weights."""
+        import altair as alt
+
+        found = cells.transform_filter(f"datum.{other.place} == {other.pointed}").transform_calculate(
+            **{self.label: f"{self.label}_names[datum.{self.place}]"}, share=f"0.1 + 0.9 * min(1, datum.w / {top})"
+        )
+        if self.step < self.needed * 0.8:
+            found = found.transform_window(rank="rank()", sort=[alt.SortField("w", "descending")])
+            found = found.transform_filter(f"datum.rank <= {MAX_PARTNERS}")
+        weight = alt.Opacity("share:Q", scale=None)
+        return found.mark_text(**self.text, fontWeight="bold").encode(
+            **self._at(), text=f"{self.label}:N", opacity=weight
+        )
+
+    def _at(self) -> dict[str, Any]:
+        return {"y" if self.place == "r" else "x": self.channel, **self.beside}
+
+
+def _sides(blocks: Blocks, rows: dict[str, Any], columns: dict[str, Any]) -> tuple[_Side, _Side]:
+    import altair as alt
+
+    across, down = _steps(blocks)
+    x = alt.X("c:O", axis=None, scale=alt.Scale(domain=columns["c"], paddingInner=0))
+    y = alt.Y("r:O", axis=None, scale=alt.Scale(domain=rows["r"], paddingInner=0))
+    left = {"align": "right", "baseline": "middle", "limit": LABEL_PIXELS}
+    width = token_step(blocks.columns)
+    above = {"align": "center", "baseline": "bottom", "limit": width - 2}
+    return (
+        _Side("r", "row", column_data(rows), y, down, ROW_PIXELS * 0.6, left, {"x": alt.value(-8)}),
+        _Side("c", "column", column_data(columns), x, across, width, above, {"y": alt.value(-6)}),
     )
-    # The ground has the colour of no weight, and is under the cells that are too faint to be drawn.
+
+
+def _large(view: Attention, blocks: Blocks, small: tuple[SmallMap, ...]) -> altair.LayerChart:
+    """The map with its labels. Under the cells, and in the place of those too faint to be drawn, is the colour of no
+    weight."""
+    import altair as alt
+
+    names, keys = _axes(view, blocks)
+    rows, columns = _sides(blocks, names, keys)
+    places = {name: "r" for name in names if name != "r"} | {"column": "c"}
+    cells = alt.Chart(column_data(_cells([blocks.weights, *(one.weights for one in small)])))
+    if small:
+        cells = cells.transform_filter(f"datum.m == {PICKED}")
+    top = _top(blocks.weights)
+    colours = alt.Color(
+        "w:Q",
+        scale=alt.Scale(scheme=MAGNITUDE, domain=[0, top], clamp=True),
+        legend=alt.Legend(title="weight", orient="right", gradientLength=120),
+    )
+    told = (
+        cells.transform_calculate(**{name: f"{name}_names[datum.{place}]" for name, place in places.items()})
+        .mark_rect()
+        .encode(x=columns.channel, y=rows.channel, color=colours, tooltip=_tooltip(view))
+        .properties(name="cells")
+    )
     ground = (
-        alt.Chart(alt.Data(values=[{}]))
+        alt.Chart(column_data({"ground": [0]}))
         .mark_rect(color=VIRIDIS[0])
         .encode(x=alt.value(0), x2=alt.value("width"), y=alt.value(0), y2=alt.value("height"))
     )
-    band = {"filled": False, "strokeWidth": 1.5, "color": "#e69f00"}
-    row_band = (
-        alt.Chart(row_data).transform_filter(row).mark_rect(**band).encode(y=y, x=alt.value(0), x2=alt.value("width"))
-    )
-    column_band = (
-        alt.Chart(column_data)
-        .transform_filter(column)
-        .mark_rect(**band)
-        .encode(x=x, y=alt.value(0), y2=alt.value("height"))
-    )
-    beside = {"align": "right", "baseline": "middle", "limit": LABEL_PIXELS}
-    above = {
-        "align": "center",
-        "baseline": "bottom",
-        "limit": max(across, token_step([one["column"] for one in columns])) - 2,
-    }
-    row_labels, column_labels = alt.Chart(row_data), alt.Chart(column_data)
     layers = [
         ground,
         told,
-        row_band,
-        column_band,
-        # Labels fade while a partner is pointed at; the partners of that token are written over them by their weight.
-        _thin(row_labels, "r", down, ROW_PIXELS * 0.6)
-        .mark_text(**beside)
-        .encode(y=y, x=alt.value(-8), text="row:N", opacity=alt.condition(column, alt.value(0.2), alt.value(1)))
-        .add_params(row),
-        _thin(column_labels, "c", across, above["limit"])
-        .mark_text(**above)
-        .encode(x=x, y=alt.value(-6), text="column:N", opacity=alt.condition(row, alt.value(0.2), alt.value(1)))
-        .add_params(column),
-        _partners(cells.transform_filter(column), "r", row_data, "row", down, ROW_PIXELS * 0.6)
-        .mark_text(**beside, fontWeight="bold")
-        .encode(y=y, x=alt.value(-8), text="row:N", opacity=_faint(top)),
-        _partners(cells.transform_filter(row), "c", column_data, "column", across, above["limit"])
-        .mark_text(**above, fontWeight="bold")
-        .encode(x=x, y=alt.value(-6), text="column:N", opacity=_faint(top)),
+        rows.band(),
+        columns.band(),
+        rows.labels(columns),
+        columns.labels(rows),
+        rows.partners(cells, columns, top),
+        columns.partners(cells, rows, top),
     ]
-    title = _heading(view, small)
-    return alt.layer(*layers).properties(
-        width=across * len(columns), height=down * len(rows), title=alt.Title(title, offset=28)
-    )
+    width, height = columns.step * len(blocks.columns), rows.step * len(blocks.rows)
+    title = alt.Title(_heading(view, small), offset=28)
+    return alt.layer(*layers).properties(width=width, height=height, title=title)
 
 
-def _faint(top: float) -> altair.Opacity:
-    import altair as alt
-
-    return alt.Opacity("w:Q", scale=alt.Scale(domain=[0, top], range=[0.1, 1], clamp=True), legend=None)
-
-
-def _thin(chart: altair.Chart, place: str, step: float, needed: float) -> altair.Chart:
-    """Leave out labels that would cover their neighbours."""
-    every = max(1, math.ceil(needed / step - 0.2))
-    return chart if every == 1 else chart.transform_filter(f"datum.{place} % {every} == 0")
-
-
-def _partners(
-    cells: altair.Chart, place: str, data: altair.Data, name: str, step: float, needed: float
-) -> altair.Chart:
-    """The tokens that a pointed one attends to, or is attended to by: where labels are left out, the strongest."""
-    import altair as alt
-
-    found = cells.transform_lookup(place, alt.LookupData(data, place, [name]))
-    return (
-        found
-        if step >= needed * 0.8
-        else found.transform_window(k="rank()", sort=[alt.SortField("w", "descending")]).transform_filter(
-            "datum.k <= 3"
-        )
-    )
-
-
-def _axes(view: Attention, blocks: Blocks) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _axes(view: Attention, blocks: Blocks) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """The rows and columns of the chart, with their labels."""
-    rows = []
-    for number, label in enumerate(blocks.rows):
-        first = view.rows[number * blocks.size]
-        row = {"r": number, "row": readable(label)}
-        if first.reads is not None:
-            row |= {"reads": readable(first.reads), "writes": readable(first.writes) if first.writes else "—"}
-        rows.append(row)
-    return rows, [{"c": number, "column": readable(label)} for number, label in enumerate(blocks.columns)]
+    first = [view.rows[number * blocks.size] for number in range(len(blocks.rows))]
+    rows: dict[str, list[Any]] = {"r": list(range(len(first))), "row": list(map(readable, blocks.rows))}
+    if any(row.reads for row in first):
+        rows["reads"] = [readable(row.reads or "") for row in first]
+        rows["writes"] = [readable(row.writes) if row.writes else "—" for row in first]
+    return rows, {"c": list(range(len(blocks.columns))), "column": list(map(readable, blocks.columns))}
 
 
-def _steps(rows: list[dict[str, Any]], columns: list[dict[str, Any]], blocks: Blocks) -> tuple[float, float]:
+def _steps(blocks: Blocks) -> tuple[float, float]:
     """The width and height of a cell: as its labels need, but smaller where the map would be very large."""
-    across = min(token_step([one["column"] for one in columns]), max(MIN_CELL_PIXELS, MAX_PIXELS / len(columns)))
-    return across, min(ROW_PIXELS, max(MIN_CELL_PIXELS, MAX_PIXELS / len(rows)))
+    tall, wide = len(blocks.rows), len(blocks.columns)
+    across = min(token_step(blocks.columns), max(MIN_CELL_PIXELS, MAX_PIXELS / max(1, wide)))
+    return across, min(ROW_PIXELS, max(MIN_CELL_PIXELS, MAX_PIXELS / max(1, tall)))
 
 
-def _cells(maps: list[Any]) -> list[dict[str, Any]]:
+def _cells(maps: list[Any]) -> dict[str, list[Any]]:
     """The cells of maps, numbered from 0; of a large map without the faintest."""
-    found: list[dict[str, Any]] = []
+    found: dict[str, list[Any]] = {"m": [], "r": [], "c": [], "w": []}
     for number, weights in enumerate(maps):
         least = -1.0 if weights.size <= KEPT_CELLS else _top(weights) / COLOUR_STEPS
-        places = np.argwhere(weights > least)
-        values = weights[weights > least]
-        found += [
-            {"m": number, "r": row, "c": column, "w": round(value, 4)}
-            for (row, column), value in zip(places.tolist(), values.tolist(), strict=True)
-        ]
+        rows, columns = np.nonzero(weights > least)
+        found["m"] += [number] * len(rows)
+        found["r"] += rows.tolist()
+        found["c"] += columns.tolist()
+        found["w"] += [float(f"{value:.3g}") for value in weights[rows, columns].tolist()]
     return found
 
 
@@ -215,10 +269,10 @@ def _heading(view: Attention, small: tuple[SmallMap, ...]) -> Any:
         return view.heading
     heads = {one.layer: one.heads for one in view.layers if one.part == view.part}
     names = [view.heading, *(name_map(view.part, one.layer, one.head, heads[one.layer], "mean") for one in small)]
-    return alt.ExprRef(f"{json.dumps(names, ensure_ascii=False)}[pick.m ? pick.m[0] : 0]")
+    return alt.ExprRef(f"{json.dumps(names, ensure_ascii=False)}[{PICKED}]")
 
 
-def _small(view: Attention, small: tuple[SmallMap, ...], pick: Any) -> altair.LayerChart:
+def _small(view: Attention, small: tuple[SmallMap, ...], *, whole: bool) -> altair.LayerChart:
     """A row of small maps for each layer, a column for each head."""
     import altair as alt
 
@@ -237,19 +291,21 @@ def _small(view: Attention, small: tuple[SmallMap, ...], pick: Any) -> altair.La
     names = [alt.Tooltip("layer:O"), alt.Tooltip("head:O"), alt.Tooltip("entropy:Q", title="entropy of a row, bits")]
     x = alt.X("head:O", axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False))
     y = alt.Y("layer:O", axis=alt.Axis(ticks=False, domain=False))
-    base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+    base = alt.Chart(column_data(_columns(values))).encode(x=x, y=y)
     images = base.mark_image(width=size, height=size, aspect=False).encode(url="url:N", tooltip=names)
-    frames = base.mark_rect(filled=False, color="#e69f00", strokeWidth=2)
-    if pick is None:
-        chosen = f"datum.layer == {view.layer} && datum.head == {view.head or 0}"
-        frames = frames.transform_filter(chosen)
-        note = "of all heads and layers"
+    frames, note = base.mark_rect(filled=False, color=LIT, strokeWidth=2), "of all layers and heads"
+    if whole:
+        images = images.properties(name="small_maps")
+        frames, note = frames.transform_filter(f"datum.m == {PICKED}"), f"{note}; a click shows one above"
     else:
-        images, frames = images.add_params(pick), frames.transform_filter(pick)
-        note = "of all heads and layers; a click shows one above"
+        frames = frames.transform_filter(f"datum.layer == {view.layer} && datum.head == {view.head or 0}")
     return alt.layer(images, frames).properties(
         width=(size + 8) * heads, height=(size + 8) * layers, title=alt.Title(f"small maps {note}", fontWeight="normal")
     )
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _entropy(weights: Any) -> float:
@@ -276,7 +332,7 @@ def draw_pictures(view: Attention) -> altair.LayerChart:
         place = {"x": number % PICTURES_PER_ROW, "y": number // PICTURES_PER_ROW}
         values.append({**place, "word": readable(row.token), "url": url, "weight": round(float(weights.max()), 4)})
     x, y = alt.X("x:O", axis=None), alt.Y("y:O", axis=None)
-    base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+    base = alt.Chart(column_data(_columns(values))).encode(x=x, y=y)
     told = [alt.Tooltip("word:N"), alt.Tooltip("weight:Q", title="largest weight")]
     images = base.mark_image(width=PANEL, height=PANEL, aspect=False).encode(url="url:N", tooltip=told)
     words = base.mark_text(dy=-PANEL / 2 - 8, fontSize=15, limit=PANEL).encode(text="word:N")

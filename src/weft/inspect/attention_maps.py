@@ -125,7 +125,7 @@ class Attention(View):
         if blocks.size > 1:
             parts.append(f"The input is long: a cell is the mean of {blocks.size} × {blocks.size} weights.")
         if self.small and (every := max(one.every for one in self.small)) > 1:
-            parts.append(f"The small maps show every {every}th row.")
+            parts.append(f"The small maps show one row in {every}.")
         return " ".join(parts)
 
     def blocks(self, *, sides: tuple[int, int] | None = None) -> Blocks:
@@ -150,7 +150,11 @@ class Attention(View):
             "block": 1 if whole else self.blocks().size,
             "weights": numbers(found),
             "layers": [one._asdict() for one in self.layers],
-            "maps": [{**one._asdict(), "weights": numbers(one.weights)} for one in self.small],
+            "maps": [
+                {**one._asdict(), "weights": numbers(one.weights)}
+                for one in self.small
+                if sum(each.weights.size for each in self.small) <= MAX_ALL_CELLS
+            ],
         }
 
     def chart(self) -> Any:
