@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from weft.cli.imports import Imports
-from weft.cli.inspecting import Dark, Json, Out, RunFolder, Target, app, show_run
+from weft.cli.inspecting import Dark, Json, Out, RunFolder, Target, app, open_run, show_run, show_view
 
 
 @app.command()
@@ -60,3 +61,42 @@ def attention(
         size=size,
         whole=whole or None,
     )
+
+
+@app.command()
+def positions(
+    what: Annotated[
+        str, typer.Argument(help="A run folder, or a kind of positions, such as sinusoid.", metavar="RUN|KIND")
+    ],
+    width: Annotated[
+        int | None, typer.Option(help="With a kind: the features of a position.", show_default="64")
+    ] = None,
+    length: Annotated[int | None, typer.Option(help="The number of positions.", show_default="100")] = None,
+    part: Annotated[
+        str | None, typer.Option(help="encoder or decoder; by default the first that has positions.")
+    ] = None,
+    similarity: Annotated[
+        str | None, typer.Option(help="How two positions are compared: cosine or dot.", show_default="cosine")
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+    dark: Dark = False,
+    imports: Imports = None,
+) -> None:
+    """Show how a model encodes positions: the vector of each, how similar two are, and how this falls with distance.
+
+    Examples:
+    weft inspect positions sinusoid --width 64 --length 100
+    weft inspect positions runs/demo -o positions.html
+    """
+    from weft.inspect import check_ending, view_kind
+    from weft.nn import POSITIONS
+
+    options = {"width": width, "length": length, "part": part, "similarity": similarity}
+    given = {name: value for name, value in options.items() if value is not None}
+    if out is not None:
+        check_ending(out)
+    kind = view_kind("positions")
+    kind.check_options(given)
+    source: Any = what if what in POSITIONS and not Path(what).is_dir() else open_run(Path(what), imports)
+    show_view(kind.show(source, **given), out=out, json=json, dark=dark)

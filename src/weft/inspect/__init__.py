@@ -3,6 +3,7 @@
 from weft.inspect.attention_maps import Attention, attention
 from weft.inspect.formulas import FORMULAS, Formula
 from weft.inspect.parameters import Part, PartRow, count_parameters
+from weft.inspect.position_codes import PositionCodes, positions
 from weft.inspect.sketch import sketch
 from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_ending, view_kind
 
@@ -15,11 +16,13 @@ __all__ = [
     "Option",
     "Part",
     "PartRow",
+    "PositionCodes",
     "View",
     "ViewKind",
     "attention",
     "check_ending",
     "count_parameters",
+    "positions",
     "sketch",
     "view_kind",
 ]
