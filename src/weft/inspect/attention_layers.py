@@ -45,6 +45,7 @@ class AttentionLayer:
     def keys(self) -> int:
         return max(call.key.size(2) for call in self.calls)
 
+    @torch.no_grad()
     def weights(self, head: int, *, every: int = 1) -> Tensor:
         """The weights (queries, keys) of a head, which counts from 1; with `every`, of each `every`-th query."""
         if len(self.calls) == 1:

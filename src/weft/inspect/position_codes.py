@@ -93,12 +93,17 @@ class PositionCodes(View):
 
         rows, columns = _every(len(self.codes)), _every(self.codes.shape[1])
         top = float(np.abs(self.codes).max()) or 1.0
-        codes = _heat(self.codes, (rows, columns), ("dimension", "position"), alt.Scale(scheme=SIGNED, domain=[-top, top]))
+        codes = _heat(
+            self.codes, (rows, columns), ("dimension", "position"), alt.Scale(scheme=SIGNED, domain=[-top, top])
+        )
         low, high = float(self.similarity.min()), float(self.similarity.max())
         signed = low < 0
         scale = alt.Scale(scheme=SIGNED if signed else MAGNITUDE, domain=[-high, high] if signed else [0, high])
         alike = _heat(self.similarity, (rows, rows), ("position", "other position"), scale)
-        decay = {"distance": list(range(len(self.decay))), "similarity": [_short(value) for value in self.decay.tolist()]}
+        decay = {
+            "distance": list(range(len(self.decay))),
+            "similarity": [_short(value) for value in self.decay.tolist()],
+        }
         line = (
             alt.Chart(column_data(decay))
             .mark_line()
@@ -130,7 +135,8 @@ class PositionCodes(View):
         found = heat_lines(shares, names, [""] * len(shares[0]), width=width, each=1)[-len(names) :]
         near = [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if n < len(self.decay)]
         decays = ", ".join(f"{n}: {self.decay[n]:.2f}" for n in near)
-        head = f"{self.title}: {len(self.codes)} positions × {self.codes.shape[1]} dimensions, from {low:.2f} to {high:.2f}"
+        sizes = f"{len(self.codes)} positions × {self.codes.shape[1]} dimensions"
+        head = f"{self.title}: {sizes}, from {low:.2f} to {high:.2f}"
         return [Text(head), *found, Text(f"Mean similarity ({self.measure}) by distance: {decays}")]
 
 
@@ -178,7 +184,9 @@ def _of_kind(kind: str, width: int, length: int) -> _Found | Nothing:
         rotary = Rotary(width)
         return _Found(kind, "", _angles(rotary, places), rotary)
     codes = POSITIONS[kind](width, length).codes(places)
-    return Nothing("positions", f'positions = "{kind}" encodes none') if codes is None else _Found(kind, "", codes, None)
+    return (
+        Nothing("positions", f'positions = "{kind}" encodes none') if codes is None else _Found(kind, "", codes, None)
+    )
 
 
 def _of_model(model: nn.Module, part: str, length: int) -> _Found | Nothing:
