@@ -27,7 +27,7 @@ from weft.data import (
 from weft.data.ragged import Ids
 from weft.data.records import WholeInput
 from weft.errors import DataError
-from weft.models import Classifier
+from weft.models import Classifier, SequenceInputs
 from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
@@ -203,6 +203,14 @@ def learn_inputs(records: Iterable[Any], text: TextConfig, known: Mapping[str, T
     if (features := learn_features(records)) is not None:
         return Codec({}, (), {FEATURES: features})
     return Codec({"": known.get("") or Tokenizer.learn(_each_text(records), text)})
+
+
+def inputs_of(codec: Codec) -> SequenceInputs:
+    """The inputs that a model is built for."""
+    features = codec.statistics.get(FEATURES)
+    if features is not None:
+        return SequenceInputs(features=len(features.mean))
+    return SequenceInputs(codec.tokenizers[""])
 
 
 def _each_text(records: Iterable[WholeInput]) -> Iterator[str]:
