@@ -24,6 +24,7 @@ from weft.data import (
     Steps,
     read_answered,
 )
+from weft.data.limit import Overlong
 from weft.data.ragged import Ids
 from weft.data.records import WholeInput
 from weft.errors import DataError
@@ -101,6 +102,13 @@ class SequenceTask(FeatureTask):
     @classmethod
     def learn(cls, records: Iterable[Any], text: TextConfig) -> Codec:
         return cls.learn_with(records, text, {})
+
+    def evaluation_limit(self, positions: int | None) -> Limit | None:
+        if positions is None:
+            return None
+        marks = 0 if self.features is not None else self.frame.marks(pairs=self.data.pair is not None)
+        overlong: Overlong = "truncate" if self.data.overlong == "truncate" else "error"
+        return Limit(positions - marks, overlong, positions=positions)
 
     @abstractmethod
     def answer(self, record: Any) -> Ids:

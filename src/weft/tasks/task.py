@@ -200,6 +200,10 @@ class Task(WithRecords, WithStates, ABC):
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
         return Limit(self.data.max_length, self.data.overlong) if training else None
 
+    def evaluation_limit(self, positions: int | None) -> Limit | None:
+        """`limit` for an evaluation of a model that reads so many tokens of a row at most, or any number of them."""
+        return self.limit(training=False)
+
     @abstractmethod
     def encode(self, records: Sequence[Any], limit: Limit | None) -> Mapping[str, Sequence[Ids]]:
         """Columns of token ids, or of float32 numbers; a limit may drop a record or cut it into several rows."""
