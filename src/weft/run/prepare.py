@@ -79,7 +79,7 @@ class DataReader:
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
         self.tokenizers = tokenizers
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
@@ -99,7 +99,7 @@ class DataReader:
 
         if self.cache and self.fresh:
             forget(stamps(path) or [], self.cache.names)
-        content = self.cache and self.cache.content(path)
+        content = self.cache and self.task.caches and self.cache.content(path)
         survey, notes = self.cache.survey(content, first_pass) if self.cache and content else first_pass()
         self.notes += notes
         return corpus, survey
@@ -118,16 +118,19 @@ class DataReader:
 
     def training(self, config: Config, corpus: Corpus, survey: Survey) -> TrainingData:
         """Learn the tokenizers and encode the training data, or take both from the cache."""
-        if self.cache and survey.content:
+        content = survey.content
+        if self.cache and not self.task.caches and str(config.data.train) not in self.python_data:
+            content = self.task.content(corpus, config.data)
+        if self.cache and content:
             return self.cache.training(
                 self.task,
                 config,
-                survey.content,
+                content,
                 known_tokens(self.tokenizers),
                 lambda folder: write_training(*self._learn(config, corpus, survey), folder=folder),
             )
         task, rest, held, notes = self._learn(config, corpus, survey)
-        examples = encode(task, rest, task.limit(training=True))
+        examples = encode(task, task.order(rest), task.limit(training=True))
         return TrainingData(task, examples, held, [*notes, *examples.notes])
 
     def learn(self, records: Iterable[Record], text: Any) -> Codec:
