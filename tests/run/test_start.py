@@ -310,9 +310,7 @@ def test_validation_texts_beyond_the_positions_are_cut_like_training_texts(short
     assert found == cut
     refused = weft(*command[:-1], str(tmp_path / "other"), "data.overlong=error")
     assert refused.code == 2
-    assert (
-        f"{files[1]}:21: 60 tokens, more than the 23 that model.max_positions = 24 has room for" in refused.err
-    )
+    assert f"{files[1]}:21: 60 tokens, more than the 23 that model.max_positions = 24 has room for" in refused.err
 
 
 @pytest.mark.parametrize("task", ["tag", "translate"])
