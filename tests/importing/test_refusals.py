@@ -11,8 +11,6 @@ import torch
 
 import weft
 from weft.errors import DataError, RunError
-from weft.importing.checkpoint import Checkpoint
-from weft.importing.tokenizers import check_mask
 
 pytest.importorskip("transformers", reason="the package transformers is not installed")
 
@@ -92,20 +90,6 @@ def test_a_folder_with_files_is_left_alone(gpt2, tmp_path) -> None:
     assert caught.value.cure == "choose another --out"
 
 
-def test_a_mask_token_beside_a_blank(encoder) -> None:
-    folder = encoder("RobertaForMaskedLM")
-    added = [{"content": "<mask>", "id": 4, "lstrip": False, "special": True}]
-    tree = {"model": {"type": "BPE"}, "added_tokens": added}
-    checkpoint = Checkpoint(folder, [])
-    check_mask(checkpoint, "<mask>")
-    (folder / "tokenizer.json").write_text(json.dumps(tree))
-    with pytest.raises(DataError, match="<mask> has lstrip = false"):
-        check_mask(checkpoint, "<mask>")
-    added[0]["lstrip"] = True
-    (folder / "tokenizer.json").write_text(json.dumps(tree))
-    check_mask(checkpoint, "<mask>")
-
-
 def test_weights_that_are_not_finite_or_damaged(gpt2) -> None:
     folder = gpt2()
     rewrite(folder, lambda tensors: tensors["transformer.ln_f.bias"].fill_(float("nan")))
@@ -132,6 +116,38 @@ def test_links_are_not_followed(gpt2) -> None:
         (folder / name).symlink_to(outside)
         refused(folder, "is a link, which is never followed.*cp -rL")
         outside.replace(folder / name)
+
+
+def hub(folder: Path, target: str = "../../blobs/{}") -> Path:
+    """The snapshot of a cache of the hub with the files of the folder."""
+    snapshot, blobs = folder.parent / "models--one" / "snapshots" / "a1", folder.parent / "models--one" / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for path in folder.iterdir():
+        path.rename(blobs / path.name)
+        (snapshot / path.name).symlink_to(target.format(path.name))
+    return snapshot
+
+
+def test_the_cache_of_the_hub_is_read(gpt2, tmp_path) -> None:
+    snapshot = hub(gpt2())
+    refused(snapshot.parents[1], f"it is a cache of the hub: give one of its snapshots, such as {snapshot}")
+    assert weft.import_run(snapshot, tmp_path / "run").config.task == "lm"
+
+
+@pytest.mark.parametrize("kind", ["a link to a link", "a path", "another folder", "a folder"])
+def test_other_links_of_a_snapshot_are_not_followed(kind, gpt2, tmp_path) -> None:
+    folder = gpt2()
+    targets = {"a path": f"{tmp_path}/models--one/blobs/{{}}", "another folder": "../../../models--one/blobs/{}"}
+    snapshot = hub(folder, targets.get(kind, "../../blobs/{}"))
+    if kind == "a link to a link":
+        blob = snapshot.parents[1] / "blobs" / "config.json"
+        blob.rename(tmp_path / "secret.json")
+        blob.symlink_to(tmp_path / "secret.json")
+    if kind == "a folder":
+        (snapshot.parents[1] / "blobs" / "config.json").unlink()
+        (snapshot.parents[1] / "blobs" / "config.json").mkdir()
+    refused(snapshot, "Is a directory" if kind == "a folder" else "is a link, which is never followed.*cp -rL")
 
 
 def test_what_is_no_checkpoint(tmp_path) -> None:

@@ -20,7 +20,7 @@ from weft.errors import DataError
 from weft.importing.checkpoint import CONFIG, Checkpoint
 from weft.importing.found import ACTIVATIONS, Found, Named, affine, joined
 from weft.importing.gpt2 import check_size
-from weft.importing.tokenizers import check_mask, read_pieces, special_names
+from weft.importing.tokenizers import describe_mask, read_pieces, special_names
 from weft.importing.vocabulary import Pieces, Vocabulary, arrange, build_tokenizer
 from weft.limits import LAYERS, LENGTH_TOKENS, VOCABULARY
 from weft.tasks import Codec
@@ -250,7 +250,7 @@ class Reader:
 def read_masked(checkpoint: Checkpoint, family: Family) -> Found:
     """A masked language model."""
     reader = Reader(checkpoint, family)
-    check_mask(checkpoint, special_names(checkpoint).get(ROLES[MASK], family.specials[MASK]))
+    notes = describe_mask(checkpoint, special_names(checkpoint).get(ROLES[MASK], family.specials[MASK]))
     tie = checkpoint.config.get("tie_word_embeddings", True) is not False
     activation = reader.model["activation"] if family is not ROBERTA else "gelu"
     if activation not in ("gelu", "relu"):
@@ -264,7 +264,7 @@ def read_masked(checkpoint: Checkpoint, family: Family) -> Found:
         yield from reader.masked_output(tie=tie)
 
     model = reader.model | head | {"tie": tie}
-    return Found("mask", model, Codec({"": reader.tokenizer}), tensors(), **reader.sections())
+    return Found("mask", model, Codec({"": reader.tokenizer}), tensors(), notes=notes, **reader.sections())
 
 
 def read_sequence(checkpoint: Checkpoint, family: Family) -> Found:

@@ -1,6 +1,8 @@
 """A folder of a Hugging Face checkpoint, read within the limits of run folders: config.json, safetensors, other files.
 
-No file is a link, nothing is unpickled, and no code of the folder is run.
+Nothing is unpickled, and no code of the folder is run. No file is a link, except as in the cache of the hub:
+
+    models--NAME/snapshots/REVISION/config.json -> ../../blobs/HASH
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ from weft.run.folder.weights import StoredTensors
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
+SNAPSHOTS: Final = "snapshots"
+BLOBS: Final = "blobs"
+"""Folders of the cache of the hub: of the names of files by revision, and of their contents."""
+
 MAX_SHARDS: Final = 1000
 """Files that the weights of a checkpoint may be split into."""
 
@@ -51,7 +57,7 @@ class Checkpoint:
         """The bytes of a file."""
         path = self.folder / name
         try:
-            return read_regular(path, most=most)
+            return read_regular(real_path(path), most=most)
         except FileNotFoundError:
             raise DataError(f"has no {name}", where=str(self.folder)) from None
         except OSError as error:
@@ -135,6 +141,19 @@ class Checkpoint:
         return sorted(set(self._places) - self._read)
 
 
+def real_path(path: Path) -> Path:
+    """The file of the hub's cache that a link in one of its snapshots names; any other path as it is.
+
+    A link is read as text and not followed: what it names has to be a regular file of the cache, and not another link.
+    """
+    snapshots = path.absolute().parent.parent
+    if snapshots.name == SNAPSHOTS and path.is_symlink():
+        name = path.readlink().name
+        if path.readlink() == Path("..", "..", BLOBS, name):
+            return snapshots.parent / BLOBS / name
+    return path
+
+
 def cannot_read(path: Path, error: OSError) -> DataError:
     link = path.is_symlink()
     cure = f"copy the folder with its links resolved: cp -rL {path.parent} NEW_FOLDER" if link else None
@@ -146,7 +165,10 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
     """Open a checkpoint; its tensors are read from the open files, one at a time."""
     if not (folder / CONFIG).exists():
         what = "is no checkpoint: it has no config.json"
-        raise DataError(what, where=str(folder), cure="give a folder that save_pretrained of transformers wrote")
+        cure = "give a folder that save_pretrained of transformers wrote"
+        if inside := sorted(path for path in folder.glob(f"{SNAPSHOTS}/*") if (path / CONFIG).exists()):
+            cure = f"it is a cache of the hub: give one of its snapshots, such as {inside[0]}"
+        raise DataError(what, where=str(folder), cure=cure)
     if (folder / "manifest.json").exists():
         raise DataError("is a run of weft already", where=str(folder), cure="use it as it is")
     with ExitStack() as opened:
@@ -154,7 +176,7 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
         for name in _shards(folder):
             path = folder / name
             try:
-                file = opened.enter_context(open_regular(path, most=limits.TENSORS_FILE_BYTES))
+                file = opened.enter_context(open_regular(real_path(path), most=limits.TENSORS_FILE_BYTES))
             except OSError as error:
                 if isinstance(error, FileNotFoundError):
                     raise DataError(f"lacks {name}, which {INDEX} names", where=str(folder)) from None
@@ -172,7 +194,7 @@ def _shards(folder: Path) -> list[str]:
         return [WEIGHTS]
     if (folder / INDEX).exists():
         try:
-            table = parse_json(read_regular(folder / INDEX, most=limits.SMALL_FILE_BYTES))
+            table = parse_json(read_regular(real_path(folder / INDEX), most=limits.SMALL_FILE_BYTES))
             names = sorted(set(table["weight_map"].values()))
         except OSError as error:
             raise cannot_read(folder / INDEX, error) from None
@@ -193,7 +215,7 @@ def _shards(folder: Path) -> list[str]:
 def _architecture(folder: Path) -> str:
     """The class of transformers that a checkpoint names, or a word in its place."""
     try:
-        [name] = parse_json(read_regular(folder / CONFIG, most=limits.SMALL_FILE_BYTES))["architectures"]
+        [name] = parse_json(read_regular(real_path(folder / CONFIG), most=limits.SMALL_FILE_BYTES))["architectures"]
     except (OSError, ValueError, TypeError, KeyError):
         return "AutoModel"
     return name if isinstance(name, str) and name.isidentifier() else "AutoModel"
