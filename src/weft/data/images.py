@@ -194,6 +194,7 @@ def _content(path: str, place: str) -> bytes:
         content = Path(path).read_bytes()
     except FileNotFoundError:
         cure = "check the path; in a file it is relative to that file's folder"
+        cure = "download it first: weft reads files only" if ":/" in path else cure
         raise DataError(f"{named}no such picture", where=where, cure=cure) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -215,9 +216,11 @@ def _opened(content: bytes, path: str, place: str) -> Iterator[Image.Image]:
                 width, height = image.size
                 if width * height > limits.PICTURE_PIXELS:
                     raise images.DecompressionBombError
+                if image.mode == "F":
+                    cure = "convert it to 8 or 16 bits"
+                    raise DataError(f"{named}its pixels are real numbers", where=where, cure=cure)
                 if width < 1 or height < 1:
-                    what = f"{named}{width} × {height} pixels, so there is nothing to see"
-                    raise DataError(what, where=where, cure="replace the picture, or remove the line")
+                    raise _no_pixels(f"{named}{width} × {height} pixels", where)
                 yield image
     except DataError:
         raise
@@ -225,10 +228,25 @@ def _opened(content: bytes, path: str, place: str) -> Iterator[Image.Image]:
         what = f"{named}more than {limits.PICTURE_PIXELS:,} pixels, the limit of a picture"
         raise DataError(what, where=where, cure="make it smaller") from None
     except images.UnidentifiedImageError:
+        if (size := _size_of_header(content)) is not None and 0 in size:
+            raise _no_pixels(f"{named}{size[0]} × {size[1]} pixels", where) from None
         cure = f"convert it to one of {', '.join(FORMATS)}"
         raise DataError(f"{named}is no picture of a known format", where=where, cure=cure) from None
     except Exception as error:  # each of Pillow's formats raises errors of its own types on damaged files
         raise DataError(f"{named}is damaged: {error}", where=where, cure="copy the picture again") from None
+
+
+def _no_pixels(what: str, where: str) -> DataError:
+    return DataError(f"{what}, so there is nothing to see", where=where, cure="replace the picture, or remove the line")
+
+
+def _size_of_header(content: bytes) -> tuple[int, int] | None:
+    """The width and height of a PNG or GIF; Pillow opens none without pixels, and does not say why."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
+        return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
+    if content.startswith((b"GIF87a", b"GIF89a")) and len(content) >= 10:
+        return int.from_bytes(content[6:8], "little"), int.from_bytes(content[8:10], "little")
+    return None
 
 
 def _decoded(image: Image.Image, size: int, channels: int) -> Pixels:
@@ -253,8 +271,6 @@ def _eight_bits(image: Image.Image, *, colour: bool | None) -> Image.Image:
     if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255 instead of scaling
         wide = np.asarray(image).astype(np.int64)
         return _kept(Image.fromarray((wide.clip(0, 65535) >> 8).astype(np.uint8)), gray)
-    if image.mode == "F":
-        raise ValueError("pixels are real numbers; convert it to 8 bits")
     if image.has_transparency_data:
         clear = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", clear.size, WHITE), clear)
