@@ -187,7 +187,7 @@ MODELS: dict[str, tuple[dict[str, Any], str]] = {
     "dropout": ({"dropout": 0.1}, "dropout = 0.1, which weft does not read"),
     "an unknown model": ({"type": "Magic"}, "its model is of the type Magic"),
     "holes in the ids": ({"vocab": {"a": 0, "b": 7}}, "its ids are not 0, 1, 2"),
-    "no table": ({"vocab": 3}, "object"),
+    "no table": ({"vocab": 3}, "another type than"),
     "merges of no entries": ({"merges": [["zzz", "yyy"]]}, "is damaged"),
     "merges that are none": ({"merges": [["a"]]}, "not enough values"),
     "more merges than entries": ({"merges": [["a", "b"]] * 999}, "more merges than entries"),
@@ -234,3 +234,52 @@ def test_other_translators(marian, settings) -> None:
     folder = marian()
     change(folder / "config.json", **settings)
     refused(folder, f"{next(iter(settings))} = .* has no counterpart in weft")
+
+
+ENCODER_SETTINGS = {
+    "kinds of texts as a string": ("BertForMaskedLM", {"type_vocab_size": "2"}, "type_vocab_size = '2' has no"),
+    "no padding": ("RobertaForMaskedLM", {"pad_token_id": None}, "pad_token_id = None has no"),
+    "a padding behind all positions": ("RobertaForMaskedLM", {"pad_token_id": 59}, "pad_token_id = 59 has no"),
+    "several numbers": ("BertForSequenceClassification", {"problem_type": "regression"}, "problem_type = 'regression'"),
+    "another problem": ("BertForSequenceClassification", {"problem_type": "x"}, "problem_type = 'x' has no"),
+    "an empty label": ("BertForSequenceClassification", {"id2label": {"0": "a", "1": " "}}, "id2label = .* be printed"),
+    "a label of two lines": (
+        "BertForTokenClassification",
+        {"id2label": {"0": "a", "1": "b\nc"}},
+        "id2label = .* be printed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENCODER_SETTINGS)
+def test_settings_of_encoders(encoder, name) -> None:
+    architecture, settings, match = ENCODER_SETTINGS[name]
+    folder = encoder(architecture)
+    change(folder / "config.json", **settings)
+    refused(folder, match)
+
+
+def test_the_tokenizer_of_another_model(gpt2, marian, encoder) -> None:
+    folder = gpt2()
+    (folder / "tokenizer.json").unlink()
+    (encoder("BertForMaskedLM") / "vocab.txt").rename(folder / "vocab.txt")
+    refused(folder, r"<sos> is row 319, and the tokenizer has 46 entries \(are the files of one model")
+    folder = marian()
+    (folder / "vocab.json").write_text("{}")
+    refused(folder, "the tokenizer has 0 entries")
+
+
+@pytest.mark.parametrize("part", [{"model": None}, {"added_tokens": [3]}, {"added_tokens": {"a": 1}}])
+def test_a_tokenizer_with_parts_of_other_types(part, gpt2) -> None:
+    folder = gpt2()
+    change(folder / "tokenizer.json", **part)
+    refused(folder, "a part of it has another type than in files of the tokenizers library")
+
+
+def test_settings_of_the_search_that_weft_has_not(marian, tmp_path) -> None:
+    folder, notes = marian(), []
+    change(folder / "generation_config.json", num_beams=10**6, length_penalty=-3.0, max_length="long")
+    run = weft.import_run(folder, tmp_path / "run", note=notes.append)
+    assert notes[0] == "decode.beam is weft's own: 1000000 in generation_config.json is not from 1 to 4,096"
+    assert [note.split()[0] for note in notes] == ["decode.beam", "decode.length_penalty", "decode.max_length"]
+    assert run.config.decode.beam > 0

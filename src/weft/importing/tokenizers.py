@@ -89,7 +89,10 @@ def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
     tree, where = checkpoint.table(name, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / name)
     try:
         return _read_tree(tree)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (TypeError, AttributeError):
+        what = "a part of it has another type than in files of the tokenizers library"
+        raise DataError(what, where=where, cure="save the tokenizer again with save_pretrained") from None
+    except (ValueError, KeyError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(what, where=where, cure="weft imports WordPiece, byte-level BPE and Unigram") from None
 
