@@ -94,6 +94,8 @@ def test_weights_that_are_not_finite_or_damaged(gpt2) -> None:
     folder = gpt2()
     rewrite(folder, lambda tensors: tensors["transformer.ln_f.bias"].fill_(float("nan")))
     refused(folder, "transformer.ln_f.bias has numbers that are not finite")
+    rewrite(folder, lambda tensors: tensors["transformer.ln_f.bias"].fill_(1e30))
+    refused(folder, r"transformer.ln_f.bias has numbers above 1e\+09")
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-4])
     refused(folder, "is damaged")

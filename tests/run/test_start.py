@@ -313,6 +313,20 @@ def test_validation_texts_beyond_the_positions_are_cut_like_training_texts(short
     assert f"{files[1]}:21: 60 tokens, more than the 23 that model.max_positions = 24 has room for" in refused.err
 
 
+def test_a_run_from_limited_positions_is_resumed_after_its_start_is_gone(short, tmp_path):
+    start = tmp_path / "start"
+    shutil.copytree(short.folder, start)
+    settings = {"evaluate_every": 2, "checkpoint_every": 2, "batch_tokens": 64, "schedule": "constant"}
+    whole = train("classify", tmp_path / "whole", start=start, **settings | {"steps": 6})
+    train("classify", tmp_path / "parts", start=start, **settings | {"steps": 2})
+    train("classify", tmp_path / "parts", start=start, resume=True, **settings | {"steps": 4})
+    shutil.rmtree(start)
+    again = train("classify", tmp_path / "parts", start=start, resume=True, **settings | {"steps": 6})
+    assert again.config.data.max_length == whole.config.data.max_length == 23
+    for (name, one), other in zip(whole.model.state_dict().items(), again.model.state_dict().values(), strict=True):
+        assert torch.equal(one, other), name
+
+
 @pytest.mark.parametrize("task", ["tag", "translate"])
 def test_rows_beyond_the_positions_are_named_before_training(task, short, tmp_path):
     words = ["the", "red", "cat"] * 20

@@ -37,6 +37,9 @@ CONVERT: Final = (
 )
 """The command that writes the weights of a folder as safetensors, and its tokenizer."""
 
+MAX_WEIGHT: Final = 1e9
+"""The largest weight: products of larger ones overflow float32."""
+
 NAMED: Final = 3
 """Names that an error lists, of all those it could."""
 
@@ -130,6 +133,9 @@ class Checkpoint:
         found = stored.read(name).float()
         if not bool(torch.isfinite(found).all()):
             raise DataError(f"{name} has numbers that are not finite", where=str(stored.path))
+        if float(found.abs().max() if found.numel() else 0) > MAX_WEIGHT:
+            what = f"{name} has numbers above {MAX_WEIGHT:.0e}, with which the model could only compute NaN"
+            raise DataError(what, where=str(stored.path), cure="copy it again")
         return found
 
     def skip(self, *names: str) -> None:

@@ -269,7 +269,8 @@ def _where(setting: Any, side: str = "") -> str:
 def resumed_start(tree: Tree, head: Tree, files: RunFiles) -> Start:
     """The start of a resumed training, from the settings and tokenizers in its checkpoint; the runs are not needed."""
     config = head["config"]
-    merged = merge({"text": config["text"], "model": config["model"]}, tree)
+    kept = {name: config["data"][name] for name in ("max_length",) if name in config["data"]}  # see _fitting_length
+    merged = merge({"data": kept, "text": config["text"], "model": config["model"]}, tree)
     before = validate(config, keep_unread=True)
     roles = TASKS[before.task].tokenizer_roles(before.text, before.data)
     tokenizers = {role: _stored_tokenizer(files, role, text) for role, text in roles.items()}
