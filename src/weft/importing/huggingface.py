@@ -64,9 +64,10 @@ def import_huggingface(
         model = TASKS[found.task].build(config.model, found.codec)
         _fill(model, found, checkpoint)
         left = [name for name in checkpoint.unread() if not name.endswith(NOTHING_MISSING)]
-    more = [f"left out: {name_some(left)}, which the model does not use"] if left else []
-    for said in (*found.notes, *more) if note is not None else ():
-        note(said)
+    notes = [*found.notes, *([f"left out: {name_some(left)}, which the model does not use"] if left else [])]
+    if note is not None:
+        for said in notes:
+            note(said)
     with claim_folder(out, config.task, resume=None) as target:
         save_run(target, ModelFiles(config, found.codec, model), model.state_dict())
     return load(target)

@@ -21,7 +21,7 @@ from weft.text import EOS, PAD, SOS, UNK
 
 UNKNOWN = "<unk>"
 SIDES = ("encoder", "decoder")
-RANGES: dict[str, tuple[int, int, tuple[type, ...]]] = {
+RANGES: dict[str, tuple[int, float, tuple[type, ...]]] = {
     "beam": (1, BEAM, (int,)),
     "length_penalty": (0, LENGTH_PENALTY, (int, float)),
     "max_length": (1, LENGTH_TOKENS, (int,)),
@@ -120,7 +120,11 @@ def _decode(checkpoint: Checkpoint) -> tuple[dict[str, Any], tuple[str, ...]]:
     longest, new = found.get("max_length"), found.get("max_new_tokens")
     # Their max_length counts the start token.
     most = new if new is not None else longest - 1 if type(longest) is int else longest
-    wanted = {"beam": found.get("num_beams"), "length_penalty": found.get("length_penalty"), "max_length": most}
+    wanted: dict[str, Any] = {
+        "beam": found.get("num_beams"),
+        "length_penalty": found.get("length_penalty"),
+        "max_length": most,
+    }
     decode: dict[str, Any] = {"stop": "finished"} if found.get("early_stopping") is True else {}
     notes = []
     for name, value in wanted.items():

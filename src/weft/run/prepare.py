@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, merge, validate
-from weft.config.schema import TYPICAL_DATA, bounded_networks, networks, positions
+from weft.config.schema import TYPICAL_DATA, positions
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.data.sources import each_path
 from weft.errors import DataError, counted
@@ -21,6 +21,7 @@ from weft.nn import CellClass
 from weft.run.data_cache import DataCache, Surveyed, TrainingData, known_tokens, write_training
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
+from weft.run.positions import check_positions
 from weft.run.start import Start, read_start
 from weft.tasks import Codec, Facts, Task, Tree, encode, encode_evaluation
 from weft.tasks.labels import count_labels, describe_labels, describe_unseen
@@ -322,25 +323,6 @@ def prepare(
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)
-
-
-def check_positions(config: Config, parts: Mapping[str, Examples]) -> None:
-    """Raise for a row with more tokens than a network has positions, before training begins and not when it is read."""
-    bounded = dict(bounded_networks(config.model))
-    if dict(config.data).get("max_length") is None or not bounded:
-        return
-    sides = [path for path, _ in networks(config.model)]
-    for part, examples in parts.items():
-        lengths = examples.lengths.reshape(len(examples), -1).astype(np.int64)
-        lengths = lengths if lengths.shape[1] == len(sides) else lengths.sum(1, keepdims=True)
-        for path, column in zip(sides, lengths.T, strict=True):
-            row = int(column.argmax())
-            if column[row] <= bounded.get(path, column[row]):
-                continue
-            place = examples.records[row].place if examples.records is not None else ""
-            what = f"a row of {column[row]:,} tokens is longer than {path}.max_positions = {bounded[path]:,}"
-            cure = "lower data.max_length" if part == "train" else "shorten the text, or remove it"
-            raise DataError(what, where=place or f"data.{part}", cure=cure)
 
 
 def describe_overlaps(reader: DataReader, before: Mapping[str, Survey], found: Survey, part: str) -> Iterator[str]:
