@@ -20,7 +20,8 @@ def colour_values(values: NDArray[Any], top: float) -> NDArray[np.uint8]:
     shares = np.clip(np.asarray(values, float) / max(top, 1e-12), 0, 1) * (len(stops) - 1)
     below = np.minimum(shares.astype(int), len(stops) - 2)
     part = (shares - below)[..., None]
-    return np.rint(stops[below] * (1 - part) + stops[below + 1] * part).astype(np.uint8)
+    found: NDArray[np.uint8] = np.rint(stops[below] * (1 - part) + stops[below + 1] * part).astype(np.uint8)
+    return found
 
 
 def pixels_url(colours: NDArray[np.uint8]) -> str:

@@ -92,7 +92,7 @@ def positions(
     from weft.inspect import check_ending, view_kind
     from weft.nn import POSITIONS
 
-    options = {"width": width, "length": length, "part": part, "similarity": similarity}
+    options: dict[str, Any] = {"width": width, "length": length, "part": part, "similarity": similarity}
     given = {name: value for name, value in options.items() if value is not None}
     if out is not None:
         check_ending(out)

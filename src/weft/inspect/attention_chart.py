@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from weft.charts import MAGNITUDE, column_data, readable
 from weft.charts.pixels import VIRIDIS, colour_values, pixels_url
-from weft.charts.tokens import token_step
 from weft.inspect.attention_blocks import Blocks
+from weft.inspect.attention_sides import LIT, find_sides
 from weft.inspect.picture import PANEL, redden
 
 if TYPE_CHECKING:
-    import altair
-
     from weft.inspect.attention_maps import Attention, SmallMap
-
-MAX_PIXELS: Final = 2400
-"""Width of a map before its columns become narrower than their labels, some of which are then left out."""
-ROW_PIXELS: Final = 22
-MIN_CELL_PIXELS: Final = 6
-LABEL_PIXELS: Final = 150
-"""Width of the longest label beside a row."""
 
 KEPT_CELLS: Final = 10_000
 """Cells of a map up to which all are drawn; of a larger one, those below one colour step are its ground."""
@@ -33,17 +24,11 @@ COLOUR_STEPS: Final = 200
 MAX_SMALL_MAPS: Final = 256
 PICTURES_PER_ROW: Final = 6
 
-MAX_PARTNERS: Final = 3
-"""Partners of a token that are named where not all labels have room."""
-
-LIT: Final = "#e69f00"
-"""The colour of frames around what is pointed at or chosen."""
-
 PICKED: Final = "(pick.m ? pick.m[0] : 0)"
 """The number of the small map that was clicked, in the language of Vega; 0 is the map of the view."""
 
 
-def draw_map(view: Attention) -> altair.VConcatChart | altair.LayerChart:
+def draw_map(view: Attention) -> Any:
     """Return the map of the view, and below it the small maps, if there are several. Where all maps are in the data, a
     click on a small one shows it in the place of the large one."""
     import altair as alt
@@ -86,96 +71,13 @@ def _point(name: str, *fields: str, view: str, **options: Any) -> Any:
     return alt.TopLevelSelectionParameter(name=name, select=select, views=[view])
 
 
-class _Side(NamedTuple):
-    """The rows or the columns of a map in the chart: their place in a cell, their label, and how they are drawn."""
-
-    place: str
-    label: str
-    data: dict[str, Any]
-    channel: Any
-    step: float
-    needed: float
-    """The width and height of a cell, and what a label needs of it."""
-    text: dict[str, Any]
-    """Settings of the labels."""
-    beside: dict[str, Any]
-    """Where the labels are."""
-
-    @property
-    def pointed(self) -> str:
-        """The number of the row or column under the pointer, by its cell or by its label; -1 without one."""
-        place, by_label = self.place, f"{self.label}_label.{self.place}"
-        return f"(cell.{place} ? cell.{place}[0] : {by_label} ? {by_label}[0] : -1)"
-
-    def band(self) -> altair.Chart:
-        """The frame around the row or column under the pointer."""
-        import altair as alt
-
-        axis = "y" if self.place == "r" else "x"
-        first, last, length = ("x", "x2", "width") if axis == "y" else ("y", "y2", "height")
-        return (
-            alt.Chart(self.data)
-            .transform_filter(f"datum.{self.place} == {self.pointed}")
-            .mark_rect(filled=False, strokeWidth=1.5, color=LIT)
-            .encode(**{axis: self.channel, first: alt.value(0), last: alt.value(length)})
-        )
-
-    def labels(self, other: _Side) -> altair.Chart:
-        """The tokens, as many as have room; they fade while a token of the other side is pointed at."""
-        import altair as alt
-
-        every = max(1, math.ceil(self.needed / self.step - 0.2))
-        faded = alt.condition(f"{other.pointed} >= 0", alt.value(0.2), alt.value(1))
-        return (
-            alt.Chart(self.data)
-            .transform_filter(f"datum.{self.place} % {every} == 0")
-            .mark_text(**self.text)
-            .encode(**self._at(), text=f"{self.label}:N", opacity=faded)
-            .properties(name=f"{self.label}_labels")
-        )
-
-    def partners(self, cells: altair.Chart, other: _Side, top: float) -> altair.Chart:
-        """The tokens by their weights for the token of the other side that is pointed at: where not all labels have
-        room, those of the largest weights."""
-        import altair as alt
-
-        found = cells.transform_filter(f"datum.{other.place} == {other.pointed}").transform_calculate(
-            **{self.label: f"{self.label}_names[datum.{self.place}]"}, share=f"0.1 + 0.9 * min(1, datum.w / {top})"
-        )
-        if self.step < self.needed * 0.8:
-            found = found.transform_window(rank="rank()", sort=[alt.SortField("w", "descending")])
-            found = found.transform_filter(f"datum.rank <= {MAX_PARTNERS}")
-        weight = alt.Opacity("share:Q", scale=None)
-        return found.mark_text(**self.text, fontWeight="bold").encode(
-            **self._at(), text=f"{self.label}:N", opacity=weight
-        )
-
-    def _at(self) -> dict[str, Any]:
-        return {"y" if self.place == "r" else "x": self.channel, **self.beside}
-
-
-def _sides(blocks: Blocks, rows: dict[str, Any], columns: dict[str, Any]) -> tuple[_Side, _Side]:
-    import altair as alt
-
-    across, down = _steps(blocks)
-    x = alt.X("c:O", axis=None, scale=alt.Scale(domain=columns["c"], paddingInner=0))
-    y = alt.Y("r:O", axis=None, scale=alt.Scale(domain=rows["r"], paddingInner=0))
-    left = {"align": "right", "baseline": "middle", "limit": LABEL_PIXELS}
-    width = token_step(blocks.columns)
-    above = {"align": "center", "baseline": "bottom", "limit": width - 2}
-    return (
-        _Side("r", "row", column_data(rows), y, down, ROW_PIXELS * 0.6, left, {"x": alt.value(-8)}),
-        _Side("c", "column", column_data(columns), x, across, width, above, {"y": alt.value(-6)}),
-    )
-
-
-def _large(view: Attention, blocks: Blocks, small: tuple[SmallMap, ...]) -> altair.LayerChart:
+def _large(view: Attention, blocks: Blocks, small: tuple[SmallMap, ...]) -> Any:
     """The map with its labels. Under the cells, and in the place of those too faint to be drawn, is the colour of no
     weight."""
     import altair as alt
 
     names, keys = _axes(view, blocks)
-    rows, columns = _sides(blocks, names, keys)
+    rows, columns = find_sides(blocks, names, keys)
     places = {name: "r" for name in names if name != "r"} | {"column": "c"}
     cells = alt.Chart(column_data(_cells([blocks.weights, *(one.weights for one in small)])))
     if small:
@@ -222,13 +124,6 @@ def _axes(view: Attention, blocks: Blocks) -> tuple[dict[str, list[Any]], dict[s
     return rows, {"c": list(range(len(blocks.columns))), "column": list(map(readable, blocks.columns))}
 
 
-def _steps(blocks: Blocks) -> tuple[float, float]:
-    """The width and height of a cell: as its labels need, but smaller where the map would be very large."""
-    tall, wide = len(blocks.rows), len(blocks.columns)
-    across = min(token_step(blocks.columns), max(MIN_CELL_PIXELS, MAX_PIXELS / max(1, wide)))
-    return across, min(ROW_PIXELS, max(MIN_CELL_PIXELS, MAX_PIXELS / max(1, tall)))
-
-
 def _cells(maps: list[Any]) -> dict[str, list[Any]]:
     """The cells of maps, numbered from 0; of a large map without the faintest."""
     found: dict[str, list[Any]] = {"m": [], "r": [], "c": [], "w": []}
@@ -272,7 +167,7 @@ def _heading(view: Attention, small: tuple[SmallMap, ...]) -> Any:
     return alt.ExprRef(f"{json.dumps(names, ensure_ascii=False)}[{PICKED}]")
 
 
-def _small(view: Attention, small: tuple[SmallMap, ...], *, whole: bool) -> altair.LayerChart:
+def _small(view: Attention, small: tuple[SmallMap, ...], *, whole: bool) -> Any:
     """A row of small maps for each layer, a column for each head."""
     import altair as alt
 
@@ -320,7 +215,7 @@ def _enlarged(weights: Any) -> Any:
     return np.repeat(np.repeat(weights, times[0], axis=0), times[1], axis=1)
 
 
-def draw_pictures(view: Attention) -> altair.LayerChart:
+def draw_pictures(view: Attention) -> Any:
     """Return the picture once for each word, red where the word attended to."""
     import altair as alt
 

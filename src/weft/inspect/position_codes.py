@@ -100,7 +100,7 @@ class PositionCodes(View):
         signed = low < 0
         scale = alt.Scale(scheme=SIGNED if signed else MAGNITUDE, domain=[-high, high] if signed else [0, high])
         alike = _heat(self.similarity, (rows, rows), ("position", "other position"), scale)
-        decay = {
+        decay: dict[str, list[Any]] = {
             "distance": list(range(len(self.decay))),
             "similarity": [_short(value) for value in self.decay.tolist()],
         }
@@ -163,7 +163,7 @@ def positions(
     if isinstance(found, Nothing):
         return found
     codes = found.codes.detach().float().cpu()
-    places = torch.arange(len(codes), device=codes.device)
+    places = torch.arange(len(codes))
     if found.rotary is not None:
         alike = _turned(found.rotary, places)
     elif similarity == "dot":
@@ -172,8 +172,8 @@ def positions(
         unit = nn.functional.normalize(codes, dim=-1)
         alike = unit @ unit.T
     decay = torch.stack([alike.diagonal(distance).mean() for distance in range(len(codes))])
-    tables = (part.numpy() for part in (codes, alike, decay))
-    return PositionCodes(found.kind, found.part, *tables, "cosine" if found.rotary is not None else similarity)
+    measure: Similarity = "cosine" if found.rotary is not None else similarity
+    return PositionCodes(found.kind, found.part, codes.numpy(), alike.numpy(), decay.numpy(), measure)
 
 
 def _of_kind(kind: str, width: int, length: int) -> _Found | Nothing:
@@ -191,7 +191,7 @@ def _of_kind(kind: str, width: int, length: int) -> _Found | Nothing:
 
 def _of_model(model: nn.Module, part: str, length: int) -> _Found | Nothing:
     """The positions of the encoder or the decoder of a model, or of the first part that has some."""
-    stacks = {name: stack for name, stack in stacks_of(model).items() if part in ("auto", name)}
+    stacks: dict[str, nn.Module] = {name: stack for name, stack in stacks_of(model).items() if part in ("auto", name)}
     if not stacks and part != "auto":
         have = " or ".join(stacks_of(model)) or "auto"
         raise ConfigError("is no part of this model", where=f'part = "{part}"', cure=f"choose {have}")
@@ -236,7 +236,7 @@ def _heat(values: NDArray[Any], every: tuple[int, int], names: tuple[str, str], 
         "y": np.repeat(rows, len(columns)).tolist(),
         "value": [_short(value) for value in shown.reshape(-1).tolist()],
     }
-    label = {"labelOverlap": True, "labelAngle": 0, "ticks": False, "domain": False}
+    label: dict[str, Any] = {"labelOverlap": True, "labelAngle": 0, "ticks": False, "domain": False}
     return (
         alt.Chart(column_data(data))
         .mark_rect()

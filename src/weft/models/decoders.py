@@ -234,7 +234,8 @@ class SourceAttention(nn.Module):
 
     def forward(self, query: Tensor, source: AttendedSource) -> Tensor:
         """query (B, T, D) -> context (B, T, D')."""
-        return attend(query, source.keys, source.values, **self._options(source))
+        found: Tensor = attend(query, source.keys, source.values, **self._options(source))
+        return found
 
     def at(self, query: Tensor, shared: Shared) -> tuple[Tensor, Tensor]:
         """One query of each row, (N, D), and the source of its sentence -> context (N, D'), weights (N, S)."""

@@ -102,4 +102,5 @@ def attend_cached(
     # Positions that were never written may hold NaN or ∞, and 0 · ∞ is not 0.
     keys, values = (part.masked_fill(~real[..., None], 0) for part in (keys, values))
     options: dict[str, Any] = {"score": score, "mask": real[:, :, None], "scale": scale, "hard": hard, "module": module}
-    return attend(q[:, :, None], keys, values, **options)[:, :, 0]
+    found: Tensor = attend(q[:, :, None], keys, values, **options)
+    return found[:, :, 0]

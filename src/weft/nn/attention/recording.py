@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +96,9 @@ def announce(call: AttentionCall) -> None:
     calls, extra = _calls.get(), 4 - call.query.dim()
     if calls is None or extra < 0:
         return
-    tensors = {name: _with_heads(getattr(call, name), extra) for name in ("query", "key", "value", "context")}
+    tensors: dict[str, Any] = {
+        name: _with_heads(getattr(call, name), extra) for name in ("query", "key", "value", "context")
+    }
     mask = call.mask
     if mask is not None and extra == 1 and mask.dim() == 3:
         mask = mask[:, None]
