@@ -42,6 +42,11 @@ class Side(NamedTuple):
     """Where the labels are."""
 
     @property
+    def every(self) -> int:
+        """Labels have room at one in so many rows or columns."""
+        return max(1, math.ceil(self.needed / self.step - 0.2))
+
+    @property
     def pointed(self) -> str:
         """The number of the row or column under the pointer, by its cell or by its label; -1 without one."""
         place, by_label = self.place, f"{self.label}_label.{self.place}"
@@ -61,14 +66,13 @@ class Side(NamedTuple):
         )
 
     def labels(self, other: Side) -> Any:
-        """The tokens, as many as have room; they fade while a token of the other side is pointed at."""
+        """The tokens, as many as have room; `partners` take their place while the other side is pointed at."""
         import altair as alt
 
-        every = max(1, math.ceil(self.needed / self.step - 0.2))
-        faded = alt.condition(f"{other.pointed} >= 0", alt.value(0.2), alt.value(1))
+        faded = alt.condition(f"{other.pointed} >= 0", alt.value(0.2 if self.every > 1 else 0), alt.value(1))
         return (
             alt.Chart(self.data)
-            .transform_filter(f"datum.{self.place} % {every} == 0")
+            .transform_filter(f"datum.{self.place} % {self.every} == 0")
             .mark_text(**self.text)
             .encode(**self._at(), text=f"{self.label}:N", opacity=faded)
             .properties(name=f"{self.label}_labels")
@@ -80,9 +84,9 @@ class Side(NamedTuple):
         import altair as alt
 
         found = cells.transform_filter(f"datum.{other.place} == {other.pointed}").transform_calculate(
-            **{self.label: f"{self.label}_names[datum.{self.place}]"}, share=f"0.1 + 0.9 * min(1, datum.w / {top})"
+            **{self.label: f"{self.label}_names[datum.{self.place}]"}, share=f"0.25 + 0.75 * min(1, datum.w / {top})"
         )
-        if self.step < self.needed * 0.8:
+        if self.every > 1:
             found = found.transform_window(rank="rank()", sort=[alt.SortField("w", "descending")])
             found = found.transform_filter(f"datum.rank <= {MAX_PARTNERS}")
         weight = alt.Opacity("share:Q", scale=None)

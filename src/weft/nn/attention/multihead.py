@@ -70,6 +70,7 @@ class MultiHeadAttention(nn.Module):
             raise ConfigError(what, where="rotary", cure="leave it out, or leave out key_size")
         self.heads, self.head_size = heads, head_size or query_size // heads
         self.value_head_size = value_head_size or self.head_size
+        self.attends_to: AttendsTo = "self" if key_size is None else "memory"
         self.score, self.dropout, self.hard = score, dropout, hard
         self.factor = scale_of("sqrt_d" if scale is None else scale, self.head_size, self.head_size)
         usual = scale is None or (score == "scaled_dot" and self.factor == self.head_size**-0.5)
@@ -91,11 +92,6 @@ class MultiHeadAttention(nn.Module):
                 self.value = Linear(value_size, values, bias=bias)
         self.output = Linear(values, output_size or query_size, bias=bias)
         self.reset_parameters()
-
-    @property
-    def attends_to(self) -> AttendsTo:
-        """What its queries attend to, for those who record calls."""
-        return "self" if self.joint is not None else "memory"
 
     def reset_parameters(self) -> None:
         """Each map as if it stood alone, whatever it is computed together with; biases at zero."""
@@ -318,10 +314,10 @@ class MultiHeadAttention(nn.Module):
         """q (B, H, Tq, m) -> (B, Tq, output_size)."""
         mask = mask if mask is None or mask.dim() < 3 else mask.unsqueeze(-3)
         dropout = self.dropout if self.training else 0.0
+        options = self._options() | {"mask": mask, "causal": causal, "dropout": dropout}
         if not weights:
-            return self._merge(attend(q, *memory, mask=mask, causal=causal, dropout=dropout, **self._options()))
-        options = self._options()
-        context, used = attend(q, *memory, mask=mask, causal=causal, dropout=dropout, weights=True, **options)
+            return self._merge(attend(q, *memory, **options))
+        context, used = attend(q, *memory, weights=True, **options)
         return self._merge(context), used
 
     def _options(self) -> dict[str, Any]:
@@ -346,8 +342,7 @@ class MultiHeadAttention(nn.Module):
                 q, k = self.rotary(q, queries.positions[:, None]), self.rotary(k, keys.positions[:, None])
             options: dict[str, Any] = {"causal": causal, "scale": scale, "dropout": dropout, "module": self}
             context = attend_packed(q, k, v, queries, keys, **options).flatten(-2)
-        out: Tensor = self.output(context)
-        return out
+        return self.output(context)  # type: ignore[no-any-return]
 
     def _merge(self, context: Tensor) -> Tensor:
         """(B, H, Tq, v) -> (B, Tq, output_size)."""
