@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from weft.catalog import TASKS
 from weft.compare import Tally, tally_records
-from weft.data import BadLines, Record
+from weft.config import Config
+from weft.data import Record
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate, predict
 from weft.ladder.baseline import guess
@@ -18,7 +19,7 @@ from weft.ladder.summary import ScoredRung, Summary, build_summary
 from weft.nn import CellClass
 from weft.run import Run, load
 from weft.run.folder.files import CONFIG, LABELS, MANIFEST, WEIGHTS
-from weft.run.prepare import survey_config
+from weft.run.prepare import read_divided
 from weft.tasks import Tree, encode
 
 TIMED_RECORDS: Final = 256
@@ -28,21 +29,19 @@ WARMUP_RECORDS: Final = 8
 
 
 class Data(NamedTuple):
-    """The records that rungs are measured on, their name, and those that were trained on."""
+    """The records that rungs are measured on, the name of their part, those that were trained on, and the settings."""
 
     name: str
     records: list[Record]
     train: Iterable[Record]
+    config: Config
 
 
 def read_data(base: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None) -> Data:
     """Read the test data, or the validation data, or the part of the training data that every rung sets aside."""
-    config, _, rest, _, held = survey_config(base, skip_bad_lines=skip_bad_lines, cells=cells)
-    for part in ("test", "valid"):
-        if path := getattr(config.data, part):
-            return Data(part, list(TASKS[config.task].read(path, config.data, BadLines(skip=skip_bad_lines))), rest)
-    assert held is not None
-    return Data("valid", list(held), rest)
+    config, train, parts = read_divided(base, skip_bad_lines=skip_bad_lines, cells=cells)
+    name = "test" if "test" in parts else "valid"
+    return Data(name, list(parts[name]), train, config)
 
 
 def summarise(
