@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tasks.test_forecast import QUICK, numbers, write_table
 
 import weft as package
-from tests.tasks.test_forecast import QUICK, numbers, write_table
 from weft.errors import ConfigError, DataError
 from weft.run.prepare import prepare
 

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, field_validator
 
+from weft import limits
 from weft.data.season import default_season, find_season
 from weft.data.series import Series
 from weft.data.series_columns import SeriesColumns
 from weft.data.series_time import HORIZONS, find_cycles, read_frequency
 from weft.errors import ConfigError, DataError, counted
-from weft.settings import Length
+from weft.settings import Length, show
 from weft.tasks.sections import DataConfig, Tree
 
 VALID_SHARE: Final = 0.2
@@ -35,15 +36,14 @@ Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance
 
 
 def _is_part(value: Any) -> Any:
-    """Accept a path, several, a share of the steps between 0 and 1, or a number of steps."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or 0 < value < 1
-        or (value >= 1 and value % 1 == 0)
-    ):
-        return int(value) if isinstance(value, float) and value >= 1 else value
-    raise ValueError(f"{value} is neither a file, nor a share between 0 and 1, nor a number of steps")
+    """Check a share between 0 and 1 or a number of steps; what is no number is checked as a path."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or 0 < value < 1:
+        return value
+    if value < 1 or value % 1:
+        raise ValueError(f"{value} is neither a file, nor a share between 0 and 1, nor a number of steps")
+    if value > limits.LENGTH_TOKENS:
+        raise ValueError(f"{show(value)} is more than {limits.LENGTH_TOKENS:,} steps, the limit")
+    return int(value)
 
 
 Part = Annotated[str | list[str] | Annotated[float, Field(gt=0.0, lt=1.0)] | Length | None, BeforeValidator(_is_part)]
