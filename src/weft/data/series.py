@@ -31,6 +31,8 @@ class Series:
     """The distance of two steps, such as "15min" or "M"; empty where there are no dates."""
     static: tuple[float, ...] = ()
     """Numbers that belong to the whole series."""
+    categories: tuple[tuple[str, str], ...] = ()
+    """The column and the text of each feature of the whole series that is a text; an empty text is a missing one."""
     origin: int = 0
     """The first step whose target is to be forecast in an evaluation; those before it are history."""
     season: int = 1

@@ -36,7 +36,7 @@ from weft.tasks.forecast_answer import SeriesForecast, SeriesInputs
 from weft.tasks.forecast_data import ForecastData, evaluation_origins, find_data_settings
 from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
 from weft.tasks.forecast_inputs import forecast_window, own_files, read_series_inputs
-from weft.tasks.forecast_parts import conflicts_of_parts, continue_series, divide_corpus
+from weft.tasks.forecast_parts import conflicts_in_data, continue_series, divide_corpus
 from weft.tasks.forecast_picture import draw_forecasts
 from weft.tasks.forecast_scaling import learn_scalings
 from weft.tasks.forecast_scores import ForecastScores
@@ -98,6 +98,7 @@ class Forecast(SeriesTask):
             "rnn": {"embedding": 32, "hidden": size, "dropout": dropout},
             "transformer": {"width": size, "heads": 4, "layers": 2, "dropout": dropout},
             "conv": {"embedding": 32, "width": size, "layers": 4, "kernel": 8, "dropout": dropout},
+            "linear": {"dropout": dropout},
         }
         rows = 32 if small else 64
         batch = rows * (history + horizon)
@@ -144,7 +145,7 @@ class Forecast(SeriesTask):
 
     @classmethod
     def conflicts(cls, config: Any) -> Iterator[TableError]:
-        yield from conflicts_of_parts(config.data)
+        yield from conflicts_in_data(config.data)
         forcing = config.train.teacher_forcing
         if forcing != 1.0 and config.model.multistep == "direct":
             what = 'the network reads no forecast of its own: model.multistep = "direct"'
@@ -159,8 +160,10 @@ class Forecast(SeriesTask):
     def network(cls, config: Any, codec: Codec) -> nn.Module:
         history, horizon, season = config.data.lengths
         known = len(config.data.known) + 2 * len(config.data.calendar or ())
-        columns = len(config.data.past), known, len(config.data.static)
-        return Forecaster(config.model, ForecastSizes(history, horizon, season, *columns, len(codec.labels)))
+        columns = len(config.data.past), known, len(config.data.static_numbers)
+        categories = tuple(map(len, (config.data.categories or {}).values()))
+        sizes = ForecastSizes(history, horizon, season, *columns, len(codec.labels), categories)
+        return Forecaster(config.model, sizes)
 
     @staticmethod
     def gather(records: Iterable[Series], data: ForecastData, *, origins: int | None = None) -> Iterable[Series]:

@@ -50,6 +50,10 @@ Part = Annotated[str | list[str] | Annotated[float, Field(gt=0.0, lt=1.0)] | Len
 """The files of a part of the data; or the end of each series in the training file, as a share or in steps."""
 
 
+Texts = Annotated[list[str], Field(min_length=1, max_length=limits.SIZE)]
+"""The categories of a column."""
+
+
 class ForecastData(DataConfig):
     """A table of numbers in time, with a header line: a column for each series, or a row for each series and time."""
 
@@ -64,7 +68,9 @@ class ForecastData(DataConfig):
     series: str | None = None
     """The column with the name of a row's series, where a file has several below each other."""
     static: Names = Field(default_factory=list)
-    """Columns with one number for a whole series."""
+    """Columns with one number, or one text such as a category, for a whole series."""
+    categories: dict[str, Texts] | None = None
+    """The texts of those columns of `static` that hold texts, by column; by default found in the training data."""
     past: Names = Field(default_factory=list)
     """Columns of numbers that are known only of the past."""
     known: Names = Field(default_factory=list)
@@ -96,7 +102,13 @@ class ForecastData(DataConfig):
             tuple(self.past),
             tuple(self.known),
             self.frequency,
+            None if self.categories is None else tuple(self.categories),
         )
+
+    @property
+    def static_numbers(self) -> list[str]:
+        """The columns of `static` that hold numbers."""
+        return [name for name in self.static if name not in (self.categories or {})]
 
     @property
     def lengths(self) -> tuple[int, int, int]:
@@ -122,6 +134,8 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
         "series": first.columns[2] or None,
         "frequency": frequency,
     }
+    if data.static and data.categories is None:
+        found["categories"] = find_categories(records)
     notes = []
     season = data.season
     if season is None:
@@ -149,6 +163,15 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     cycles = find_cycles(frequency or "", seconds) if first.frequency else []
     found |= {"season": season, "horizon": horizon, "history": history, "calendar": cycles}
     return {name: value for name, value in found.items() if value is not None}, notes
+
+
+def find_categories(records: Sequence[Series]) -> dict[str, list[str]]:
+    """The texts of each static column that holds texts, in the order of the alphabet."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        for column, text in record.categories:
+            found.setdefault(column, set()).update({text} - {""})
+    return {column: sorted(texts) for column, texts in found.items()}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -42,11 +42,13 @@ class SeriesBatch(Batch):
     known: Tensor
     series: Tensor
     static: Tensor
+    categories: Tensor
     future: Tensor
 
     @property
     def window(self) -> SeriesWindow:
-        return SeriesWindow(self.target, self.observed, self.past, self.known, self.series, self.static)
+        parts = self.target, self.observed, self.past, self.known, self.series, self.static, self.categories
+        return SeriesWindow(*parts)
 
 
 class SeriesTask(Task):
@@ -67,7 +69,7 @@ class SeriesTask(Task):
 
     @classmethod
     def statistic_sizes(cls, data: ForecastData) -> dict[str, int | None]:
-        columns = {COVARIATES: len(data.past) + len(data.known), STATIC: len(data.static)}
+        columns = {COVARIATES: len(data.past) + len(data.known), STATIC: len(data.static_numbers)}
         return dict.fromkeys((TARGET, ERROR, UNTIL, FLOOR)) | {name: size for name, size in columns.items() if size}
 
     def limit(self, *, training: bool) -> Limit | None:
@@ -86,8 +88,17 @@ class SeriesTask(Task):
             columns[STEPS].append(self.numbers(part).reshape(-1))
             number = self.codec.label_id(record.name) + 1
             static = self.standardise(STATIC, np.array([record.static])) if record.static else np.zeros((1, 0))
-            columns[SERIES].append(np.array([number, *static[0]], dtype=np.float32))
+            columns[SERIES].append(np.array([number, *self.category_ids(record), *static[0]], dtype=np.float32))
         return columns
+
+    def category_ids(self, record: Series) -> list[int]:
+        """The number of each category of a series, from 1 on; 0 for one that is missing, or not in the training data:
+        it has no vector."""
+        own = dict(record.categories)
+        return [
+            texts.index(own[column]) + 1 if own.get(column) in texts else 0
+            for column, texts in (self.data.categories or {}).items()
+        ]
 
     @property
     def room(self) -> int:
@@ -149,7 +160,7 @@ class SeriesTask(Task):
         steps, _ = pad_numbers(examples.columns[STEPS], rows, self.width)
         about = torch.from_numpy(numbers_of(examples.columns[SERIES].join(rows)).reshape(len(rows), -1).copy())
         target, future = steps[:, : self.history, 0], steps[:, self.history :, 0]
-        past = 1 + len(self.data.past)
+        past, first = 1 + len(self.data.past), 1 + len(self.data.categories or ())
         return SeriesBatch(
             int((~future.isnan()).sum()),
             target.nan_to_num(),
@@ -157,7 +168,8 @@ class SeriesTask(Task):
             steps[:, : self.history, 1:past],
             steps[..., past:],
             about[:, 0].long(),
-            about[:, 1:],
+            about[:, first:],
+            about[:, 1:first].long(),
             future,
             reads=steps.size(0) * steps.size(1),
         )

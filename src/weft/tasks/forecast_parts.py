@@ -85,8 +85,14 @@ def divide_corpus(records: Iterable[Series], data: ForecastData) -> Division:
     return Division(Corpus.of([one.train for one in parts]), aside, notes)
 
 
-def conflicts_of_parts(data: ForecastData) -> Iterator[TableError]:
-    """An error for parts that cannot follow each other in time."""
+def conflicts_in_data(data: ForecastData) -> Iterator[TableError]:
+    """An error for parts that cannot follow each other in time, and for categories of no column."""
+    for column, texts in (data.categories or {}).items():
+        where = f"data.categories.{column}"
+        if column not in data.static:
+            yield TableError("is no column of data.static", where=where, cure="name it there too")
+        if len(set(texts)) < len(texts):
+            yield TableError("has a text twice", where=where, cure="remove one")
     if isinstance(data.test, int | float) and data.files("valid"):
         what = "is cut off the end of data.train, but data.valid is a file, whose steps come later"
         yield TableError(
