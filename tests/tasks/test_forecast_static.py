@@ -37,7 +37,12 @@ def run(tmp_path_factory):
     path.write_text("\n".join(rows), encoding="utf-8")
     columns = {"target": "sales", "known": "offer", "static": ["kind", "size"], "season": 1, "horizon": HORIZON}
     tree = {"task": "forecast", "data": {"train": str(path), **columns}}
-    return package.train(tree, {"train.epochs": 12, "train.rate": 1e-2, "model.hidden": 8, "model.embedding": 8}, out=folder / "run", quiet=True)
+    return package.train(
+        tree,
+        {"train.epochs": 12, "train.rate": 1e-2, "model.hidden": 8, "model.embedding": 8},
+        out=folder / "run",
+        quiet=True,
+    )
 
 
 def forecast_of(run, folder, kind: str) -> float:

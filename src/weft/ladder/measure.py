@@ -15,6 +15,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate, predict
 from weft.ladder.baseline import guess
 from weft.ladder.rungs import Rung
+from weft.ladder.simple_forecasts import forecast_simply
 from weft.ladder.summary import ScoredRung, Summary, build_summary
 from weft.nn import CellClass
 from weft.run import Run, load
@@ -72,8 +73,11 @@ def summarise(
 
 
 def _measure_guesses(name: str, data: Data) -> ScoredRung:
-    tally, parameters, seconds, took = guess(data.train, data.records)
-    return ScoredRung(name, tally, parameters, seconds, 0, len(data.records) / max(took, 1e-9), trained=False)
+    if data.config.task == "forecast":
+        tally, parameters, seconds, took = forecast_simply(name, data.train, data.records, data.config.data)
+    else:
+        tally, parameters, seconds, took = guess(data.train, data.records)
+    return ScoredRung(name, tally, parameters, seconds, 0, len(tally.numbers) / max(took, 1e-9), trained=False)
 
 
 def _measure_run(name: str, run: Run, data: Data) -> ScoredRung:
@@ -85,7 +89,8 @@ def _measure_run(name: str, run: Run, data: Data) -> ScoredRung:
     )
     size += sum(file.stat().st_size for file in run.folder.glob("tokenizer*.json"))
     tally = tally_records(run, data.records)
-    return ScoredRung(name, tally, report["parameters"], report["seconds"], size, _time(run, data.records))
+    measured = list(run.task.gather(data.records, run.config.data))
+    return ScoredRung(name, tally, report["parameters"], report["seconds"], size, _time(run, measured))
 
 
 def _time(run: Run, records: Sequence[Record]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -55,6 +55,7 @@ class SeriesTask(Task):
     """A task whose records are series, and whose examples are windows of them."""
 
     data: ForecastData
+    rows_overlap = True
 
     def __init__(self, codec: Codec, data: ForecastData) -> None:
         super().__init__(codec, data)
@@ -149,6 +150,19 @@ class SeriesTask(Task):
             STEPS: steps.view(begin, np.full(len(begin), length)),
             SERIES: series.view(series.starts(owner), size),
         }
+
+    def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
+        return self.stretches(cast(Sequence[Series], examples.records or ()))
+
+    def stretches(self, windows: Sequence[Series]) -> NDArray[np.int64]:
+        """The number of the stretch of each window: those whose forecasts begin within one horizon share steps."""
+        found: list[int] = []
+        first: Series | None = None
+        for window in windows:
+            new = first is None or window.name != first.name or first.steps_until(window) >= self.horizon
+            first = window if new else first
+            found.append(new + (found[-1] if found else -1))
+        return np.array(found, dtype=np.int64)
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         lengths: NDArray[np.int64] = columns[STEPS].lengths // self.width
