@@ -181,8 +181,11 @@ class Forecast(SeriesTask):
             )
         ]
         if not found:
-            what = f"no series has a step before the last {horizon}, which are to be forecast"
-            raise DataError(what, where=every[0].place or None, cure="give longer series, or lower data.horizon")
+            what, cure = "no series has a value to forecast", "give the numbers that forecasts are compared with"
+            if not any(record.origin for record in every):
+                what = f"no series has a step before the last {horizon}, which are to be forecast"
+                cure = "give longer series, or lower data.horizon"
+            raise DataError(what, where=every[0].place or None, cure=cure)
         return found
 
     def loss(self, model: nn.Module, batch: SeriesBatch, *, label_smoothing: float = 0.0) -> Loss:

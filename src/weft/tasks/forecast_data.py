@@ -241,6 +241,8 @@ def evaluation_origins(record: Series, data: Any, *, rolling: int | None, most: 
     """The first steps of the forecasts of a series: of `rolling` horizons at its end, or of all, at most so many."""
     history, horizon, _ = data.lengths
     last = record.end - horizon
+    if record.origin and last < record.origin:  # a part that is shorter than a horizon: as much of it as there is
+        return range(record.origin, record.origin + (record.end > record.origin))
     if last < 1:
         return range(0)
     if rolling is not None:

@@ -118,4 +118,4 @@ def continue_series(earlier: Iterable[Series], later: Iterable[Series]) -> Itera
                 f"validation and test data follow the training data, which ends at {before.times(before.end - 1, 1)[0]}"
             )
             raise DataError(what, where=record.place, cure=cure)
-        yield before.followed_by(record)
+        yield replace(before.followed_by(record), place=record.place)
