@@ -53,11 +53,18 @@ class Forecasts(NamedTuple):
     high: Numbers | None = None
 
 
+class Updates(NamedTuple):
+    """The updates of a training, and how many its maker planned, where that does not depend on the data."""
+
+    made: int
+    planned: int | None = None
+
+
 class Forecasting(Protocol):
     """A contender: it is trained once, then forecasts windows."""
 
-    def fit(self) -> int:
-        """Train; returns the number of updates."""
+    def fit(self) -> Updates:
+        """Train."""
 
     def forecast(self) -> Forecasts:
         """Forecast all windows of the case."""
@@ -72,8 +79,8 @@ class SeasonalNaive:
     def __init__(self, case: ForecastCase) -> None:
         self.case = case
 
-    def fit(self) -> int:
-        return 0
+    def fit(self) -> Updates:
+        return Updates(0)
 
     def forecast(self) -> Forecasts:
         size = max(self.case.settings["history"], self.case.season)
@@ -95,13 +102,13 @@ class Weft:
         self.case = case
         self.run: Run | None = None
 
-    def fit(self) -> int:
+    def fit(self) -> Updates:
         limit = {} if self.case.seconds is None else {"train.seconds": self.case.seconds}
         tree = {"task": "forecast", "data": {**self.case.settings, "train": self.case.train()}}
         settings = {"train.threads": torch.get_num_threads(), "train.device": "cpu", **limit}
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
             self.run = train(tree, settings, out=Path(folder) / "run", quiet=True)
-            return int(self.run.report["steps"])
+            return Updates(self.run.report["steps"])
 
     def forecast(self) -> Forecasts:
         assert self.run is not None
@@ -129,13 +136,14 @@ class NeuralForecasting:
         self.case, self.who, self.package = case, MODELS[who], neuralforecast
         self.trained: Any = None
 
-    def fit(self) -> int:
+    def fit(self) -> Updates:
         with _quiet():
             limit = {} if self.case.seconds is None else {"max_time": timedelta(seconds=self.case.seconds)}
             model = getattr(self.package.models, self.who)(h=self.case.horizon, **QUIET, **limit)
             self.trained = self.package.NeuralForecast(models=[model], freq=1)
             self.trained.fit(self._frame([one.origin for one in self.case.series]))
-        return 1 + int(self.trained.models[0].train_trajectories[-1][0])  # the number of the last update, from 0
+        fitted: Any = self.trained.models[0]
+        return Updates(1 + int(fitted.train_trajectories[-1][0]), fitted.max_steps)  # updates are counted from 0
 
     def forecast(self) -> Forecasts:
         size, stride = self.case.horizon, self.case.stride

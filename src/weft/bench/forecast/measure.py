@@ -57,7 +57,10 @@ def measure_forecast(
             trained[who] = build_contender(who, case)
             began = time.perf_counter()
             updates = trained[who].fit()
-            costs[who] = updates, time.perf_counter() - began
+            costs[who] = updates.made, time.perf_counter() - began
+            if updates.planned is not None and updates.made < updates.planned:
+                early = f"was stopped after {updates.made:,} of {updates.planned:,} updates"
+                remarks.append(f"{case.name}: {who} {early}, so its scores are not those of its defaults")
         progress(f"{case.name}: forecasts")
         calls = {who: Contender(one.forecast_one) for who, one in trained.items()}
         seconds = time_in_turn(calls, rounds=case.repeats, device=torch.device("cpu"))
