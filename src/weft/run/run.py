@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft import limits
+from weft.charts import check_format, draw
 from weft.config import Config, validate
 from weft.data import BadLines, Record, read_input, read_language, write_vectors
 from weft.data.vectors import Format
@@ -18,7 +19,6 @@ from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError, counted
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.models.vectors import Neighbour
-from weft.run.curves import check_format, draw
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
 from weft.run.vectors import Embedded, Level, embed_records, find_neighbours, word_table
@@ -76,9 +76,7 @@ class Run:
             records = given if isinstance(given, list) else [given]
         else:
             rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
-            records = [
-                self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows
-            ]
+            records = [self.record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
         records = self._in_language(records, language)
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
@@ -111,7 +109,7 @@ class Run:
         """Yield the first text of `predict(source)` in pieces, each as soon as no later step can change it."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown)
-        examples = encode(self.task, self._in_language([self._input_record(source, "source")], language))
+        examples = encode(self.task, self._in_language([self.record(source, "source")], language))
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
     def score(self, inputs: Iterable[Any]) -> list[ScoredText]:
@@ -142,7 +140,7 @@ class Run:
         """
         if isinstance(texts, str | Mapping | Record):
             raise DataError("a single text", where="texts", cure="give a list of texts")
-        records = [self._input_record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
+        records = [self.record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
         return embed_records(self.task, self.model, records, level=level)
 
     def neighbours(self, text: str, n: int = 10) -> list[Neighbour]:
@@ -240,8 +238,8 @@ class Run:
             where = f'task = "{self.config.task}"'
             raise ConfigError(f"writes no text, so {what} mean nothing", where=where, cure=f"runs of {others} do")
 
-    def _input_record(self, source: Any, place: str) -> Record:
-        """Return an input as a record, which it may already be."""
+    def record(self, source: Any, place: str = "input") -> Record:
+        """Return an input of `predict` as a record, which it may already be."""
         if isinstance(source, Record):
             return source
         columns = self.task.columns(self.config.data)

@@ -28,6 +28,7 @@ from weft.nn import Packing
 from weft.settings import Length, OneOf
 from weft.tasks.generation import Question, Scored, scored, text_columns
 from weft.tasks.length import passes
+from weft.tasks.lessons import read_tokens
 from weft.tasks.results import Numbers, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
@@ -265,6 +266,9 @@ class LanguageModelling(Task):
         tokens, lengths = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
         hidden: Tensor = model(tokens, lengths)
         return hidden[:, 1:]
+
+    def read_positions(self, model: Any, batch: TextBatch, record: Text) -> dict[str, tuple[str, ...]]:
+        return {"decoder": read_tokens(self.tokenizer, batch.tokens)}
 
     def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
         assert isinstance(model, AnyLanguageModel)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import Capacity, Columns, Examples, Limit, Text
+from weft.data import Capacity, Columns, Examples, Limit, Pair, Text
 from weft.decoding import DecodeConfig
 from weft.decoding.score import score_tokens
-from weft.errors import DataError
+from weft.errors import DataError, counted
 from weft.metrics import LossTally
 from weft.models import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.nn import Packing
@@ -25,6 +25,7 @@ from weft.settings import OneOf, TableError
 from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps
 from weft.tasks.generation import Scored
 from weft.tasks.length import passes
+from weft.tasks.lessons import Lesson
 from weft.tasks.lm import LanguageModelling, TextData
 from weft.tasks.masking import Chance, MaskConfig, Masking
 from weft.tasks.results import Numbers, Scores
@@ -32,7 +33,7 @@ from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
-from weft.text import MASK, SPECIALS, FramedText, Tokenizer, frame_of
+from weft.text import MASK, SPECIALS, UNK, FramedText, Tokenizer, frame_of
 
 FILLERS: Final = 5
 """Candidates for a gap by default."""
@@ -233,6 +234,35 @@ class Mask(Task):
         return [
             Filled(record.text, text, tuple(gaps)) for record, text, gaps in zip(records, texts, found, strict=True)
         ]
+
+    def answered(self, record: Text, answer: Filled | str) -> Pair:
+        """The text with its gaps as the source, the tokens of the gaps as the target."""
+        fillers = [gap[0].entry for gap in answer.gaps] if isinstance(answer, Filled) else answer.split()
+        return Pair(record.text, " ".join(fillers))
+
+    def lesson(self, model: Any, record: Pair) -> Lesson:
+        """The text with its gaps; every token is expected where it has none."""
+        ids, fillers = encode_gaps(self.tokenizer, record.source), (record.target or "").split()
+        gaps = [place for place, token in enumerate(ids) if token == MASK]
+        if len(fillers) != len(gaps):
+            what = f"{counted(len(fillers), 'token')} for {counted(len(gaps), 'gap')}"
+            raise DataError(what, where="target", cure="give a token of the vocabulary for each gap, between blanks")
+        expected = list(ids)
+        for place, filler in zip(gaps, fillers, strict=True):
+            expected[place] = self._filler(filler)
+        row, first = torch.tensor([self.frame.around(ids)]), len(self.frame.start)
+        chosen = torch.tensor(gaps or range(len(ids)), dtype=torch.long)
+        wanted = torch.tensor(expected, dtype=torch.long)[chosen]
+        batch = MaskedBatch(len(chosen), row, torch.tensor([row.size(1)]), wanted, chosen + first, reads=row.size(1))
+        batch = batch.to(next(model.parameters()).device)
+        return Lesson(record, batch, self.read_positions(model, batch, record))
+
+    def _filler(self, token: str) -> int:
+        """The id of a token as the vocabulary spells it, or of a word that is one token."""
+        ids = [self.tokenizer.id(token)] if self.tokenizer.id(token) != UNK else self.tokenizer.encode(f" {token}")
+        if len(ids) != 1:
+            raise DataError(f'"{token}" is not one token', where="target", cure="give one token for each gap")
+        return ids[0]
 
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return [name, CANDIDATES]

@@ -37,6 +37,7 @@ from weft.tasks.baselines import word_baselines
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes
+from weft.tasks.lessons import read_tokens
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
@@ -46,7 +47,6 @@ from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
-
 
 MODEL = OneOf(TAGGERS)
 
@@ -274,6 +274,10 @@ class Tag(FeatureTask):
         examples = Examples(columns, self.cost(columns))
         batch = self.collate(examples, range(len(records))).to(next(model.parameters()).device)
         return model.encode(batch.words, batch.lengths, batch.spelling)
+
+    def read_positions(self, model: Any, batch: TaggedBatch, record: Tagged) -> dict[str, tuple[str, ...]]:
+        subwords = self.features is None and self.characters is None
+        return {"encoder": read_tokens(self.words, batch.spelling.characters) if subwords else record.words}
 
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int

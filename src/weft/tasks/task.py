@@ -29,6 +29,7 @@ from weft.tasks.batch import Batch, Origin
 from weft.tasks.calibration import calibrate_logits
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
+from weft.tasks.lessons import WithLessons
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
@@ -45,7 +46,7 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-class Task(WithRecords, WithStates, ABC):
+class Task(WithRecords, WithStates, WithLessons, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
