@@ -65,10 +65,10 @@ def forecast(
     if not present:
         raise ConfigError(missing[0], where="weft bench forecast", cure="choose another --contender")
     files = [word for word in words if not OVERRIDE.match(word)]
-    settings = parse_overrides(word for word in words if OVERRIDE.match(word))
-    data = settings.pop("data", {})
-    if settings:
-        where = next(iter(settings))
+    given = parse_overrides(word for word in words if OVERRIDE.match(word))
+    data = given.pop("data", {})
+    if given:
+        where = next(iter(given))
         raise ConfigError("contenders have their defaults", where=where, cure="only settings of data may be given")
     if not files:
         raise ConfigError("no file to forecast", where="weft bench forecast", cure="name a table of series")
@@ -81,9 +81,9 @@ def forecast(
     outcome = measure_forecast(cases, names, progress=show_progress)
     show_progress("")
     if json:
-        about = [{"file": case.name, "windows": len(case.windows), **case.settings} for case in cases]
+        settings = [{"file": case.name, "windows": len(case.windows), **case.settings} for case in cases]
         figures = [row.tree() for row in outcome.rows]
-        print_json({"machine": machine, "settings": about, "rows": figures, "remarks": outcome.remarks})
+        print_json({"machine": machine, "settings": settings, "rows": figures, "remarks": outcome.remarks})
     else:
         about = "\n".join(case.describe() for case in cases)
         show(tabulate_forecast(outcome.rows), machine, about, outcome.remarks, markdown=markdown)

@@ -22,6 +22,7 @@ from weft.run import Run, load
 from weft.run.folder.files import CONFIG, LABELS, MANIFEST, WEIGHTS
 from weft.run.prepare import read_divided
 from weft.tasks import Tree, encode
+from weft.tasks.forecast_data import ForecastData
 
 TIMED_RECORDS: Final = 256
 """Examples whose prediction is timed, after a few that are not."""
@@ -73,7 +74,7 @@ def summarise(
 
 
 def _measure_guesses(name: str, data: Data) -> ScoredRung:
-    if data.config.task == "forecast":
+    if isinstance(data.config.data, ForecastData):
         tally, parameters, seconds, took = forecast_simply(name, data.train, data.records, data.config.data)
     else:
         tally, parameters, seconds, took = guess(data.train, data.records)

@@ -97,7 +97,8 @@ def plan_forecast(
         raise ConfigError("is no share or number of steps", where="data.test", cure="the end of each file is the test")
     config, _, parts = read_divided({"task": "forecast", "data": {"train": file, **own}})
     series = cast(tuple[Series, ...], tuple(parts["test"]))
-    horizon = config.data.horizon
+    settings = config.data.model_dump(mode="json", exclude={"train", "valid", "test"})
+    horizon = int(settings["horizon"])
     tested = [one.end - one.origin - horizon + 1 for one in series]
     stride = -(-max(tested) // max(1, windows // len(series)))
     count = (min(tested) - 1) // stride + 1
@@ -106,7 +107,6 @@ def plan_forecast(
         for number, one in enumerate(series)
         for origin in range(one.end - horizon - (count - 1) * stride, one.end - horizon + 1, stride)
     ]
-    settings = config.data.model_dump(mode="json", exclude={"train", "valid", "test"})
     return ForecastCase(
         name=file,
         series=series,

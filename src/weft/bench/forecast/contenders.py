@@ -117,7 +117,7 @@ class Weft:
             replace(self.case.series[number].window(origin - history, origin + self.case.horizon), origin=history)
             for number, origin, _ in self.case.windows
         ]
-        answers = predict(task, self.run.model, encode(task, windows), decode=self.run.config.decode)
+        answers: Any = predict(task, self.run.model, encode(task, windows), decode=self.run.config.decode)
         point = np.array([answer.values for answer in answers])
         low, high = (np.array([answer.quantiles[level] for answer in answers]) for level in LEVELS)
         return Forecasts(point, low, high)
