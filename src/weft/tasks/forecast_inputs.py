@@ -39,7 +39,7 @@ def read_series_inputs(inputs: Any, data: ForecastData, names: Sequence[str]) ->
 
 def own_files(data: ForecastData) -> list[str]:
     """The files that a run was trained on, in the order of time."""
-    parts = [path for path in (data.train, data.valid, data.test) if path is not None]
+    parts = [path for part in ("train", "valid", "test") if (path := data.files(part)) is not None]
     paths = [one for path in parts for one in each_path(path)]
     for path in paths:
         if path.startswith(PYTHON) or not Path(path).exists():

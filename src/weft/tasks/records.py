@@ -3,8 +3,8 @@ predictions. A task whose records are examples that do not depend on each other 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from weft.data import BadLines, Columns, Corpus, InputFile, Objects, Record, open_inputs
 from weft.data.columns import Column
@@ -12,6 +12,14 @@ from weft.data.sources import STDIN
 from weft.data.tables import LAYOUT
 from weft.errors import ConfigError
 from weft.tasks.sections import Tree
+
+
+class Division(NamedTuple):
+    """The records to learn from, those set aside as `valid` or `test` where there is no file for that, and notes."""
+
+    train: Corpus
+    aside: Mapping[str, Corpus]
+    notes: list[str]
 
 
 class WithRecords:
@@ -46,9 +54,8 @@ class WithRecords:
         return {}, []
 
     @staticmethod
-    def divide(records: Corpus, data: Any) -> tuple[Corpus, Corpus | None, list[str]] | None:
-        """The training records in two parts, to learn from and to validate on (None where there is a file for that),
-        and notes; None for a task whose records may be divided at random."""
+    def divide(records: Corpus, data: Any) -> Division | None:
+        """The training records in parts; None for a task whose records may be divided at random."""
         return None
 
     @staticmethod

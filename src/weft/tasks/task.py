@@ -92,6 +92,8 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
     """Whether an example may have any number of labels."""
     smooths_labels: bool = True
     """Whether `loss` reads `label_smoothing`."""
+    rows_overlap: bool = False
+    """Whether rows of one record (`record_of_row`) share what they are measured on: a bootstrap draws them together."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
