@@ -11,7 +11,8 @@ from weft.config import Config
 from weft.data import Corpus, Record, Survey, Tagged, labels_of
 from weft.errors import ConfigError, DataError
 from weft.nn import CellClass
-from weft.run.prepare import DataReader, set_aside, survey_training
+from weft.run.division import set_aside
+from weft.run.prepare import DataReader, survey_training
 from weft.tasks import Codec, Division, Task, Tree
 from weft.tasks.labels import collect_labels
 from weft.text import Tokenizer

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple, Protocol
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, merge, validate
 from weft.config.schema import TYPICAL_DATA, positions
-from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, overlap, stamps
 from weft.data.sources import each_path
-from weft.errors import DataError, counted
+from weft.errors import counted
 from weft.nn import CellClass
 from weft.run.data_cache import DataCache, Surveyed, TrainingData, known_tokens, write_training
+from weft.run.division import LATER_PARTS, later_parts, set_aside
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
 from weft.run.positions import check_positions
@@ -29,15 +28,6 @@ from weft.tasks.sections import written
 from weft.text import Tokenizer
 from weft.training import choose_device, device_type
 from weft.training.device import precise
-
-VALID_SHARE, MAX_VALID_EXAMPLES = 0.1, 2000
-"""The share of the training data that is set aside for validation where there is no file for it."""
-
-FEW_EXAMPLES, FEW_SHARE = 40, 0.05
-"""Of fewer examples than this a smaller share is set aside: training misses each of them more."""
-
-LATER_PARTS: Final = ("valid", "test")
-"""The parts of the data beside the training data, in their order."""
 
 EXAMPLES_PER_MESSAGE = 20_000
 """Examples between two messages on the progress of reading a file."""
@@ -160,35 +150,6 @@ def _describe_skipped(bad: BadLines, path: str | list[str]) -> Iterator[str]:
         yield f"left out {counted(bad.empty, 'pair')} of {' and '.join(each_path(path))} with an empty side"
 
 
-def set_aside(config: Config, corpus: Corpus, survey: Survey) -> Division:
-    """Divide the training data: the part to learn from, and a part for validation if there is no file for it."""
-    divided = TASKS[config.task].divide(corpus, config.data)
-    if divided is not None:
-        return divided
-    if config.data.valid is not None:
-        return Division(corpus, {}, [])
-    if config.data.running:
-        return _set_aside_end(corpus, survey)
-    share = FEW_SHARE if survey.examples < FEW_EXAMPLES else VALID_SHARE
-    aside = hold_out(survey.keys, strata=survey.strata, fraction=share, most=MAX_VALID_EXAMPLES, seed=config.seed)
-    note = (
-        f"no data.valid: set aside {int(aside.sum()):,} of {counted(survey.examples, 'training example')}, "
-        f"grouped so that no text is on both sides{', by label' * (survey.strata is not None)}"
-    )
-    return Division(corpus.where(~aside), {"valid": corpus.where(aside)}, [note])
-
-
-def _set_aside_end(corpus: Corpus, survey: Survey) -> Division:
-    """Set aside the last blocks of running text: a block from the middle would be too easy to predict."""
-    if survey.examples < 2:
-        what = "nothing to hold out from: the text is a single block"
-        raise DataError(what, where="data.train", cure="give a file as data.valid")
-    count = min(max(1, round(VALID_SHARE * survey.examples)), MAX_VALID_EXAMPLES)
-    aside = np.arange(survey.examples) >= survey.examples - count
-    note = f"no data.valid: set aside the end of the text, {count / survey.examples:.0%} of it"
-    return Division(corpus.where(~aside), {"valid": corpus.where(aside)}, [note])
-
-
 def suggest_unknown(config: Config, survey: Survey) -> list[str]:
     """Return a note where the text has a word that seems to mean unknown, and no setting says that it does."""
     if survey.unknown is None or any(text.unknown for text in _text_settings(config)):
@@ -261,22 +222,6 @@ def read_divided(
     divided = set_aside(config, corpus, survey)
     given = {part: reader.survey(path)[0] for part in LATER_PARTS if (path := config.data.files(part))}
     return DividedData(config, divided.train, later_parts(reader.task, corpus, divided.aside, given))
-
-
-def later_parts(
-    task: Task | type[Task],
-    corpus: Iterable[Record],
-    aside: Mapping[str, Iterable[Record]],
-    given: Mapping[str, Iterable[Record]],
-) -> dict[str, Iterable[Record]]:
-    """The records for validation and test: those set aside, or those of a file, which may continue what is before."""
-    found: dict[str, Iterable[Record]] = {}
-    for part in LATER_PARTS:
-        if part in aside:
-            found[part] = corpus = aside[part]
-        elif part in given:
-            found[part] = corpus = task.follow(corpus, given[part])
-    return found
 
 
 def prepare(
