@@ -138,6 +138,15 @@ def test_the_frame_of_texts_is_that_of_the_run(tmp_path):
     assert train("tag", tmp_path / "tag", start=framed).config.text.kind == "word"
 
 
+def test_a_tagger_starts_from_a_run_of_texts_that_were_cut_at_blanks(tmp_path):
+    text = {"kind": "word", "punctuation": "keep"}
+    tree = {"task": "mask", "data": {"train": ["it 's n't so -- no"], "valid": ["no"]}, "text": text, "train": {"steps": 1}}
+    cut = weft.train(tree, {"model.hidden": 8, "model.embedding": 8}, out=tmp_path / "cut", quiet=True)
+    run = train("tag", tmp_path / "run", start=cut)
+    known = weft.load(run.folder).task.codec.tokenizers["words"]
+    assert known.encode_words(["n't", "--", "'s"]) == cut.task.tokenizer_of("").encode("n't -- 's")
+
+
 def test_labels_of_a_classifier_are_taken_only_if_they_are_the_same(runs):
     run = runs["classify", "rnn"]
     model, _, setup = started("classify", run.folder)
