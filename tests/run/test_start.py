@@ -189,6 +189,22 @@ def test_layers_have_rates_and_begin_to_learn_one_after_the_other(runs, tmp_path
             break
 
 
+@pytest.mark.parametrize("task", ["classify", "regress", "tag"])
+def test_embeddings_of_a_start_learn_at_a_quarter_of_the_rate(task, runs):
+    rate = {"start": str(runs["mask", "rnn"].folder), "steps": 1, "rate": 0.01, "warmup": 0}
+    ready = prepared(task, train=rate)
+    setup = set_up(ready)
+    names = {id(parameter): name for name, parameter in setup.model.named_parameters()}
+    rates = {names[id(one)]: group["lr"] for group in setup.learner.optimizer.param_groups for one in group["params"]}
+    assert rates["encoder.embedding.weight"] == pytest.approx(0.01 / 4, rel=0.01)
+    assert rates["scores.weight"] == 0.01
+    assert any("chose train.rate_decay = 0.63" in note for note in ready.notes)
+    written = prepared(task, train={**rate, "rate_decay": 1.0})
+    assert written.config.train.rate_decay == 1.0 and not any("rate_decay" in note for note in written.notes)
+    alone = prepared(task, model={"kind": "rnn"}, train={"steps": 1})
+    assert alone.config.train.rate_decay == 1.0, "without a start there is one rate"
+
+
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_run_that_was_interrupted_twice_is_the_one_that_was_not(kind, runs, tmp_path):
     start = tmp_path / "start"
