@@ -139,8 +139,8 @@ def test_the_frame_of_texts_is_that_of_the_run(tmp_path):
 
 
 def test_a_tagger_starts_from_a_run_of_texts_that_were_cut_at_blanks(tmp_path):
-    text = {"kind": "word", "punctuation": "keep"}
-    tree = {"task": "mask", "data": {"train": ["it 's n't so -- no"], "valid": ["no"]}, "text": text, "train": {"steps": 1}}
+    data, text = {"train": ["it 's n't so -- no"], "valid": ["no"]}, {"kind": "word", "punctuation": "keep"}
+    tree = {"task": "mask", "data": data, "text": text, "train": {"steps": 1}}
     cut = weft.train(tree, {"model.hidden": 8, "model.embedding": 8}, out=tmp_path / "cut", quiet=True)
     run = train("tag", tmp_path / "run", start=cut)
     known = weft.load(run.folder).task.codec.tokenizers["words"]
@@ -200,7 +200,8 @@ def test_embeddings_of_a_start_learn_at_a_quarter_of_the_rate(task, runs):
     assert rates["scores.weight"] == 0.01
     assert any("chose train.rate_decay = 0.63" in note for note in ready.notes)
     written = prepared(task, train={**rate, "rate_decay": 1.0})
-    assert written.config.train.rate_decay == 1.0 and not any("rate_decay" in note for note in written.notes)
+    assert written.config.train.rate_decay == 1.0
+    assert not any("rate_decay" in note for note in written.notes)
     alone = prepared(task, model={"kind": "rnn"}, train={"steps": 1})
     assert alone.config.train.rate_decay == 1.0, "without a start there is one rate"
 
