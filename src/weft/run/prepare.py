@@ -259,6 +259,11 @@ def prepare(
         reader.notes.append(f"chooses by {config.train.metric}: {reason}")
     if note := reader.task.describe_model(facts(survey, config), tree):
         reader.notes.append(note)
+    if config.train.rate_decay != 1.0 and written(tree, "train", "rate_decay") is None:
+        reader.notes.append(
+            f"chose train.rate_decay = {config.train.rate_decay}, since weights of another run need small changes: a "
+            "layer learns at that share of the rate of the layer above it; 1 is one rate for all"
+        )
     given: dict[str, Corpus] = {}
     earlier = {"training data": survey}
     for part in LATER_PARTS:  # before the long work, so that a mistake in them is found at once

@@ -32,7 +32,7 @@ from weft.models import Classifier, SequenceInputs
 from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
-from weft.tasks.length import passes
+from weft.tasks.length import passes, started_rates
 from weft.tasks.sections import Facts, StackPlace, Tree
 from weft.tasks.shift import lay
 from weft.tasks.states import Located, locate
@@ -268,5 +268,6 @@ def sequence_defaults(facts: Facts, tree: Mapping[str, Any], kind: str) -> Tree:
             "epochs": passes(tree, tokens, batch, epochs=160_000 / facts.examples, between=(8, 20), updates=300),
             "batch_tokens": batch,
             "rate": 2e-3 if kind == "rnn" else 1e-3,
+            **started_rates(tree),
         },
     }

@@ -36,7 +36,7 @@ from weft.settings import OneOf, TableError
 from weft.tasks.baselines import word_baselines
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
-from weft.tasks.length import passes
+from weft.tasks.length import passes, started_rates
 from weft.tasks.lessons import read_tokens
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
@@ -97,6 +97,7 @@ class Tag(FeatureTask):
                 "epochs": passes(tree, tokens, 1024, epochs=epochs, between=(12, 30), updates=300),
                 "rate": 3e-3 if kind == "rnn" else 1e-3,
                 "batch_tokens": 1024,
+                **started_rates(tree),
             },
         }
 
