@@ -2,8 +2,12 @@
 
 from weft.inspect.alignment import Alignment, align
 from weft.inspect.formulas import FORMULAS, Formula
+from weft.inspect.gate_values import GateValues, gates
 from weft.inspect.parameters import Part, PartRow, count_parameters
+from weft.inspect.recurrent_trace import LayerPass, forget_products, record_layers
 from weft.inspect.sketch import sketch
+from weft.inspect.state_search import StateSearch, answer_search, search_states
+from weft.inspect.unit_states import UnitStates, states
 from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_ending, view_kind
 
 __all__ = [
@@ -11,15 +15,25 @@ __all__ = [
     "VIEWS",
     "Alignment",
     "Formula",
+    "GateValues",
+    "LayerPass",
     "Nothing",
     "Option",
     "Part",
     "PartRow",
+    "StateSearch",
+    "UnitStates",
     "View",
     "ViewKind",
     "align",
+    "answer_search",
     "check_ending",
     "count_parameters",
+    "forget_products",
+    "gates",
+    "record_layers",
+    "search_states",
     "sketch",
+    "states",
     "view_kind",
 ]

@@ -1,9 +1,9 @@
 """What recurrent layers do in one pass: their states at every step and the named values of their cells.
 
-    with record_layers(model) as passes:
-        model(tokens, lengths)
-    passes[0].after                 the states after every step
-    passes[0].read().values         gates, candidates and states by their names in the cell's equations
+with record_layers(model) as passes:
+    model(tokens, lengths)
+passes[0].after                 the states after every step
+passes[0].read().values         gates, candidates and states by their names in the cell's equations
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from weft.errors import ConfigError
 from weft.inspect.step_values import Kept, StepRead, StepValue, read_step
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.known import plan_of
@@ -67,12 +68,31 @@ class LayerPass:
         found = read_step(self.cell, self.x.flatten(0, 1), map_state(lambda part: part.flatten(0, 1), self.before))
         return _reshape(found, lambda values: values.reshape(batch, time, -1))
 
-    def zero_padding(self, values: Tensor, by: float = 0.0) -> Tensor:
-        """values (B, T, n) with another number past the end of each row."""
-        if self.lengths is None:
-            return values
-        past = torch.arange(values.size(1), device=values.device) >= self.lengths[:, None]
-        return values.masked_fill(past[..., None], by)
+    def choose_state(self, name: str) -> tuple[str, Tensor]:
+        """Return the name and the values (B, T, n) of a state after every step; without a name, of the output."""
+        names = name_states(self.cell, self.x[:, 0])
+        return (names.output, self.outputs) if not name else (name, leaves_of(self.after)[names.place(name)])
+
+
+class StateNames(NamedTuple):
+    """The names of the tensors of a cell's state, and that of its output."""
+
+    states: list[str]
+    output: str
+
+    def place(self, name: str) -> int:
+        """The place of a tensor in the state; raise for a name that it does not have."""
+        if name not in self.states:
+            cure = f"choose from {', '.join(self.states)}"
+            raise ConfigError("the cell has no such state", where=f'state = "{name}"', cure=cure)
+        return self.states.index(name)
+
+
+def name_states(cell: Cell, like: Tensor) -> StateNames:
+    """Find the names by one step on zeros of the type and device of a tensor."""
+    x = like.new_zeros(1, cell.input_size)
+    read = read_step(cell, x, cell.zero_state(1, x))
+    return StateNames(read.states, read.output)
 
 
 def forget_products(kept: Tensor) -> Tensor:
@@ -92,7 +112,7 @@ def record_layers(model: nn.Module) -> Iterator[list[LayerPass]]:
     A layer that runs several times in a row, step by step for example, has the steps of all its runs.
     """
     found: list[LayerPass] = []
-    layers = list(_layers_of(model))
+    layers = list(layers_of(model))
     calls: list[list[Call]] = [[] for _ in layers]
     here = threading.get_ident()
 
@@ -119,7 +139,7 @@ def run_cell(cell: Cell, x: Tensor) -> LayerPass:
     return passes[0]
 
 
-def _layers_of(model: nn.Module) -> Iterator[tuple[str, int, Layer]]:
+def layers_of(model: nn.Module) -> Iterator[tuple[str, int, Layer]]:
     for path, module in model.named_modules():
         if isinstance(module, RNN):
             for number, layer in enumerate(module.layers, 1):
@@ -177,17 +197,18 @@ def _shift(start: Tensor, after: Tensor, lengths: Tensor | None, *, backwards: b
 
 def _reshape(found: StepRead, shape: Callable[[Tensor], Tensor]) -> StepRead:
     values = [value._replace(values=shape(value.values)) for value in found.values]
-    return StepRead(values, [kept._replace(values=shape(kept.values)) for kept in found.kept])
+    kept = [one._replace(values=shape(one.values)) for one in found.kept]
+    return found._replace(values=values, kept=kept)
 
 
 def _stack(steps: list[StepRead]) -> StepRead:
     """The values of steps one after the other; a value that a step does not have is NaN there."""
-    return StepRead(
-        [
+    return steps[0]._replace(
+        values=[
             StepValue(one.name, one.kind, _join([{v.name: v.values for v in step.values} for step in steps], one.name))
             for one in {value.name: value for step in steps for value in step.values}.values()
         ],
-        [
+        kept=[
             Kept(one.state, one.name, _join([{k.state: k.values for k in step.kept} for step in steps], one.state))
             for one in {kept.state: kept for step in steps for kept in step.kept}.values()
         ],

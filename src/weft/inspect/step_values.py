@@ -62,6 +62,10 @@ class StepRead(NamedTuple):
 
     values: list[StepValue]
     kept: list[Kept]
+    states: list[str]
+    """The names of the tensors of the state, in its order."""
+    output: str
+    """The name of the output, which may be a state."""
 
 
 @torch.no_grad()
@@ -106,7 +110,9 @@ class _Reader:
             if node not in self.given:
                 self._add(node, name, "state")
         self._add_others()
-        return StepRead(_distinct(sorted(self.found.values(), key=self._place)), list(self._factors()))
+        values = _distinct(sorted(self.found.values(), key=self._place))
+        output = states.get(self.output) or self.found[self.output].name
+        return StepRead(values, list(self._factors()), self.state_names, output)
 
     def _place(self, value: StepValue) -> tuple[int, int]:
         """Sorts values by kind, then by the place at which their name first stands in the step."""
