@@ -86,7 +86,7 @@ def test_values_are_those_of_the_step_in_a_loop(kind: str, initial: str) -> None
     for parameter in rnn.parameters():
         nn.init.normal_(parameter, std=0.5)
     with torch.no_grad(), record_layers(rnn) as passes:
-        output, final = rnn(x, lengths)
+        output, _ = rnn(x, lengths)
     assert [(one.layer, one.direction) for one in passes] == [
         (layer, direction) for layer in (1, 2) for direction in ("forward", "backward")[: 1 + both]
     ]
@@ -114,7 +114,7 @@ def test_gates_have_their_names_and_values(kind: str) -> None:
     found = run_cell(cell, torch.randn(2, 5, 4)).read()
     gates = {value.name: value.values for value in found.values if value.kind == "gate"}
     assert list(gates) == GATES[kind]
-    assert all(bool(((0 < values) & (values < 1)).all()) for values in gates.values())
+    assert all(bool(((values > 0) & (values < 1)).all()) for values in gates.values())
 
 
 def test_an_lstm_by_its_equations() -> None:

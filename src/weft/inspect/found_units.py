@@ -108,6 +108,12 @@ class Excerpt:
     units: tuple[int, ...] = ()
     """The units of the set that is on together."""
 
+    def scaled(self) -> NDArray[np.float32]:
+        """The rows, each divided by its largest size: units of a state have different ranges."""
+        values = np.array(self.values, dtype=np.float32)
+        found: NDArray[np.float32] = values / np.maximum(np.abs(values).max(1, initial=1e-6, keepdims=True), 1e-6)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "tokens": list(self.tokens),
@@ -146,8 +152,7 @@ def excerpt_of(
     values = [read.values[begin:end, unit] for unit in units]
     rows = [f"unit {unit}" for unit in units]
     if truth is not None:
-        largest = max((float(np.abs(row).max(initial=0.0)) for row in values), default=1.0)
-        values.insert(0, np.where(truth[begin:end], largest, -largest).astype(np.float32))
+        values.insert(0, np.where(truth[begin:end], 1, -1).astype(np.float32))
         rows.insert(0, "inside")
     numbers = tuple(tuple(round(float(value), 4) for value in row) for row in values)
     return Excerpt(tuple(read.token(place) for place in range(begin, end)), tuple(rows), numbers, tuple(chosen))

@@ -127,7 +127,7 @@ class GateValues(View):
             rows = gate.units[units]
             if gate.signed:
                 limit = scale_of(gate.units)
-                rows = (rows / limit + 1) / 2
+                rows = np.clip(rows / limit + 1, 0, 2) / 2
             found += [Text(), Text(f"{gate.name}, the units that vary most")]
             found += heat_lines(rows.tolist(), [f"{gate.name} {unit}" for unit in units], self.tokens, width=width)
         return found
@@ -207,8 +207,9 @@ def busiest(values: Numbers, count: int) -> list[int]:
 
 
 def scale_of(values: Numbers) -> float:
-    """The largest size of a value, for a scale around zero."""
-    return max(1e-6, float(np.nanmax(np.abs(values), initial=0.0)))
+    """The limit of a scale around zero: a size that one value of a hundred exceeds."""
+    sizes = np.abs(values[np.isfinite(values)])
+    return max(1e-6, float(np.quantile(sizes, 0.99)) if len(sizes) else 0.0)
 
 
 def plain(values: Numbers) -> Any:

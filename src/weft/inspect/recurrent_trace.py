@@ -30,7 +30,7 @@ Direction = Literal["forward", "backward"]
 
 
 class Call(NamedTuple):
-    """One run of a layer: x (B, T, I), lengths (B) or None, the first state, the outputs of each direction (B, T, O)."""
+    """One run of a layer: x (B, T, I), lengths (B) or None, the first state, outputs (B, T, O) of each direction."""
 
     x: Tensor
     lengths: Tensor | None

@@ -21,7 +21,7 @@ from weft.errors import ConfigError, DataError
 from weft.inspect import unit_search
 from weft.inspect.corpus_states import MAX_TOKENS, CorpusStates, LayerChoice, read_corpus
 from weft.inspect.found_units import CONTEXT, Excerpt, FoundUnit, Place, excerpt_of, place_at
-from weft.inspect.gate_values import kind_of, place_of, scale_of
+from weft.inspect.gate_values import kind_of, place_of
 from weft.inspect.heat_chart import heat_chart
 from weft.inspect.terminal import heat_lines
 from weft.inspect.view import Nothing, View
@@ -104,8 +104,8 @@ class StateSearch(View):
         excerpt = self.excerpt
         if not excerpt.tokens:
             return None
-        values, limit = np.array(excerpt.values, dtype=np.float32), scale_of(np.array(excerpt.values, dtype=np.float32))
-        rows = [heat_chart(values, excerpt.rows, excerpt.tokens, title=self.state, signed=True, limit=limit)]
+        title = "share of its largest"
+        rows = [heat_chart(excerpt.scaled(), excerpt.rows, excerpt.tokens, title=title, signed=True)]
         if self.share is not None:
             data = [{"unit": f"unit {one.unit}", "F1": one.f1} for one in self.units if one.f1 is not None]
             bars = altair.Chart(altair.Data(values=data)).mark_bar()
@@ -130,12 +130,13 @@ class StateSearch(View):
             found.append(unit.line())
             found += [place.line(width) for place in unit.contexts]
         if self.places:
+            several = len(self.excerpt.units) > 1
             units = ", ".join(map(str, self.excerpt.units))
-            found += [Text(), Text(f"Where units {units} are on together", style="bold")]
+            heading = f"Where units {units} are on together" if several else f"Where unit {units} is on"
+            found += [Text(), Text(heading, style="bold")]
             found += [place.line(width) for place in self.places]
         if self.excerpt.tokens:
-            values = np.array(self.excerpt.values)
-            rows = ((values / scale_of(values.astype(np.float32)) + 1) / 2).tolist()
+            rows = ((self.excerpt.scaled() + 1) / 2).tolist()
             found += [Text(), *heat_lines(rows, self.excerpt.rows, self.excerpt.tokens, width=width, each=1)]
         return found
 
@@ -238,15 +239,16 @@ def _search_like(run: Run, read: CorpusStates, like: str, span: tuple[int, int] 
     if not 0 <= first <= last < len(own.values):
         raise DataError(f"the text has {len(own.values)} tokens", where=f"span = {first}, {last}", cure="count from 0")
     held = unit_search.rank_span(own.values, first, last, read.values)[:top]
-    found = [FoundUnit(one.unit, one.sign, one.threshold, margin=one.margin) for one in held]
-    chosen, places = held[:MAX_SET], []
+    found = [FoundUnit(*one.fit, margin=one.margin) for one in held]
+    # Units that fit the marked part less well than the best would only narrow the places down by chance.
+    chosen, places = [one.fit for one in held[:MAX_SET] if one.fit.f1 == held[0].fit.f1], []
     if chosen:
         on = np.ones(len(read.values), dtype=bool)
         for one in chosen:
             on &= unit_search.is_on(read.values[:, one.unit], one.sign, one.threshold)
         stretches = unit_search.find_together(on, read.text_of, most=top)
         places = [place_at(read, begin, end, chosen[0].unit) for begin, end in stretches]
-    rows = [one.unit for one in held[:SHOWN_ROWS]]
+    rows = [one.fit.unit for one in held[:SHOWN_ROWS]]
     truth = np.zeros(len(own.values), dtype=bool)
     truth[first : last + 1] = True
     excerpt = excerpt_of(own, first, last + 1, rows, truth=truth, chosen=[one.unit for one in chosen])
@@ -261,8 +263,8 @@ def _search_together(read: CorpusStates, units: Sequence[int], threshold: float 
     on, found = np.ones(len(read.values), dtype=bool), []
     for unit in units:
         column = read.values[:, unit]
-        # Without a threshold a unit is on one deviation above its mean.
-        limit = float(column.mean() + column.std()) if threshold is None else threshold
+        # Without a threshold a unit is on in the upper half of its usual range.
+        limit = float(np.quantile(column, (0.05, 0.95)).mean()) if threshold is None else threshold
         on &= unit_search.is_on(column, 1, limit)
         places = [place_at(read, at, at + 1, unit) for at in unit_search.top_places(read.values, unit, 1, most=3)]
         found.append(FoundUnit(unit, 1, limit, contexts=tuple(places)))

@@ -35,8 +35,10 @@ SQUASHES: Final = GATES | CANDIDATES
 """Operations of torch whose results are gates and candidates, with the names that they have in equations."""
 
 VIEWS: Final = frozenset(
-    "item split split_with_sizes chunk slice select narrow view _unsafe_view reshape unbind alias unsqueeze squeeze".split()
-)
+    ("item", "split", "split_with_sizes", "chunk", "slice", "select", "narrow", "view", "_unsafe_view", "reshape")
+) | {"unbind", "alias", "unsqueeze", "squeeze"}
+"""Operations whose result is a part of their argument, or all of it in another shape."""
+
 SUMS: Final = frozenset(("add", "sub", "mul", "div"))
 """Operations through which a value gets the name of its first argument that has one."""
 

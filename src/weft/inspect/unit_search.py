@@ -124,35 +124,32 @@ def _on(histogram: NDArray[np.int64], sign: int) -> NDArray[np.int64]:
 
 
 class Held(NamedTuple):
-    """A unit that is on from one token of a text to another: the margin to its values just outside, in deviations."""
+    """How well a unit is on in a part of a text and off beside it, and by how many deviations its means differ."""
 
-    unit: int
-    sign: int
-    threshold: float
+    fit: Fit
     margin: float
 
 
 def rank_span(text: Values, first: int, last: int, corpus: Values) -> list[Held]:
-    """text (T, n) -> units that switch on at token `first` and stay on to token `last`, the widest margin first.
+    """text (T, n) -> units that switch on at token `first` and stay on to token `last`, the best first.
 
-    The threshold lies in the middle between the lowest value inside and the highest of the tokens beside it.
+    They are off in as many tokens before and after it, of which there are at least two where the text has them.
     """
-    inside = text[first : last + 1]
-    beside = text[[place for place in (first - 1, last + 1) if 0 <= place < len(text)]]
+    room = max(2, last - first + 1)
+    begin, end = max(0, first - room), min(len(text), last + 1 + room)
+    values, inside = text[begin:end], np.zeros(end - begin, dtype=bool)
+    inside[first - begin : last + 1 - begin] = True
+    if inside.all():
+        return []
     deviation = corpus.std(0) + 1e-9
-    found = []
-    for sign in (1, -1):
-        low = (sign * inside).min(0)
-        high = (sign * beside).max(0) if len(beside) else sign * corpus.mean(0)
-        margins, middles = (low - high) / deviation, sign * (low + high) / 2
-        found += [
-            Held(int(unit), sign, float(middles[unit]), float(margins[unit])) for unit in np.flatnonzero(margins > 0)
-        ]
-    return sorted(found, key=lambda one: (-one.margin, one.unit))
+    margins = (values[inside].mean(0) - values[~inside].mean(0)) / deviation
+    fits = rank_inside(values, inside, np.ones(len(values), dtype=bool))
+    held = [Held(fit, float(fit.sign * margins[fit.unit])) for fit in fits]
+    return sorted(held, key=lambda one: (-one.fit.f1, -one.margin))
 
 
 def find_together(on: Mask, text_of: NDArray[np.int64], *, most: int) -> list[tuple[int, int]]:
-    """Where all of some units are on, (N,) -> the longest stretches, each its first token and the one after its last."""
+    """Where some units are on, (N,) -> the longest stretches, each its first token and the one after its last."""
     before = np.r_[False, on[:-1] & (text_of[1:] == text_of[:-1])] if len(on) else on
     starts = np.flatnonzero(on & ~before)
     breaks = np.flatnonzero(~on | np.r_[True, text_of[1:] != text_of[:-1]])

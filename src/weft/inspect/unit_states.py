@@ -76,7 +76,7 @@ class UnitStates(View):
 
     def lines(self, width: int) -> list[Text]:
         units = busiest(self.values, min(TERMINAL_UNITS, self.shown_units))
-        rows = (self.values[units] / scale_of(self.values) + 1) / 2
+        rows = np.clip(self.values[units] / scale_of(self.values) + 1, 0, 2) / 2
         found = [Text(self.title, style="bold"), Text(self.summary), Text()]
         return found + heat_lines(rows.tolist(), [f"unit {unit}" for unit in units], self.tokens, width=width)
 

@@ -81,6 +81,7 @@ class Forecast(SeriesTask):
     files = ("train.csv", "valid.csv", "test.csv")
     pipeline_tag = "time-series-forecasting"
     reads_text = False
+    reads_files = True
     has_baselines = True
     smooths_labels = False
     size_unit = "numbers"

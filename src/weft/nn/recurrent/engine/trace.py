@@ -118,9 +118,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Else torch loads its compiler at the first operation, which takes longer than all else in a first call."""
         return False
 
-    def __init__(
-        self, tensors: dict[str, Tensor], x: Tensor, state: list[Tensor], *, strict: bool = True
-    ) -> None:
+    def __init__(self, tensors: dict[str, Tensor], x: Tensor, state: list[Tensor], *, strict: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph, self.strict = fx.Graph(), strict
         self.values: dict[fx.Node, Tensor] = {}
