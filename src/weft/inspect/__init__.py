@@ -3,7 +3,10 @@
 from weft.inspect.alignment import Alignment, align
 from weft.inspect.formulas import FORMULAS, Formula
 from weft.inspect.gate_values import GateValues, gates
-from weft.inspect.parameters import Part, PartRow, count_parameters
+from weft.inspect.gradient_flow import FlowLine, GradientFlow, gradients, norm_shrinkage
+from weft.inspect.learning_curves import LearningCurves, curves
+from weft.inspect.parameter_counts import Part, PartRow, count_parameters
+from weft.inspect.parameter_table import ParameterTable, parameters
 from weft.inspect.recurrent_trace import LayerPass, forget_products, record_layers
 from weft.inspect.sketch import sketch
 from weft.inspect.state_search import StateSearch, answer_search, search_states
@@ -14,11 +17,15 @@ __all__ = [
     "FORMULAS",
     "VIEWS",
     "Alignment",
+    "FlowLine",
     "Formula",
     "GateValues",
+    "GradientFlow",
     "LayerPass",
+    "LearningCurves",
     "Nothing",
     "Option",
+    "ParameterTable",
     "Part",
     "PartRow",
     "StateSearch",
@@ -29,8 +36,12 @@ __all__ = [
     "answer_search",
     "check_ending",
     "count_parameters",
+    "curves",
     "forget_products",
     "gates",
+    "gradients",
+    "norm_shrinkage",
+    "parameters",
     "record_layers",
     "search_states",
     "sketch",
