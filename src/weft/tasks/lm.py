@@ -113,7 +113,7 @@ class LanguageModelling(Task):
     data: TextData
     files = ("train.txt", "valid.txt", "test.txt")
     pipeline_tag = "text-generation"
-    writes = scores_texts = continues = True
+    writes = scores_texts = continues = has_answer = True
 
     def __init__(self, codec: Codec, data: TextData) -> None:
         super().__init__(codec, data)
