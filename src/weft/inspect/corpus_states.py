@@ -158,16 +158,23 @@ class _Reader:
         return np.concatenate([found[row] for row in range(len(records))])
 
     def _follow(self, records: list[Record]) -> NDArray[np.float32]:
-        """Texts of a language model, a part at a time, each part from the state in which the last one ended."""
-        model, task = self.run.model, self.run.task
-        rows = task.tokenizer_of("decoder").encode_many([record.key for record in records])
+        """Texts of a recurrent language model, read in parts. A model that was trained to go on from the state in which
+        a part ended does so; another starts anew before each part, with half a part of context that is dropped."""
+        model, config = self.run.model, self.run.config
+        rows = self.run.task.tokenizer_of("decoder").encode_many([record.key for record in records])
         tokens, _ = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
+        carried = config.train.truncate is not None
+        size = CHUNK_STEPS if carried else min(config.data.max_length, CHUNK_STEPS)
+        half = 0 if carried else size // 2
         state: State = None
-        parts: list[Tensor] = []
-        for first in range(0, tokens.size(1), CHUNK_STEPS):
+        found: list[Tensor] = []
+        for first in range(0, tokens.size(1), size - half):
+            parts: list[Tensor] = []
             with self._observe(parts):
-                _, state = model.follow(tokens[:, first : first + CHUNK_STEPS], state)
-        return torch.cat(parts, dim=1)[:, 1:].numpy()
+                _, after = model.follow(tokens[:, first : first + size], state)
+            found.append(parts[0][:, half if first else 0 :])
+            state = after if carried else None
+        return torch.cat(found, dim=1)[:, 1:].numpy()
 
     def _read(self, records: list[Record]) -> NDArray[np.float32]:
         parts: list[Tensor] = []

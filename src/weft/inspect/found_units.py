@@ -107,10 +107,13 @@ class Excerpt:
     values: tuple[tuple[float, ...], ...] = ()
     units: tuple[int, ...] = ()
     """The units of the set that is on together."""
+    conditions: tuple[tuple[int, float], ...] = ()
+    """The sign and the threshold of each row."""
 
     def scaled(self) -> NDArray[np.float32]:
-        """The rows, each divided by its largest size: units of a state have different ranges."""
-        values = np.array(self.values, dtype=np.float32)
+        """The rows from -1 to 1, positive where a unit is on: distances to its threshold by the largest."""
+        signs, thresholds = np.array(self.conditions, dtype=np.float32).T[..., None]
+        values = signs * (np.array(self.values, dtype=np.float32) - thresholds)
         found: NDArray[np.float32] = values / np.maximum(np.abs(values).max(1, initial=1e-6, keepdims=True), 1e-6)
         return found
 
@@ -120,6 +123,7 @@ class Excerpt:
             "rows": list(self.rows),
             "values": [list(row) for row in self.values],
             "units": list(self.units),
+            "conditions": [{"sign": sign, "threshold": threshold} for sign, threshold in self.conditions],
         }
 
 
@@ -139,7 +143,7 @@ def excerpt_of(
     read: CorpusStates,
     first: int,
     last: int,
-    units: Sequence[int],
+    units: Sequence[FoundUnit],
     *,
     chosen: Sequence[int],
     truth: NDArray[np.bool_] | None = None,
@@ -149,13 +153,16 @@ def excerpt_of(
     room = max(0, CONTEXT - (last - first)) // 2
     begin, end = max(int(same[0]), first - room), min(int(same[-1]) + 1, max(last + room, first + 1))
     end = min(end, begin + CONTEXT)
-    values = [read.values[begin:end, unit] for unit in units]
-    rows = [f"unit {unit}" for unit in units]
+    values = [read.values[begin:end, one.unit] for one in units]
+    rows = [f"unit {one.unit}" for one in units]
+    conditions = [(one.sign, one.threshold) for one in units]
     if truth is not None:
         values.insert(0, np.where(truth[begin:end], 1, -1).astype(np.float32))
         rows.insert(0, "inside")
+        conditions.insert(0, (1, 0.0))
     numbers = tuple(tuple(round(float(value), 4) for value in row) for row in values)
-    return Excerpt(tuple(read.token(place) for place in range(begin, end)), tuple(rows), numbers, tuple(chosen))
+    tokens = tuple(read.token(place) for place in range(begin, end))
+    return Excerpt(tokens, tuple(rows), numbers, tuple(chosen), tuple(conditions))
 
 
 def _one_line(text: str) -> str:

@@ -104,7 +104,7 @@ class StateSearch(View):
         excerpt = self.excerpt
         if not excerpt.tokens:
             return None
-        title = "share of its largest"
+        title = "distance to the threshold"
         rows = [heat_chart(excerpt.scaled(), excerpt.rows, excerpt.tokens, title=title, signed=True)]
         if self.share is not None:
             data = [{"unit": f"unit {one.unit}", "F1": one.f1} for one in self.units if one.f1 is not None]
@@ -221,8 +221,7 @@ def _search_inside(read: CorpusStates, marks: tuple[str, str], threshold: float 
         places = [place_at(read, first, last, best.unit) for first, last in stretches]
         middle = unit_search.find_together(inside, read.text_of, most=10_000)
         first, last = middle[len(middle) // 2]
-        rows = [fit.unit for fit in fits[:SHOWN_ROWS]]
-        excerpt = excerpt_of(read, first, last, rows, truth=inside, chosen=[best.unit])
+        excerpt = excerpt_of(read, first, last, found[:SHOWN_ROWS], truth=inside, chosen=[best.unit])
     question = f"on between {opening} and {closing}"
     return _found(read, question, found, places, excerpt, share=share)
 
@@ -248,10 +247,9 @@ def _search_like(run: Run, read: CorpusStates, like: str, span: tuple[int, int] 
             on &= unit_search.is_on(read.values[:, one.unit], one.sign, one.threshold)
         stretches = unit_search.find_together(on, read.text_of, most=top)
         places = [place_at(read, begin, end, chosen[0].unit) for begin, end in stretches]
-    rows = [one.fit.unit for one in held[:SHOWN_ROWS]]
     truth = np.zeros(len(own.values), dtype=bool)
     truth[first : last + 1] = True
-    excerpt = excerpt_of(own, first, last + 1, rows, truth=truth, chosen=[one.unit for one in chosen])
+    excerpt = excerpt_of(own, first, last + 1, found[:SHOWN_ROWS], truth=truth, chosen=[one.unit for one in chosen])
     return _found(read, f"on in “{text[own.spans[first, 0] : own.spans[last, 1]]}”", found, places, excerpt)
 
 
@@ -270,7 +268,7 @@ def _search_together(read: CorpusStates, units: Sequence[int], threshold: float 
         found.append(FoundUnit(unit, 1, limit, contexts=tuple(places)))
     stretches = unit_search.find_together(on, read.text_of, most=top)
     places = [place_at(read, first, last, units[0]) for first, last in stretches]
-    excerpt = excerpt_of(read, *stretches[0], list(units)[:SHOWN_ROWS], chosen=units) if stretches else Excerpt()
+    excerpt = excerpt_of(read, *stretches[0], found[:SHOWN_ROWS], chosen=units) if stretches else Excerpt()
     return _found(read, f"units {', '.join(map(str, units))} on together", found, places, excerpt)
 
 
@@ -285,8 +283,8 @@ def _search_tokens(read: CorpusStates, top: int) -> StateSearch:
         found.append(
             FoundUnit(one.unit, sign, limit, explained=one.explained, tokens=tuple(one.tokens), contexts=contexts)
         )
-    rows = [unit.unit for unit in found[:SHOWN_ROWS]]
-    excerpt = excerpt_of(read, 0, min(CONTEXT, len(read.values)), rows, chosen=rows[:1])
+    end = min(CONTEXT, len(read.values))
+    excerpt = excerpt_of(read, 0, end, found[:SHOWN_ROWS], chosen=[found[0].unit])
     return _found(read, "the tokens that they fire on", found, [], excerpt)
 
 
