@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from weft.data import BadLines, Record
 from weft.errors import ConfigError, DataError
 from weft.inspect.recurrent_trace import layers_of, name_states
-from weft.models import FittedModel
+from weft.models import FittedModel, LanguageModel
 from weft.models.memory import Encoder
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.layer import Layer
@@ -148,7 +149,8 @@ class _Reader:
     def all(self, records: list[tuple[str, Record]], lengths: list[int]) -> NDArray[np.float32]:
         """The states of all tokens (N, n), in the order of the records."""
         order = sorted(range(len(records)), key=lambda row: lengths[row])
-        follows = self.run.task.continues and getattr(self.run.model, "follows", False)
+        model = self.run.model
+        follows = isinstance(model, LanguageModel) and model.follows
         found: dict[int, NDArray[np.float32]] = {}
         for rows in _batches(order, lengths, most=max(BATCH_TOKENS, 16 * CHUNK_STEPS) if follows else BATCH_TOKENS):
             some = [records[row][1] for row in rows]
@@ -160,11 +162,12 @@ class _Reader:
     def _follow(self, records: list[Record]) -> NDArray[np.float32]:
         """Texts of a recurrent language model, read in parts. A model that was trained to go on from the state in which
         a part ended does so; another starts anew before each part, with half a part of context that is dropped."""
-        model, config = self.run.model, self.run.config
+        model, config, data = self.run.model, self.run.config, self.run.task.data
+        assert isinstance(model, LanguageModel)
         rows = self.run.task.tokenizer_of("decoder").encode_many([record.key for record in records])
         tokens, _ = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
         carried = config.train.truncate is not None
-        size = CHUNK_STEPS if carried else min(config.data.max_length, CHUNK_STEPS)
+        size = CHUNK_STEPS if carried else min(data.max_length, CHUNK_STEPS)
         half = 0 if carried else size // 2
         state: State = None
         found: list[Tensor] = []
@@ -185,9 +188,7 @@ class _Reader:
         lead, values = self.run.task.leading_tokens, torch.cat(parts, dim=1)
         return values[:, lead:].numpy()
 
-    def _observe(self, parts: list[Tensor]) -> Any:
-        from contextlib import nullcontext
-
+    def _observe(self, parts: list[Tensor]) -> AbstractContextManager[None]:
         return nullcontext() if self.layer is None else observed(self.layer, partial(self._take, parts))
 
     def _take(
@@ -213,17 +214,14 @@ class _Reader:
         return found
 
 
-class observed:
-    """A layer with an observer, for the length of a block."""
-
-    def __init__(self, layer: Layer, observer: Callable[..., None]) -> None:
-        self.layer, self.observer = layer, observer
-
-    def __enter__(self) -> None:
-        self.layer.observers.append(self.observer)
-
-    def __exit__(self, *error: object) -> None:
-        self.layer.observers.remove(self.observer)
+@contextmanager
+def observed(layer: Layer, observer: Callable[..., None]) -> Iterator[None]:
+    """Call a function after each run of a layer inside the block."""
+    layer.observers.append(observer)
+    try:
+        yield
+    finally:
+        layer.observers.remove(observer)
 
 
 def _within(
@@ -254,7 +252,7 @@ def _records(run: Run, corpus: Path | str | Iterable[str]) -> Iterator[Record]:
             corpus = corpus.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"cannot be read: {error}", where=str(corpus), cure="name a file of UTF-8 text") from None
-    running = run.task.continues and run.config.data.running
+    running = run.task.continues and run.task.data.running
     texts = ([corpus] if running else corpus.splitlines()) if isinstance(corpus, str) else corpus
     for text in texts:
         if text.strip():

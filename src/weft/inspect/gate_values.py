@@ -215,9 +215,11 @@ def scale_of(values: Numbers) -> float:
 def plain(values: Numbers) -> Any:
     """Return numbers as lists for JSON; None stands where there is no number."""
     rounded = np.round(values.astype(np.float64), 6)
-    return (
-        np.where(np.isfinite(rounded), rounded, None).tolist() if not np.isfinite(rounded).all() else rounded.tolist()
-    )
+    if np.isfinite(rounded).all():
+        return rounded.tolist()
+    plain_values = rounded.astype(object)
+    plain_values[~np.isfinite(rounded)] = None
+    return plain_values.tolist()
 
 
 def _by_unit(values: Tensor) -> Numbers:

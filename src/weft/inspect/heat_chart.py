@@ -40,9 +40,11 @@ def heat_chart(
     title: str,
     signed: bool,
     limit: float = 1.0,
-) -> altair.FacetChart | altair.Chart:
-    """values (R, T) -> a heat map, with tokens above each line. Values go from 0 to `limit`, or with `signed` from
-    -limit."""
+) -> Any:
+    """values (R, T) -> an altair chart: a heat map, with tokens above each line.
+
+    Values go from 0 to `limit`, or with `signed` from -limit.
+    """
     import altair
 
     step = token_step(tokens)
@@ -81,8 +83,8 @@ def heat_chart(
 
 def line_chart(
     values: NDArray[np.float32], names: Sequence[str], tokens: Sequence[str], *, title: str, height: int = 120
-) -> altair.Chart:
-    """values (R, T) -> a line for each row over the tokens; over their places, where they do not fit one line."""
+) -> Any:
+    """values (R, T) -> an altair chart: a line for each row over the tokens, or over their places if they do not fit."""
     import altair
 
     step = token_step(tokens)

@@ -298,7 +298,8 @@ def _found(
     share: float | None = None,
 ) -> StateSearch:
     about = read.part, read.layer, read.direction, read.state
-    return StateSearch(question, *about, *read.values.shape, share, tuple(units), tuple(places), excerpt, read.cut)
+    tokens, size = read.values.shape
+    return StateSearch(question, *about, tokens, size, share, tuple(units), tuple(places), excerpt, read.cut)
 
 
 def _marked(text: str) -> tuple[str, int, int]:

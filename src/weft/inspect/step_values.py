@@ -247,7 +247,7 @@ def _terms(node: fx.Node) -> Iterator[fx.Node]:
 
 def _factor(term: fx.Node, state: fx.Node) -> Any:
     """The factor of the state in a term of a sum; None where the term is no product with it."""
-    operation, parts = _operation(term), [*term.args, None, None]
+    operation, parts = _operation(term), list[Any]([*term.args, None, None])
     if term is state:
         return 1.0
     if operation == "mul" and state in parts[:2]:
