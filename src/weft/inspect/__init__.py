@@ -2,11 +2,15 @@
 
 from weft.inspect.alignment import Alignment, align
 from weft.inspect.formulas import FORMULAS, Formula
+from weft.inspect.gate_values import GateValues, gates
 from weft.inspect.gradient_flow import FlowLine, GradientFlow, gradients, norm_shrinkage
 from weft.inspect.learning_curves import LearningCurves, curves
 from weft.inspect.parameter_counts import Part, PartRow, count_parameters
 from weft.inspect.parameter_table import ParameterTable, parameters
+from weft.inspect.recurrent_trace import LayerPass, forget_products, record_layers
 from weft.inspect.sketch import sketch
+from weft.inspect.state_search import StateSearch, answer_search, search_states
+from weft.inspect.unit_states import UnitStates, states
 from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_ending, view_kind
 
 __all__ = [
@@ -15,22 +19,32 @@ __all__ = [
     "Alignment",
     "FlowLine",
     "Formula",
+    "GateValues",
     "GradientFlow",
+    "LayerPass",
     "LearningCurves",
     "Nothing",
     "Option",
     "ParameterTable",
     "Part",
     "PartRow",
+    "StateSearch",
+    "UnitStates",
     "View",
     "ViewKind",
     "align",
+    "answer_search",
     "check_ending",
     "count_parameters",
     "curves",
+    "forget_products",
+    "gates",
     "gradients",
     "norm_shrinkage",
     "parameters",
+    "record_layers",
+    "search_states",
     "sketch",
+    "states",
     "view_kind",
 ]

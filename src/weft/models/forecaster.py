@@ -121,6 +121,13 @@ class Forecaster(nn.Module):
         """Steps of a batch in an evaluation."""
         return EVALUATION_ROWS * (self.sizes.history + self.sizes.horizon)
 
+    @property
+    def steps_read(self) -> tuple[int, int]:
+        """The first step of a window that the network reads, and how many it reads: of the history, and with
+        forecasts of its own all steps that those are made for."""
+        first = self.sizes.history - self.reads
+        return (first + 1, self.reads - 1 + self.sizes.horizon) if self.recursive else (first, self.reads)
+
     def forward(self, window: SeriesWindow, future: Tensor | None = None, *, truth: float = 1.0) -> WindowForecast:
         """Forecast the horizon. In training a recursive network is given the true future (B, H), NaN where it is
         missing, and reads each value of it with probability `truth`, and else its own forecast."""

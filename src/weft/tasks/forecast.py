@@ -35,12 +35,13 @@ from weft.settings import OneOf, TableError
 from weft.tasks.forecast_answer import SeriesForecast, SeriesInputs
 from weft.tasks.forecast_data import ForecastData, evaluation_origins, find_data_settings
 from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
-from weft.tasks.forecast_inputs import forecast_window, own_files, read_series_inputs
+from weft.tasks.forecast_inputs import forecast_window, last_window, own_files, read_series_inputs
 from weft.tasks.forecast_parts import conflicts_in_data, continue_series, divide_corpus
 from weft.tasks.forecast_picture import draw_forecasts
 from weft.tasks.forecast_scaling import learn_scalings
 from weft.tasks.forecast_scores import ForecastScores
 from weft.tasks.length import passes
+from weft.tasks.lessons import Lesson
 from weft.tasks.records import Division
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.task import Baselines, Codec, Loss
@@ -77,6 +78,7 @@ class Forecast(SeriesTask):
     files = ("train.csv", "valid.csv", "test.csv")
     pipeline_tag = "time-series-forecasting"
     reads_text = False
+    reads_files = has_answer = True
     has_baselines = True
     smooths_labels = False
     size_unit = "numbers"
@@ -277,6 +279,17 @@ class Forecast(SeriesTask):
         if isinstance(source, Series):
             return source
         raise DataError(f"{source!r:.40} is no series", cure="give a table with a header line, or a list of numbers")
+
+    def answered(self, record: Series, answer: Any) -> Series:
+        raise DataError("the answer of a forecast is the end of its series", where="target", cure="leave it out")
+
+    def lesson(self, model: Any, record: Series) -> Lesson:
+        return super().lesson(model, last_window(record, self.data))
+
+    def read_positions(self, model: Any, batch: SeriesBatch, record: Series) -> dict[str, tuple[str, ...]]:
+        """The time stamps of the steps; one that reads the value before it has its own."""
+        first, count = model.steps_read
+        return {"decoder": tuple(record.times(first, count))}
 
     def draw(self, answers: Sequence[SeriesForecast]) -> Any:
         return draw_forecasts(answers)

@@ -113,7 +113,7 @@ class LanguageModelling(Task):
     data: TextData
     files = ("train.txt", "valid.txt", "test.txt")
     pipeline_tag = "text-generation"
-    writes = scores_texts = continues = True
+    writes = scores_texts = continues = has_answer = True
 
     def __init__(self, codec: Codec, data: TextData) -> None:
         super().__init__(codec, data)
@@ -259,13 +259,17 @@ class LanguageModelling(Task):
             raise DataError(f"{item!r} is not what a run of lm can score", cure="give the text alone")
         return Text(item)
 
+    @property
+    def leading_tokens(self) -> int:
+        return 1
+
     def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
         if not isinstance(model, LanguageModel):
             return super().states(model, records)
         rows = self.tokenizer.encode_many([record.text for record in records])
         tokens, lengths = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
         hidden: Tensor = model(tokens, lengths)
-        return hidden[:, 1:]
+        return hidden[:, self.leading_tokens :]
 
     def read_positions(self, model: Any, batch: TextBatch, record: Text) -> dict[str, tuple[str, ...]]:
         return {"decoder": read_tokens(self.tokenizer, batch.tokens)}

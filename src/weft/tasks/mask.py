@@ -307,8 +307,12 @@ class Mask(Task):
         names = {name: f"pseudo_{new}" for name, new in {**own, "perplexity": "perplexity"}.items()}
         return {names.get(name, name): value for name, value in super().summarise_scored(tally, count).items()}
 
+    @property
+    def leading_tokens(self) -> int:
+        return len(self.frame.start)
+
     def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
         assert isinstance(model, MaskedLanguageModel)
         rows = self.tokenizer.encode_many([record.text for record in records])
         found: Tensor = model(*pad_ids([self.frame.around(row) for row in rows], next(model.parameters()).device))
-        return found[:, len(self.frame.start) :]
+        return found[:, self.leading_tokens :]

@@ -29,6 +29,8 @@ class WithRecords:
     data: Any
     reads_text: bool = True
     """Whether its inputs are texts: there is a section `[text]`."""
+    reads_files: bool = False
+    """Whether an input may be the path of a file that is one input: a picture, a table of numbers."""
     prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
     """What `weft predict RUN` does, in the summary of a training."""
     min_valid_examples: int = 10

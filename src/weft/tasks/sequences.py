@@ -167,11 +167,15 @@ class SequenceTask(FeatureTask):
         marks = [SPECIALS[token] for token in self.frame.between]
         return first.joined(marks, locate(self.tokenizer_of(""), record.second))
 
+    @property
+    def leading_tokens(self) -> int:
+        return len(self.frame.start) if self.features is None else 0
+
     def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):
             return super().states(model, records)
         states: Tensor = model.encoder(*self._laid(model, records)).states
-        return states[:, len(self.frame.start) :] if self.features is None else states
+        return states[:, self.leading_tokens :]
 
     def sentence_vectors(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):

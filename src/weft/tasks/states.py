@@ -76,6 +76,11 @@ class WithStates:
         found: Tokenizer = self.codec.side("")
         return found
 
+    @property
+    def leading_tokens(self) -> int:
+        """Special tokens that the network reads before the tokens of a text."""
+        return 0
+
     def locate(self, record: Any) -> Located:
         """The tokens and words of the text whose states `states` returns."""
         return locate(self.tokenizer_of("encoder"), record.key)
