@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from weft.data import Pair, Record, Text
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
-from weft.decoding.score import score_tokens
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, SearchListener, StopStrings, search
+from weft.decoding.score import TokenScores, score_tokens
 from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
@@ -185,8 +185,10 @@ def generate(
     decode: DecodeConfig,
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
+    listener: SearchListener | None = None,
 ) -> list[Generation]:
-    """Write a text for each record of a batch; attention weights are computed only on request, and to copy words."""
+    """Write a text for each record of a batch; attention weights are computed only on request, and to copy words. A
+    listener is called at each step of the search, for a batch of one."""
     question = task.question(model, batch, records=records).beginning(wordings)
     sources = task.source_tokens(model, batch) if attention else [None] * len(records)
     if sources is None:
@@ -204,6 +206,7 @@ def generate(
         constraints=_constraints(question.tokenizer, wordings or ()),
         stops=stops_of(question.tokenizer, decode),
         attention=attention or decode.copy_unknown,
+        listener=listener,
     )
     prompts, asked = question.beginnings(len(records)), wordings or [Wording()] * len(records)
     words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
@@ -295,6 +298,8 @@ class Scored(ScoredText):
     """The tokens in readable form, as in `Tokenizer.pieces`."""
     log_probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+    candidates: tuple[tuple[tuple[str, float], ...], ...] = ()
+    """The likeliest tokens at each place in readable form, with their log-probabilities, where they were requested."""
 
     headings = ("token", "probability", "log-probability", "rank")
 
@@ -316,6 +321,7 @@ class Scored(ScoredText):
 
     def record(self) -> dict[str, Any]:
         source = {} if self.source is None else {"source": self.source}
+        asked = {"candidates": [[list(one) for one in place] for place in self.candidates]} if self.candidates else {}
         return source | {
             "text": self.text,
             "log_probability": self.total,
@@ -323,6 +329,7 @@ class Scored(ScoredText):
             "pieces": list(self.pieces),
             "log_probabilities": list(self.log_probabilities),
             "ranks": list(self.ranks),
+            **asked,
         }
 
 
@@ -334,14 +341,32 @@ def scored(
     lengths: Tensor,
     *,
     texts: Sequence[tuple[str | None, str]],
+    candidates: int = 0,
 ) -> list[Scored]:
     """Score texts: hidden (B, T, D) before the expected tokens (M) of rows of these lengths (B) -> one result each."""
-    found = score_tokens(model.output, hidden[length_mask(lengths, hidden.size(1))], expected)
-    sizes = lengths.tolist()
-    columns = zip(*(torch.split(part, sizes) for part in (expected, *found)), strict=True)
-    scored = []
-    for (source, text), parts in zip(texts, columns, strict=True):
-        ids, logs, ranks = (part.tolist() for part in parts)
-        names = tuple(tokenizer.tokens(ids)), tuple(tokenizer.pieces(ids))
-        scored.append(Scored(source, text, *names, tuple(logs), tuple(ranks)))
-    return scored
+    inside = length_mask(lengths, hidden.size(1))
+    found = score_tokens(model.output, hidden[inside], expected, candidates=candidates)
+    columns = zip(*(torch.split(part, lengths.tolist()) for part in (expected, *found)), strict=True)
+    return [
+        scored_text(tokenizer, ids, TokenScores(*parts), source=source, text=text)
+        for (source, text), (ids, *parts) in zip(texts, columns, strict=True)
+    ]
+
+
+def scored_text(tokenizer: Tokenizer, ids: Tensor, found: TokenScores, *, source: str | None, text: str) -> Scored:
+    """One text of M tokens with its scores."""
+    numbers = ids.tolist()
+    candidates = tuple(
+        tuple(zip(tokenizer.pieces(tokens), logs, strict=True))
+        for tokens, logs in zip(found.candidates.tolist(), found.candidate_logs.tolist(), strict=True)
+        if tokens
+    )
+    return Scored(
+        source,
+        text,
+        tuple(tokenizer.tokens(numbers)),
+        tuple(tokenizer.pieces(numbers)),
+        tuple(found.log_probabilities.tolist()),
+        tuple(found.ranks.tolist()),
+        candidates,
+    )

@@ -270,9 +270,11 @@ class LanguageModelling(Task):
     def read_positions(self, model: Any, batch: TextBatch, record: Text) -> dict[str, tuple[str, ...]]:
         return {"decoder": read_tokens(self.tokenizer, batch.tokens)}
 
-    def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
+    def score(
+        self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text], candidates: int = 0
+    ) -> list[Scored]:
         assert isinstance(model, AnyLanguageModel)
         assert isinstance(batch.lengths, Tensor)
-        texts = [(None, record.text) for record in records]
-        hidden = model(batch.tokens, batch.lengths)
-        return scored(model, self.tokenizer, hidden, batch.expected, batch.lengths, texts=texts)
+        texts, lengths = [(None, record.text) for record in records], batch.lengths
+        hidden = model(batch.tokens, lengths)
+        return scored(model, self.tokenizer, hidden, batch.expected, lengths, texts=texts, candidates=candidates)

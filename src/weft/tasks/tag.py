@@ -324,12 +324,16 @@ class Tag(FeatureTask):
                 raise DataError(what, where=record.place or None, cure=near)
         return record
 
-    def score(self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged]) -> list[ScoredTags]:
+    def score(
+        self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged], candidates: int = 0
+    ) -> list[ScoredTags]:
         found = self.distribution(model, batch)
         logs, tags = found.log_probabilities(), batch.tags.clamp(min=0)
         own = logs.gather(2, tags[..., None])
         ranks, shares = ((logs > own).sum(2) + 1).tolist(), own.squeeze(2).exp().tolist()
         totals = found.log_likelihood(batch.tags).tolist()
+        best = logs.topk(min(candidates, logs.size(2)))
+        labels, columns = self.codec.labels, (totals, shares, ranks, best.indices.tolist(), best.values.tolist())
         return [
             ScoredTags(
                 record.words,
@@ -337,8 +341,13 @@ class Tag(FeatureTask):
                 total,
                 tuple(row[: len(record.words)]),
                 tuple(rank[: len(record.words)]),
+                tuple(
+                    tuple((labels[tag], log) for tag, log in zip(*place, strict=True))
+                    for place in zip(tags_of[: len(record.words)], logs_of, strict=False)
+                    if candidates
+                ),
             )
-            for record, total, row, rank in zip(records, totals, shares, ranks, strict=True)
+            for record, total, row, rank, tags_of, logs_of in zip(records, *columns, strict=True)
         ]
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:

@@ -105,6 +105,8 @@ class ScoredTags(ScoredText):
     log_probability: float
     probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+    candidates: tuple[tuple[tuple[str, float], ...], ...] = ()
+    """The likeliest tags of each word with their log-probabilities, where they were requested."""
 
     headings = ("word", "tag", "probability", "rank")
 
@@ -120,7 +122,8 @@ class ScoredTags(ScoredText):
         tally.add(-self.log_probability, len(self.words))
 
     def record(self) -> Tree:
-        return {
+        asked = {"candidates": [[list(one) for one in place] for place in self.candidates]} if self.candidates else {}
+        return asked | {
             "words": list(self.words),
             "tags": list(self.tags),
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
