@@ -1,4 +1,4 @@
-"""weft inspect parameters|alignment"""
+"""weft inspect parameters|alignment, and the commands of the modules that are imported here"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import inspect_search
 from weft.cli.imports import Imports, read_imports
 from weft.cli.inspecting import app
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from weft.inspect import Part
 
-__all__ = ["app"]
+__all__ = ["app", "inspect_search"]
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 """Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""

@@ -153,12 +153,13 @@ class Run:
         records = [self.record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
         return embed_records(self.task, self.model, records, level=level)
 
-    def neighbours(self, text: str, n: int = 10) -> list[Neighbour]:
+    def neighbours(self, text: str, n: int = 10, *, part: str | None = None) -> list[Neighbour]:
         """Return the n words nearest to a word, or to a sum and difference of words: "king - man + woman".
 
-        The words of `text` itself do not count. Only runs of embed have neighbours.
+        The words of `text` itself do not count. A network has the embeddings of its tokens, in each `part` that reads
+        some: a translator those of its "encoder" and "decoder".
         """
-        return find_neighbours(self.task, self.model, text, n=n)
+        return find_neighbours(self.task, self.model, text, n=n, part=part)
 
     def analogy(self, first: str, second: str, third: str, n: int = 1) -> list[Neighbour]:
         """Return the n best words w for: the first word is to the second as the third is to w."""

@@ -169,7 +169,7 @@ class Tag(FeatureTask):
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
     def tokenizer_of(self, part: str) -> Tokenizer:
-        return self.words
+        return self.characters if part.startswith("speller") and self.characters is not None else self.words
 
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[Ids]]:
         names = ("words", "tags", "characters", "sizes") if self.features is None else (FEATURES, "tags")
