@@ -45,7 +45,7 @@ def draw_tree(view: BeamTree) -> altair.VConcatChart | altair.LayerChart:
     step = alt.param(
         name="step", value=steps, bind=alt.binding_range(min=1, max=steps, step=1, name="steps of the search ")
     )
-    base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.step <= step")
+    base = alt.Chart().transform_filter("datum.step <= step")
     x_scale, y_scale = alt.Scale(domain=[-0.35, last + 0.6], nice=False), alt.Scale(domain=[lanes, -0.7], nice=False)
     ticks = alt.Axis(
         values=list(range(1, int(last) + 1)), title="step", orient="top", grid=False, domain=False, ticks=False, format="d"
@@ -86,11 +86,14 @@ def draw_tree(view: BeamTree) -> altair.VConcatChart | altair.LayerChart:
     ends = _haloed(base.transform_filter("datum.shape == 'square'"), fontSize=11, dx=8, align="left")
     named = [one.encode(x=x, y=y, text="token:N", opacity=fade, tooltip=tooltip) for one in (*words, *ends)]
     tree = (
-        alt.layer(edges, *shares, points, *named)
+        alt.layer(edges, *shares, points, *named, data=alt.NamedData("nodes"))
         .properties(width=column * (last + 0.95), height=LANE_PIXELS * (lanes + 0.7))
         .add_params(step)
     )
-    return alt.vconcat(tree, _list(view), spacing=18) if view.leaves else tree
+    chart = alt.vconcat(tree, _list(view), spacing=18) if view.leaves else tree
+    # Named data is stored once; altair would check the rows of other data again for each layer.
+    chart.datasets = {"nodes": rows}
+    return chart
 
 
 def tree_rows(view: BeamTree) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def draw_map(view: EmbeddingMap) -> altair.HConcatChart | altair.LayerChart:
     rows = point_rows(view)
     search = alt.param(name="search", value="", bind=alt.binding(input="text", placeholder="a word", name="find "))
     found = "search != '' && indexof(lower(datum.word), lower(search)) >= 0"
-    base = alt.Chart(alt.Data(values=rows))
+    base = alt.Chart()
     across = alt.Scale(domain=_extent([row["x"] for row in rows], RIGHT_MARGIN), nice=False)
     down = alt.Scale(domain=_extent([row["y"] for row in rows]), nice=False)
     x, y, label_y = (
@@ -60,9 +60,13 @@ def draw_map(view: EmbeddingMap) -> altair.HConcatChart | altair.LayerChart:
     leaders = leaders.encode(x=x, y=y, y2="label_y:Q", color=colour)
     options: dict[str, Any] = {"align": "left", "dx": 7, "fontSize": 12}
     halo = names.mark_text(**options, stroke=alt.expr("background"), strokeWidth=4, strokeJoin="round")
-    chart = alt.layer(leaders, points, halo, names.mark_text(**options)).properties(width=WIDTH, height=HEIGHT)
+    chart = alt.layer(leaders, points, halo, names.mark_text(**options), data=alt.NamedData("words"))
+    chart = chart.properties(width=WIDTH, height=HEIGHT)
     chart = chart.add_params(search, alt.selection_interval(bind="scales", name="zoom"))
-    return alt.hconcat(chart, _bars(view), spacing=40) if view.neighbours else chart
+    whole = alt.hconcat(chart, _bars(view), spacing=40) if view.neighbours else chart
+    # Named data is stored once; altair would check the rows of other data again for each layer.
+    whole.datasets = {"words": rows}
+    return whole
 
 
 def point_rows(view: EmbeddingMap) -> list[dict[str, Any]]:

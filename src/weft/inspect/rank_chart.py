@@ -37,7 +37,11 @@ def draw_ranks(view: TokenRanks) -> altair.VConcatChart:
 
     alt.data_transformers.disable_max_rows()
     laid = lay_chips([one.token for one in view.tokens], view.text, width=WIDTH_PIXELS)
-    return alt.vconcat(_chips(view, laid), _histogram(view), spacing=24)
+    rows = chip_rows(view, laid)
+    chart = alt.vconcat(_chips(view, laid, rows), _histogram(view), spacing=24)
+    # Named data is stored once; altair would check the rows of other data again for each layer.
+    chart.datasets = {"tokens": rows}
+    return chart
 
 
 def chip_rows(view: TokenRanks, laid: Laid) -> list[dict[str, Any]]:
@@ -72,12 +76,11 @@ def chip_rows(view: TokenRanks, laid: Laid) -> list[dict[str, Any]]:
     return rows
 
 
-def _chips(view: TokenRanks, laid: Laid) -> altair.LayerChart:
+def _chips(view: TokenRanks, laid: Laid, rows: list[dict[str, Any]]) -> altair.LayerChart:
     import altair as alt
 
     height = max(1, laid.lines) * LINE_PIXELS
-    rows = chip_rows(view, laid)
-    base = alt.Chart(alt.Data(values=rows))
+    base = alt.Chart()
 
     def across(name: str) -> altair.X:
         return alt.X(f"{name}:Q", scale=alt.Scale(domain=[0, laid.width], nice=False), axis=None)
@@ -100,7 +103,7 @@ def _chips(view: TokenRanks, laid: Laid) -> altair.LayerChart:
         for at, text, opacity in (("at_blanks", "blanks", 0.4), ("at_word", "word", 1.0)):
             mark = some.mark_text(**font, **given, opacity=opacity)
             layers.append(mark.encode(x=across(at), y=down("middle"), text=f"{text}:N", tooltip=tooltip))
-    return alt.layer(*layers).properties(width=laid.width, height=height)
+    return alt.layer(*layers, data=alt.NamedData("tokens")).properties(width=laid.width, height=height)
 
 
 def _colours(view: TokenRanks) -> dict[str, Any]:

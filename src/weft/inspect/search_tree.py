@@ -180,8 +180,10 @@ def list_leaves(
     A text is found in the tree by the names of its tokens; `show` makes the text of those that were not returned.
     """
     ends: dict[tuple[tuple[str, ...], bool], tuple[TreeNode, list[int]]] = {}
+    extended = {node.parent for node in tree.nodes if node.state == "kept"}
     for node in tree.nodes:
-        if node.state in ("kept", "finished"):
+        # A text that the limit cut ends with a kept token that nothing extends.
+        if node.state == "finished" or (node.state == "kept" and node.number not in extended):
             finished, path = node.state == "finished", [one.token for one in tree.path(node.number)]
             path = path[:-1] if finished and path[-1] == EOS else path
             ends.setdefault((tuple(names(path)), finished), (node, path))

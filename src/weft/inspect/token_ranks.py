@@ -140,7 +140,7 @@ def ranks(
     A language model scores the text; a masked one hides each token in turn. A translator or captioner scores `target`,
     or its own answer. The numbers are those of `weft score`. `colour` is "rank" or "probability".
     """
-    if not run.task.scores_texts:
+    if not run.task.scores_texts or run.task.label_column is not None:
         return Nothing("ranks", f"{run.config.task} gives no probability to the tokens of a text")
     if candidates < 0:
         raise ConfigError("is negative", where=f"candidates = {candidates}", cure="0 shows none")
@@ -153,8 +153,7 @@ def ranks(
     elif target is not None:
         raise ConfigError(f"{run.config.task} scores the text itself", where="target", cure="leave it out")
     (found,) = run.score([record], candidates=candidates)
-    if not isinstance(found, Scored):
-        return Nothing("ranks", f"{run.config.task} scores labels, not the tokens of a text; see weft score")
+    assert isinstance(found, Scored)
     if not found.tokens:
         return Nothing("ranks", "the text has no tokens")
     places = found.candidates or [()] * len(found.tokens)

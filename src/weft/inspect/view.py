@@ -71,7 +71,8 @@ class View(ABC):
     def figure(self) -> Figure:
         """Return the chart with its words, for a page."""
         chart = self.chart()
-        specification = None if chart is None else chart.to_dict()
+        # Altair checks every row of the data against its schema, which takes seconds for long inputs.
+        specification = None if chart is None else chart.to_dict(validate=False)
         return Figure(self.title, self.summary, specification, self.equation, self.code, self.table())
 
     def save(self, path: str | Path, *, dark: bool = False) -> Path:

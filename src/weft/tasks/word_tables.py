@@ -20,6 +20,9 @@ from weft.models.embedding import Vectors
 from weft.models.vectors import Neighbour, VectorTable, nearest
 from weft.text import SPECIALS, UNK, Tokenizer
 
+BYTE: Final = re.compile("<[0-9A-F]{2}>")
+"""A byte that is no character by itself, as `Tokenizer.pieces` shows it."""
+
 SMALLEST_SUM: Final = 1e-4
 """Length of a sum of vectors of length 1 under which they cancel out: its direction is chance."""
 
@@ -92,10 +95,12 @@ class TokenVectors:
 
     @cached_property
     def counts(self) -> Tensor:
-        """(V,) 0 for special tokens and for those without a direction, else 1: the training text is not counted again.
-        A vocabulary is sorted by frequency or, for subwords, in the order in which they were learned."""
+        """(V,) 0 for special tokens, bytes, control characters and rows of zeros, else 1: the training text is not
+        counted again. A vocabulary is sorted by frequency or, for subwords, in the order in which they were learned."""
         counts = (self.weight.abs().sum(1) > 0).long()
         counts[: len(SPECIALS)] = 0
+        odd = [number for number, word in enumerate(self.words) if BYTE.search(word) or not word.isprintable()]
+        counts[odd] = 0
         return counts
 
     def normalized(self) -> Tensor:
@@ -111,13 +116,10 @@ class TokenVectors:
         if self.tokenizer.kind == "word":
             found = self.tokenizer.encode_words([word])[0]
             return None if found == UNK else found
-        if word in self.numbers:
-            return self.numbers[word]
-        for text in (f" {word}", word):
-            ids = self.tokenizer.encode(text)
-            if len(ids) == 1 and self.counts[ids[0]]:
-                return ids[0]
-        return None
+        whole = self.tokenizer.encode(f" {word}")
+        if len(whole) == 1 and self.counts[whole[0]]:  # of a word and the same letters inside another, the word
+            return whole[0]
+        return self.numbers.get(self.tokenizer.normalize(word))
 
 
 def token_tables(model: nn.Module, tokenizer_of: Callable[[str], Tokenizer]) -> dict[str, WordTable]:
