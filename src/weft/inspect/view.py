@@ -169,7 +169,7 @@ class Option(NamedTuple):
         }
         try:
             found = read[self.kind](value)
-        except (TypeError, ValueError, KeyError, OverflowError):
+        except (TypeError, ValueError, OverflowError, KeyError):
             raise ConfigError(f"{value!r:.40} is no {self.kind}", where=name, cure=self._cure()) from None
         outside = (self.low is not None and not found >= self.low) or (self.high is not None and not found <= self.high)
         if outside or (self.kind == "choice" and found not in self.choices):
