@@ -148,9 +148,7 @@ def predict(
     """An answer for each example, in the order of the examples; written texts obey the wording of each. A listener is
     called at each step of the search for the only example."""
     found: dict[int, Prediction] = {}
-    every = _answers(
-        task, model, examples, decode=decode, wordings=wordings, attention=attention, listener=listener
-    )
+    every = _answers(task, model, examples, decode=decode, wordings=wordings, attention=attention, listener=listener)
     with torch.inference_mode():
         for rows, answers in every:
             found.update(zip(rows, answers, strict=True))

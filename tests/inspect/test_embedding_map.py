@@ -65,7 +65,7 @@ def test_each_part_has_its_own_words(run: Run) -> None:
     found = neighbours(run, "kingo", part="decoder")
     assert isinstance(found, EmbeddingMap)
     assert {word for word, _ in found.neighbours} == {"le", "mano", "womano", "queeno", "cato"}
-    with pytest.raises(ConfigError, match="did you mean \"decoder\""):
+    with pytest.raises(ConfigError, match='did you mean "decoder"'):
         neighbours(run, "kingo", part="decodre")
 
 

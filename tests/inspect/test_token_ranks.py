@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -33,7 +34,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
         "translate": {"data": {"train": ROWS}, "model": {"encoder": SMALL, "decoder": SMALL}},
         "lm": {"data": {"train": TEXTS}, "model": {"kind": "rnn"} | SMALL},
         "mask": {"data": {"train": TEXTS}, "model": {"kind": "rnn"} | SMALL},
-        "ngram": {"data": {"train": TEXTS, "valid": TEXTS}, "model": {"kind": "ngram", "order": 2, "smoothing": "none"}},
+        "ngram": {
+            "data": {"train": TEXTS, "valid": TEXTS},
+            "model": {"kind": "ngram", "order": 2, "smoothing": "none"},
+        },
     }
 
     def run(name: str) -> Run:
@@ -138,11 +142,11 @@ def test_chips_wrap_overlap_nowhere_and_have_room_for_their_token(tokens: list[s
     assert [chip.line for chip in laid.chips] == sorted(chip.line for chip in laid.chips)
     for chip in laid.chips:
         assert chip.width >= CELL_PIXELS * (cell_len(chip.blanks) + cell_len(chip.word))
-        assert -1e-6 <= chip.x
+        assert chip.x >= -1e-6
         assert chip.x + chip.width <= laid.width + 1e-6
     for line in range(laid.lines):
         own = sorted((chip.x, chip.x + chip.width) for chip in laid.chips if chip.line == line)
-        assert all(first[1] <= second[0] + 1e-6 for first, second in zip(own, own[1:], strict=False))
+        assert all(first[1] <= second[0] + 1e-6 for first, second in itertools.pairwise(own))
 
 
 def test_text_that_is_read_from_right_to_left_begins_at_the_right() -> None:

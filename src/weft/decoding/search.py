@@ -62,8 +62,9 @@ def search(
     sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
     seed the sampling of each sentence; by default its index in this batch. constraints: phrases that each text may not
     and must contain. stops: the strings of config.stop_at, with the text of each token. attention: whether hypotheses
-    hold attention weights. listener: is called at each step of the beam search for one sentence. The result of a sentence does not depend on the others. A list is shorter than n_best only
-    where no more texts are possible, or where groups have found the same ones. The model should be in evaluation mode.
+    hold attention weights. listener: is called at each step of the plain beam search, for one sentence. The result of a
+    sentence does not depend on the others. A list is shorter than n_best only where no more texts are possible, or
+    where groups have found the same ones. The model should be in evaluation mode.
     """
     if count == 0:
         return []

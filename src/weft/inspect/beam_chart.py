@@ -48,7 +48,13 @@ def draw_tree(view: BeamTree) -> altair.VConcatChart | altair.LayerChart:
     base = alt.Chart().transform_filter("datum.step <= step")
     x_scale, y_scale = alt.Scale(domain=[-0.35, last + 0.6], nice=False), alt.Scale(domain=[lanes, -0.7], nice=False)
     ticks = alt.Axis(
-        values=list(range(1, int(last) + 1)), title="step", orient="top", grid=False, domain=False, ticks=False, format="d"
+        values=list(range(1, int(last) + 1)),
+        title="step",
+        orient="top",
+        grid=False,
+        domain=False,
+        ticks=False,
+        format="d",
     )
     x, y = alt.X("x:Q", scale=x_scale, axis=ticks), alt.Y("y:Q", scale=y_scale, axis=None)
     middle_x, middle_y = alt.X("lx:Q", scale=x_scale, axis=ticks), alt.Y("ly:Q", scale=y_scale, axis=None)
@@ -170,7 +176,7 @@ def _positions(view: BeamTree) -> dict[int, tuple[float, float]]:
     taken: dict[tuple[int, int], int] = {}
     for node in view.tree.nodes[1:]:
         top = node.group * tall
-        if node.parent not in found or (node.place or 0) >= lanes and node.rank is None:
+        if node.parent not in found or ((node.place or 0) >= lanes and node.rank is None):
             continue
         if node.state == "finished":
             x, y = found[node.parent]

@@ -56,9 +56,7 @@ def _chain(node: TreeNode, children: list[list[TreeNode]]) -> list[TreeNode]:
     return chain
 
 
-def _chain_lines(
-    view: BeamTree, chain: list[TreeNode], depth: int, width: int, *, branches_off: bool
-) -> list[Text]:
+def _chain_lines(view: BeamTree, chain: list[TreeNode], depth: int, width: int, *, branches_off: bool) -> list[Text]:
     """Return a chain of tokens, wrapped below itself."""
     bars = "│  " * min(depth, MAX_DEPTH)
     lead = f"{bars[:-3]}├─ " if branches_off else f"{bars}● "

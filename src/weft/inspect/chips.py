@@ -53,7 +53,7 @@ def reads_right_to_left(text: str) -> bool:
 
 
 def lay_chips(tokens: Sequence[str], text: str, *, width: float) -> Laid:
-    """Return the place of each token, in lines of at most `width` pixels; a token that ends a line is the last of it."""
+    """Return the place of each token in lines of at most `width` pixels; after a line break a new line begins."""
     chips, x, line, widest = list[Chip](), 0.0, 0, 0.0
     for token in tokens:
         blanks, word = split_blanks(token)

@@ -99,9 +99,7 @@ class EmbeddingMap(View):
         return map_lines(self, width)
 
 
-def neighbours(
-    run: Run, word: str = "", *, n: int = 10, words: int = CONTEXT_WORDS, part: str | None = None
-) -> View:
+def neighbours(run: Run, word: str = "", *, n: int = 10, words: int = CONTEXT_WORDS, part: str | None = None) -> View:
     """Return the n nearest words of a word, or of a sum such as "king - man + woman", as an `EmbeddingMap`.
 
     `words` frequent words are the context of the map. `part` is the part of the model whose embeddings are shown, as

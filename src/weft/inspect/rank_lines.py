@@ -1,4 +1,4 @@
-"""Ranks of tokens for a terminal: the text itself with coloured tokens, a legend, and the tokens that surprised most."""
+"""Ranks of tokens for a terminal: the text itself with coloured tokens, a legend, and the least likely tokens."""
 
 from __future__ import annotations
 

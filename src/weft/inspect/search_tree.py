@@ -1,6 +1,6 @@
 """The tree of a beam search: a node for each token that was kept, ended a text, or was considered and dropped.
 
-    sum(y_1 … y_t) = Σ log p(y_i | y_1 … y_{i-1}, x)          the sum of the edges from the start to a node
+sum(y_1 … y_t) = Σ log p(y_i | y_1 … y_{i-1}, x)          the sum of the edges from the start to a node
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def list_leaves(
         own = (found.text, found.score, math.fsum(logs), len(logs), found.finished)
         leaves.append(Leaf(len(leaves) + 1, node.number, *own, returned=True))
     others = [(node, path) for node, path in ends.values() if node.state == "finished"]
-    others.sort(key=lambda one: -one[0].ranked / one[0].step**decode.length_penalty)
+    others.sort(key=lambda one: -one[0].ranked / one[0].step ** decode.length_penalty)
     for node, path in others[: max(0, decode.beam - len(leaves))]:
         own = (show(path), node.sum / node.step**decode.length_penalty, node.sum, node.step, True)
         leaves.append(Leaf(len(leaves) + 1, node.number, *own, returned=False))

@@ -1,7 +1,7 @@
 """Tables of word vectors: what the words of a model lie near to, by themselves and in sums such as king - man + woman.
 
-    similarity(a, b) = cos(v_a, v_b)
-    king - man + woman = argmax_d cos(v_d, v_king/|v_king| - v_man/|v_man| + v_woman/|v_woman|)
+similarity(a, b) = cos(v_a, v_b)
+king - man + woman = argmax_d cos(v_d, v_king/|v_king| - v_man/|v_man| + v_woman/|v_woman|)
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class WordTable:
         return (None if float(total.norm()) < SMALLEST_SUM else total), ()
 
     def neighbours(self, text: str, *, n: int) -> Nearest:
-        """Return the words nearest to a word, or to a sum such as "king - man + woman", whose own words do not count."""
+        """Return the words nearest to a word or a sum such as "king - man + woman", whose own words do not count."""
         target, unknown = self.target(text)
         if target is None:
             return Nearest((), unknown)
