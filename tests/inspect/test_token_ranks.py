@@ -20,7 +20,7 @@ from weft.inspect import Nothing, RankedToken, TokenRanks, ranks, view_kind
 from weft.inspect.chips import CELL_PIXELS, lay_chips, reads_right_to_left, split_blanks
 from weft.inspect.rank_chart import chip_rows
 from weft.run import Run
-from weft.tasks.generation import Scored
+from weft.tasks.scoring import Scored
 
 SMALL = {"hidden": 8, "embedding": 8}
 ROWS = [(f"a {word}", f"{word} b") for word in ("x", "y", "z") for _ in range(6)]

@@ -33,7 +33,7 @@ COLOURS: Final = {BEST: CATEGORIES[1], LISTED: CATEGORIES[0], OTHER: "#838a94"}
 FADED: Final = 0.3
 
 
-def draw_tree(view: BeamTree) -> altair.VConcatChart | altair.LayerChart:
+def draw_tree(view: BeamTree) -> Any:
     """Return the chart: the tree with a slider over the steps, above the n-best list."""
     import altair as alt
 
@@ -214,7 +214,7 @@ def _haloed(base: altair.Chart, **options: Any) -> list[altair.Chart]:
     return [outline, base.mark_text(**options)]
 
 
-def _list(view: BeamTree) -> altair.LayerChart:
+def _list(view: BeamTree) -> Any:
     """Return the n-best list as rows of text."""
     import altair as alt
 
@@ -232,12 +232,12 @@ def _list(view: BeamTree) -> altair.LayerChart:
     heads = {"place": (0, ""), "score": (40, "score"), "share": (110, "probability"), "text": (190, "text")}
     y = alt.Y("rank:O", axis=None)
     colour = alt.Color("line:N", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())), legend=None)
-    base = alt.Chart(alt.Data(values=rows))
+    base = alt.Chart(alt.InlineData(values=rows))
     parts = []
     for name, (left, _) in heads.items():
         text = base.mark_text(align="left", fontSize=13, limit=4000).encode(y=y, x=alt.value(left), text=f"{name}:N")
         parts.append(text.encode(color=colour) if name == "place" else text)
-    top = alt.Chart(alt.Data(values=[{"rank": 0}])).mark_text(align="left", fontSize=11, opacity=0.75)
+    top = alt.Chart(alt.InlineData(values=[{"rank": 0}])).mark_text(align="left", fontSize=11, opacity=0.75)
     titles = [top.encode(y=y, x=alt.value(left), text=alt.value(head)) for left, head in heads.values() if head]
-    longest = max(len(row["text"]) for row in rows)
+    longest = max(len(leaf.text) for leaf in view.leaves)
     return alt.layer(*titles, *parts).properties(width=200 + 8 * longest, height=alt.Step(20))

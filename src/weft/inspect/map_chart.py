@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.charts import CATEGORIES, readable
 
 if TYPE_CHECKING:
-    import altair
-
     from weft.inspect.embedding_map import EmbeddingMap, MapPoint
 
 WIDTH, HEIGHT = 640, 480
@@ -25,7 +23,7 @@ MARGIN, RIGHT_MARGIN = 0.06, 0.2
 """Margins of the map as shares of its size; on the right labels need more."""
 
 
-def draw_map(view: EmbeddingMap) -> altair.HConcatChart | altair.LayerChart:
+def draw_map(view: EmbeddingMap) -> Any:
     """Return the map, with a field to search for a word, beside the cosines of the neighbours."""
     import altair as alt
 
@@ -119,17 +117,16 @@ def _extent(values: list[float], after: float = MARGIN) -> list[float]:
     return [low - MARGIN * size, high + after * size]
 
 
-def _bars(view: EmbeddingMap) -> altair.LayerChart:
+def _bars(view: EmbeddingMap) -> Any:
     import altair as alt
 
     words = [readable(word) for word, _ in view.neighbours]
     rows = [{"word": word, "cosine": cosine} for word, (_, cosine) in zip(words, view.neighbours, strict=True)]
-    lowest = min(0.0, min(row["cosine"] for row in rows))
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    lowest = min(0.0, *(cosine for _, cosine in view.neighbours))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("word:N", sort=words, title=None, axis=alt.Axis(labelLimit=160, ticks=False, domain=False)),
         x=alt.X("cosine:Q", scale=alt.Scale(domain=[lowest, 1]), axis=alt.Axis(title="cosine", tickCount=4)),
     )
     bars = base.mark_bar(height=12, color=CATEGORIES[0]).encode(tooltip=["word:N", "cosine:Q"])
     values = base.mark_text(align="left", dx=4, fontSize=11).encode(text=alt.Text("cosine:Q", format=".3f"))
-    chart: altair.LayerChart = (bars + values).properties(width=170, height=alt.Step(24))
-    return chart
+    return (bars + values).properties(width=170, height=alt.Step(24))

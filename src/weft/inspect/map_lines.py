@@ -63,9 +63,9 @@ def _map(view: EmbeddingMap, width: int) -> list[Text]:
                     at += cell_len(letter)
                 break
     lines = []
-    for cells in grid:
+    for row_cells in grid:
         line = Text()
-        for letter, style in cells:
+        for letter, style in row_cells:
             line.append(letter, style=style)
         line.rstrip()
         lines.append(line)

@@ -31,7 +31,7 @@ MANY_TOKENS, FEWER_CANDIDATES = 800, 5
 """In a text of more tokens, tooltips show fewer candidates, so that the page stays small."""
 
 
-def draw_ranks(view: TokenRanks) -> altair.VConcatChart:
+def draw_ranks(view: TokenRanks) -> Any:
     """Return the chart."""
     import altair as alt
 
@@ -76,7 +76,7 @@ def chip_rows(view: TokenRanks, laid: Laid) -> list[dict[str, Any]]:
     return rows
 
 
-def _chips(view: TokenRanks, laid: Laid, rows: list[dict[str, Any]]) -> altair.LayerChart:
+def _chips(view: TokenRanks, laid: Laid, rows: list[dict[str, Any]]) -> Any:
     import altair as alt
 
     height = max(1, laid.lines) * LINE_PIXELS
@@ -99,7 +99,7 @@ def _chips(view: TokenRanks, laid: Laid, rows: list[dict[str, Any]]) -> altair.L
     layers = [boxes]
     for test, colour in _text_colours(view):
         some = base.transform_filter(test)
-        given = {} if colour is None else {"color": colour}
+        given: dict[str, Any] = {} if colour is None else {"color": colour}
         for at, text, opacity in (("at_blanks", "blanks", 0.4), ("at_word", "word", 1.0)):
             mark = some.mark_text(**font, **given, opacity=opacity)
             layers.append(mark.encode(x=across(at), y=down("middle"), text=f"{text}:N", tooltip=tooltip))
@@ -125,11 +125,12 @@ def _text_colours(view: TokenRanks) -> list[tuple[str, str | None]]:
     return [(pale, None), (f"!({pale})", DARK_TEXT)]
 
 
-def _histogram(view: TokenRanks) -> altair.LayerChart:
+def _histogram(view: TokenRanks) -> Any:
     """Return the number of tokens by rank; bars grow wider as ranks do."""
     import altair as alt
 
-    highest, rows, before = max(one.rank for one in view.tokens), [], 0
+    highest, before = max(one.rank for one in view.tokens), 0
+    rows: list[dict[str, Any]] = []
     for last in BINS:
         first, before = before + 1, int(min(last, 1 << 40))
         if first > highest:
@@ -139,7 +140,7 @@ def _histogram(view: TokenRanks) -> altair.LayerChart:
         group = next(label for end, label in zip((1, 10, 100, math.inf), COLOURS, strict=True) if first <= end)
         rows.append({"bin": name, "count": len(inside), "class": group})
     names = list(COLOURS)
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("bin:O", sort=[row["bin"] for row in rows], title="rank", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("count:Q", title="tokens", axis=alt.Axis(tickMinStep=1, grid=True)),
         tooltip=["bin:N", "count:Q"],
@@ -147,5 +148,4 @@ def _histogram(view: TokenRanks) -> altair.LayerChart:
     colour = alt.Color("class:N", scale=alt.Scale(domain=names, range=list(COLOURS.values())), legend=None)
     bars = base.mark_bar() if view.colour == "probability" else base.mark_bar().encode(color=colour)
     labels = base.mark_text(dy=-7, fontSize=11).encode(text="count:Q")
-    chart: altair.LayerChart = (bars + labels).properties(width=alt.Step(58), height=120)
-    return chart
+    return (bars + labels).properties(width=alt.Step(58), height=120)

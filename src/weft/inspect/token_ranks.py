@@ -14,7 +14,7 @@ from weft.data import Pair
 from weft.errors import ConfigError
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
-from weft.tasks.generation import Scored
+from weft.tasks.scoring import Scored
 
 CLASSES: Final = ((1, "top 1"), (10, "2–10"), (100, "11–100"), (math.inf, "over 100"))
 """The classes of ranks, each with its last rank."""

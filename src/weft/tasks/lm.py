@@ -26,10 +26,11 @@ from weft.models import (
 )
 from weft.nn import Packing
 from weft.settings import Length, OneOf
-from weft.tasks.generation import Question, Scored, scored, text_columns
+from weft.tasks.generation import Question, text_columns
 from weft.tasks.length import passes
 from weft.tasks.lessons import read_tokens
 from weft.tasks.results import Numbers, Scores
+from weft.tasks.scoring import Scored, scored
 from weft.tasks.sections import DataConfig, Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.states import pad_ids

@@ -23,12 +23,12 @@ from weft.models import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.nn import Packing
 from weft.settings import OneOf, TableError
 from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps, fill_text
-from weft.tasks.generation import Scored, scored_text
 from weft.tasks.length import passes
 from weft.tasks.lessons import Lesson
 from weft.tasks.lm import LanguageModelling, TextData
 from weft.tasks.masking import Chance, MaskConfig, Masking
 from weft.tasks.results import Numbers, Scores
+from weft.tasks.scoring import Scored, scored_text
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids

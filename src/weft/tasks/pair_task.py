@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from weft.data import FEW_WORDS, Pair
 from weft.models import PairModel
 from weft.nn import Packing
-from weft.tasks.generation import Generation, Scored, scored, text_columns
+from weft.tasks.generation import Generation, text_columns
 from weft.tasks.lessons import read_tokens
 from weft.tasks.pair_scores import TranslationScores
+from weft.tasks.scoring import Scored, scored
 from weft.tasks.shift import count_unknown, token_loss
 from weft.tasks.task import Batch, Codec, Loss, Task
 

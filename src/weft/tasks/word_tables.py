@@ -152,6 +152,6 @@ def read_terms(text: str) -> list[tuple[int, str]]:
 def frequent_words(table: VectorTable, count: int) -> Sequence[int]:
     """Return the numbers of the most frequent words, or without counts the first of the vocabulary."""
     order = torch.argsort(table.counts, descending=True, stable=True)
-    order = order[table.counts[order] > 0].tolist()
-    whole = [number for number in order if len(table.words[number].strip("▁")) > 1]
-    return (whole if len(whole) >= count // 2 else order)[:count]
+    known: list[int] = order[table.counts[order] > 0].tolist()
+    whole = [number for number in known if len(table.words[number].strip("▁")) > 1]
+    return (whole if len(whole) >= count // 2 else known)[:count]
