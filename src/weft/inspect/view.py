@@ -209,12 +209,15 @@ class ViewKind:
     options: Mapping[str, Option] = field(default_factory=dict)
 
     def check_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options in their types, without those that are None; raise for one that the view does not have."""
+        """Return options in their types, without those that are None by default too; raise for an unknown one."""
         for name in given:
             if name not in self.options:
                 known = ", ".join(self.options) or "no options"
                 raise ConfigError(f"{self.name} has {known}", where=name, cure="leave it out")
-        return {name: self.options[name].checked(name, value) for name, value in given.items() if value is not None}
+        asked = {
+            name: value for name, value in given.items() if value is not None or self.options[name].default is not None
+        }
+        return {name: self.options[name].checked(name, value) for name, value in asked.items()}
 
     def show(self, run: Any, text: Any = None, *, target: str | None = None, **options: Any) -> View:
         """Return the view, with the call that returns it."""

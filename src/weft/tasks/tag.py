@@ -42,7 +42,7 @@ from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
 from weft.tasks.tag_words import cut_words, split_text
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, spell, summarise_tags
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, score_tags, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
 
@@ -327,28 +327,7 @@ class Tag(FeatureTask):
     def score(
         self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged], candidates: int = 0
     ) -> list[ScoredTags]:
-        found = self.distribution(model, batch)
-        logs, tags = found.log_probabilities(), batch.tags.clamp(min=0)
-        own = logs.gather(2, tags[..., None])
-        ranks, shares = ((logs > own).sum(2) + 1).tolist(), own.squeeze(2).exp().tolist()
-        totals = found.log_likelihood(batch.tags).tolist()
-        best = logs.topk(min(candidates, logs.size(2)))
-        labels, columns = self.codec.labels, (totals, shares, ranks, best.indices.tolist(), best.values.tolist())
-        return [
-            ScoredTags(
-                record.words,
-                record.tags or (),
-                total,
-                tuple(row[: len(record.words)]),
-                tuple(rank[: len(record.words)]),
-                tuple(
-                    tuple((labels[tag], log) for tag, log in zip(*place, strict=True))
-                    for place in zip(tags_of[: len(record.words)], logs_of, strict=False)
-                    if candidates
-                ),
-            )
-            for record, total, row, rank, tags_of, logs_of in zip(records, *columns, strict=True)
-        ]
+        return score_tags(self.distribution(model, batch), batch.tags, records, self.codec.labels, candidates)
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
         return summarise_tags(tally, count, self.codec.labels)

@@ -306,8 +306,7 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
     def score(
         self, model: nn.Module, batch: Any, *, records: Sequence[Any], candidates: int = 0
     ) -> Sequence[ScoredText]:
-        """The probabilities of the texts of a batch, in its order (`scores_texts`), with the likeliest so many
-        candidates at each place."""
+        """The probabilities of the texts of a batch (`scores_texts`), and the likeliest candidates at each place."""
         raise NotImplementedError
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
