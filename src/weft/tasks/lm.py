@@ -26,10 +26,11 @@ from weft.models import (
 )
 from weft.nn import Packing
 from weft.settings import Length, OneOf
-from weft.tasks.generation import Question, Scored, scored, text_columns
+from weft.tasks.generation import Question, text_columns
 from weft.tasks.length import passes
 from weft.tasks.lessons import read_tokens
 from weft.tasks.results import Numbers, Scores
+from weft.tasks.scoring import Scored, scored
 from weft.tasks.sections import DataConfig, Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.states import pad_ids
@@ -274,9 +275,11 @@ class LanguageModelling(Task):
     def read_positions(self, model: Any, batch: TextBatch, record: Text) -> dict[str, tuple[str, ...]]:
         return {"decoder": read_tokens(self.tokenizer, batch.tokens)}
 
-    def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
+    def score(
+        self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text], candidates: int = 0
+    ) -> list[Scored]:
         assert isinstance(model, AnyLanguageModel)
         assert isinstance(batch.lengths, Tensor)
-        texts = [(None, record.text) for record in records]
-        hidden = model(batch.tokens, batch.lengths)
-        return scored(model, self.tokenizer, hidden, batch.expected, batch.lengths, texts=texts)
+        texts, lengths = [(None, record.text) for record in records], batch.lengths
+        hidden = model(batch.tokens, lengths)
+        return scored(model, self.tokenizer, hidden, batch.expected, lengths, texts=texts, candidates=candidates)

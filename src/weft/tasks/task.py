@@ -305,8 +305,10 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
-        """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
+    def score(
+        self, model: nn.Module, batch: Any, *, records: Sequence[Any], candidates: int = 0
+    ) -> Sequence[ScoredText]:
+        """The probabilities of the texts of a batch (`scores_texts`), and the likeliest candidates at each place."""
         raise NotImplementedError
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
