@@ -49,9 +49,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if name in BOUNDS:
             found[name] = _bounded(name, value)
-        elif name in FLAGS and isinstance(value, bool):
-            found[name] = value
-        elif name in TEXTS and isinstance(value, str) and len(value) <= MAX_OPTION_CHARACTERS:
+        elif (name in FLAGS and isinstance(value, bool)) or (name in TEXTS and _is_short(value)):
             found[name] = value
         elif name in LISTS and _is_short_list(value):
             found[name] = [text for text in value if text]
@@ -107,5 +105,8 @@ def _bounded(name: str, value: Any) -> int | float:
 
 
 def _is_short_list(value: Any) -> bool:
-    plain = isinstance(value, list) and len(value) <= MAX_OPTION_ITEMS
-    return plain and all(isinstance(text, str) and len(text) <= MAX_OPTION_CHARACTERS for text in value)
+    return isinstance(value, list) and len(value) <= MAX_OPTION_ITEMS and all(map(_is_short, value))
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_OPTION_CHARACTERS

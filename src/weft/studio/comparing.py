@@ -22,8 +22,8 @@ def compare_runs(
 ) -> dict[str, Any]:
     """Return scores, costs, differing settings and curves of runs of one task.
 
-    `data` is a file that all runs are measured on now, which gives intervals of the differences to the first run; without
-    it scores and their intervals are those of the reports.
+    `data` is a file that all runs are measured on now, which gives intervals of the differences to the first run.
+    Without it scores and their intervals are those of the reports.
     """
     if not 1 <= len(found) <= MAX_COMPARED:
         raise ConfigError(f"{len(found)} runs", where="runs", cure=f"choose from 1 to {MAX_COMPARED}")

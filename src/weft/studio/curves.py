@@ -82,7 +82,9 @@ def _add_point(line: bytes, points: dict[str, list[Any]]) -> None:
     try:
         event = parse_json(line, constants=True)
         if "valid" in event:
-            points["valid"].append([int(event["step"]), {name: _finite(value) for name, value in event["valid"].items()}])
+            points["valid"].append(
+                [int(event["step"]), {name: _finite(value) for name, value in event["valid"].items()}]
+            )
         elif "loss" in event:
             points["train"].append([int(event["step"]), _finite(event["loss"])])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

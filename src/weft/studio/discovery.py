@@ -1,8 +1,8 @@
 """Finding runs and ladders: folders are listed from the paths that were given, and nothing else can be opened.
 
 A run is known to the page by its id, its path relative to the folder that was given. An id from a request is looked up
-among those that were found; it is never joined to a path. Links are not followed. Only small files are read here, without
-importing torch, so that the list is there as soon as the studio starts.
+among those that were found; it is never joined to a path. Links are not followed. Only small files are read here,
+without importing torch, so that the list is there as soon as the studio starts.
 """
 
 from __future__ import annotations

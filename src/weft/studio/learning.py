@@ -166,7 +166,9 @@ class Report:
 
         test = self.tests[0]
         tokens = [*test.input, ASK, *test.answer[:-1]]
-        found: dict[str, Any] = {"gradients": {"tokens": tokens, "norms": self.pupil.gradient_norms(self.tests[:PROBED_EXAMPLES])}}
+        found: dict[str, Any] = {
+            "gradients": {"tokens": tokens, "norms": self.pupil.gradient_norms(self.tests[:PROBED_EXAMPLES])}
+        }
         gates = gate_means(self.pupil, test)
         return found if gates is None else found | {"gates": gates}
 

@@ -61,8 +61,7 @@ class LoadedRuns:
     def _drop(self) -> None:
         """Drop the runs that were not used for the longest time, until the others are within the limits."""
         while len(self.entries) > 1 and (
-            len(self.entries) > self.max_runs
-            or sum(entry.bytes for entry in self.entries.values()) > self.max_bytes
+            len(self.entries) > self.max_runs or sum(entry.bytes for entry in self.entries.values()) > self.max_bytes
         ):
             self.entries.popitem(last=False)
 

@@ -1,6 +1,6 @@
 """A small model that learns a toy: a language model over the toy's tokens, recurrent or a transformer.
 
-    x_1 … x_n = y_1 … y_m          it reads all of it, and is trained to predict y_1 … y_m
+x_1 … x_n = y_1 … y_m          it reads all of it, and is trained to predict y_1 … y_m
 """
 
 from __future__ import annotations

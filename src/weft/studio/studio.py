@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from weft.errors import WeftError
 from weft.serve import Token, Workers
 from weft.studio.discovery import Found, Library
 from weft.studio.learn import Playground
@@ -17,6 +19,8 @@ T = TypeVar("T")
 
 COMPUTE_SECONDS: Final = 120.0
 COMPUTATIONS, WAITING = 2, 16
+WARM_UP_DELAY_SECONDS: Final = 0.3
+"""The page and its list of runs are sent first; importing torch slows all threads of the process down."""
 
 
 class Studio:
@@ -61,12 +65,15 @@ class Studio:
             from weft.charts import can_draw, javascript
             from weft.studio.views import available_views
 
-            self.runs()
-            available_views()
-            if can_draw():
-                javascript()
+            with suppress(WeftError, ImportError):  # the request that needs it reports it
+                self.runs()
+                available_views()
+                if can_draw():
+                    javascript()
 
-        threading.Thread(target=prepare, daemon=True, name="warm-up").start()
+        timer = threading.Timer(WARM_UP_DELAY_SECONDS, prepare)
+        timer.daemon = True
+        timer.start()
 
     async def with_run(self, id: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Return function(run, …), computed in a thread, one at a time for each run."""

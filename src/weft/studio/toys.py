@@ -162,11 +162,30 @@ def _toys() -> dict[str, Toy]:
         Toy("copy", "Can it repeat a row of letters?", Size(1, 20, 5, "letters"), LETTERS, _copy, 1200),
         Toy("reverse", "Can it say a row of letters backwards?", Size(1, 20, 5, "letters"), LETTERS, _reverse, 1200),
         Toy("add", "Can it add two binary numbers?", Size(1, 8, 5, "binary digits"), (*bits, "+"), _add, 2500),
-        Toy("parity", "Are there an odd number of ones?", Size(2, 30, 6, "bits"), (*bits, BLANK, "odd", "even"), _parity, 1000),
-        Toy("recall", "Does it remember the first letter after a delay?", Size(1, 200, 20, "steps of noise"),
-            (*LETTERS, *NOISE), _recall, 800),
-        Toy("phrasebook", "Can it translate a noun phrase into French?", Size(2, 12, 8, "nouns"), _phrase_words(),
-            _phrase, 800),
+        Toy(
+            "parity",
+            "Are there an odd number of ones?",
+            Size(2, 30, 6, "bits"),
+            (*bits, BLANK, "odd", "even"),
+            _parity,
+            1000,
+        ),
+        Toy(
+            "recall",
+            "Does it remember the first letter after a delay?",
+            Size(1, 200, 20, "steps of noise"),
+            (*LETTERS, *NOISE),
+            _recall,
+            800,
+        ),
+        Toy(
+            "phrasebook",
+            "Can it translate a noun phrase into French?",
+            Size(2, 12, 8, "nouns"),
+            _phrase_words(),
+            _phrase,
+            800,
+        ),
     ]
     return {toy.name: toy for toy in listed}
 

@@ -63,9 +63,7 @@ def views_of(run: Run) -> list[str]:
     return [name for name, kind in available_views().items() if readable or not kind.takes_text]
 
 
-def show(
-    name: str, run: Run, *, text: str | None, target: str | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
+def show(name: str, run: Run, *, text: str | None, target: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the view of a run, and of a text where the view takes one."""
     kind = find_view(name)
     kind.check_options(options)
