@@ -48,15 +48,13 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def answer_errors(app: FastAPI) -> None:
-    """Make the application answer every error in the one form."""
+    """Make the application answer errors of requests in the one form; the guard answers mistakes in weft."""
 
     async def answer(request: Request, error: Exception) -> Response:
         status, body = describe_error(error)
-        if status >= 500 and not isinstance(error, WeftError | HTTPException):
-            LOG.error("%s %s", request.method, request.url.path, exc_info=error)
         return json_response(body, status)
 
-    for kind in (WeftError, RequestValidationError, HTTPException, Exception):
+    for kind in (WeftError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
 
 

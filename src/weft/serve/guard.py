@@ -15,7 +15,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from weft.serve.errors import HTTPError, describe_error, json_response
+from weft.serve.errors import LOG, HTTPError, describe_error, json_response
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -73,7 +73,21 @@ class Guard:
             status, found = describe_error(error)
             await json_response(found, status)(scope, receive, with_headers(send))
             return
-        await self.app(scope, replay(body, receive), with_headers(send))
+        began = False
+
+        async def answer(message: Message) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        try:
+            await self.app(scope, replay(body, receive), with_headers(answer))
+        except Exception as error:  # a mistake in weft; what has begun cannot be answered in another way
+            LOG.exception("%s %s", scope["method"], scope["path"])
+            if began:
+                raise
+            status, found = describe_error(error)
+            await json_response(found, status)(scope, receive, with_headers(send))
 
 
 class RateLimit:

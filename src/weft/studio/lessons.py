@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class GradientLesson(BaseModel):
-    """Fresh cells side by side: how far gradients reach back."""
+    """Fresh cells side by side: how far gradients reach back. Numbers are checked by the options of the lesson."""
 
     model_config = ConfigDict(extra="forbid")
 
     cells: list[str] = Field(default_factory=lambda: ["elman", "lstm", "gru"], min_length=1, max_length=6)
-    length: int = Field(128, ge=2, le=512)
-    hidden: int = Field(64, ge=2, le=256)
-    radius: float | None = Field(None, ge=0.0, le=5.0)
-    forget_bias: float | None = Field(None, ge=-10.0, le=10.0)
-    seed: int = Field(0, ge=0, le=2**31)
+    length: float | None = None
+    hidden: float | None = None
+    radius: float | None = None
+    forget_bias: float | None = None
+    seed: float | None = None
 
 
 class StateQuestion(BaseModel):
@@ -41,21 +41,26 @@ class StateQuestion(BaseModel):
 
 def show_gradients(body: GradientLesson, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the view of the gradients of fresh cells, those of the user included."""
-    from weft import inspect
+    from weft.inspect import gradients
+    from weft.inspect.gradient_flow import LESSON_OPTIONS
     from weft.nn import CELLS
 
-    gradients = getattr(inspect, "gradients", None)
-    if gradients is None:
-        raise HTTPError(501, "this version of weft has no view of gradients", cure="choose another view")
-    known = {**CELLS, **own}
+    known = {**own, **{name: name for name in CELLS}}
     for name in body.cells:
         if name not in known:
             raise HTTPError(400, f"{name!r:.60} is not a cell", cure=did_you_mean(name[:60], known))
-    options = {"length": body.length, "hidden": body.hidden, "seed": body.seed}
-    options |= {} if body.radius is None else {"radius": body.radius}  # type: ignore[dict-item]
-    options |= {} if body.forget_bias is None else {"forget_bias": body.forget_bias}  # type: ignore[dict-item]
-    cells = {name: known[name] for name in body.cells}
-    return describe(gradients(cells=cells, **options))
+    given = {name: getattr(body, name) for name in LESSON_OPTIONS}
+    options = {name: LESSON_OPTIONS[name].checked(name, value) for name, value in given.items() if value is not None}
+    found = gradients([known[name] for name in body.cells], **options)
+    words = ", ".join([repr(body.cells), *(f"{name}={value!r}" for name, value in options.items())])
+    return describe(found.with_code(f"weft.inspect.gradients({words})"), question="Does learning reach the past?")
+
+
+def describe_lesson() -> dict[str, Any]:
+    """Return the options of the lesson, from which a page builds its sliders."""
+    from weft.inspect.gradient_flow import LESSON_OPTIONS
+
+    return {name: option._asdict() for name, option in LESSON_OPTIONS.items()}
 
 
 def search_states(run: Run, body: StateQuestion) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from weft.serve.errors import json_response
 from weft.studio import answers, comparing, curves, details, views
 from weft.studio.inputs import MAX_CHARACTERS, MAX_PICTURE_BYTES, MAX_ROWS
 from weft.studio.learn import describe_settings, describe_toys
-from weft.studio.lessons import GradientLesson, StateQuestion, search_states, show_gradients
+from weft.studio.lessons import GradientLesson, StateQuestion, describe_lesson, search_states, show_gradients
 from weft.studio.studio import COMPUTE_SECONDS, Studio
 from weft.version import __version__
 
@@ -129,6 +129,7 @@ def _info(studio: Studio) -> dict[str, Any]:
         "toys": list(describe_toys()),
         "toy_kinds": describe_toys(),
         "learn": describe_settings(),
+        "lesson": describe_lesson(),
         "limits": {
             "characters": MAX_CHARACTERS,
             "picture_bytes": MAX_PICTURE_BYTES,
