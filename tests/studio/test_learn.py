@@ -116,12 +116,12 @@ def test_gradient_norms_are_those_of_finite_differences():
 def test_two_models_learn_parity_on_the_same_batches():
     sent = []
     control = Control(lambda event, data: sent.append((event, data)))
-    models = [SMALL | {"cell": "lstm", "hidden": 32}, SMALL]
-    train({"toy": "parity", "size": 6, "seed": 0, "steps": 350, "models": models}, control.send, control)
+    models = [SMALL | {"hidden": 32, "rate": 0.01}, SMALL | {"hidden": 4, "rate": 1e-4}]
+    train({"toy": "parity", "size": 6, "seed": 0, "steps": 400, "models": models}, control.send, control)
     last = {data["model"]: data for event, data in sent if event == "update"}
-    assert [last[number]["name"] for number in (0, 1)] == ["lstm", "gru"]
-    assert max(last[0]["accuracy"], last[1]["accuracy"]) == 1.0
-    assert sent[-1] == ("done", {"reason": "finished", "message": "all updates are done", "step": 350})
+    assert last[0]["accuracy"] == 1.0, "a good model learns parity of six bits, and answers unseen ones"
+    assert last[1]["accuracy"] < 0.9, "one of four units at a small rate does not"
+    assert sent[-1] == ("done", {"reason": "finished", "message": "all updates are done", "step": 400})
     for update in last.values():
         assert len(update["gradients"]["norms"]) == len(update["gradients"]["tokens"]) == 7
         assert {"input", "expected", "answer", "right"} == update["examples"][0].keys()
@@ -137,8 +137,6 @@ def test_a_step_makes_one_update_and_stop_ends_a_pause():
     made.start()
     control.command("step")
     control.command("nonsense")
-    with control.condition:
-        assert control.condition.wait_for(lambda: not control.steps, timeout=60) or True
     while not any(data.get("step") == 2 for _, data in list(sent)):
         assert made.is_alive()
         made.join(0.01)
@@ -212,10 +210,15 @@ def test_a_cell_of_the_users_own_is_imported_by_the_process(tmp_path):
 
 
 SERVER = """
-import sys, time
+import asyncio, time
 from weft.studio.learn import Order, Playground
 playground = Playground(lambda: ["lstm"])
 playground.start(Order(models=[{"hidden": 8}], toy="copy", size=1, steps=20000))
+async def wait():
+    async for event in playground.training.feed.follow():
+        if event.name == "update":
+            return
+asyncio.run(wait())
 print(playground.training.process.pid, flush=True)
 time.sleep(60)
 """

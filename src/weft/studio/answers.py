@@ -95,6 +95,7 @@ def _one(run: Run, source: Any) -> Any:
 
 def _bounded(name: str, value: Any) -> int | float:
     kind, low, high = BOUNDS[name]
+    number: int | float | None
     try:
         number = kind(value) if not isinstance(value, bool) else None
     except (TypeError, ValueError, OverflowError):

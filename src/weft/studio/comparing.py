@@ -127,13 +127,16 @@ def read_summary(found: Found) -> Summary:
     try:
         rungs = [
             MeasuredRung(
-                str(rung["name"]),
-                *(_or_nan(rung[name]) for name in ("score", "low", "high", "behind")),
-                int(rung["parameters"]),
-                float(rung["seconds"]),
-                int(rung["bytes"]),
-                float(rung["speed"]),
-                bool(rung.get("trained", True)),
+                name=str(rung["name"]),
+                score=_or_nan(rung["score"]),
+                low=_or_nan(rung["low"]),
+                high=_or_nan(rung["high"]),
+                behind=_or_nan(rung["behind"]),
+                parameters=int(rung["parameters"]),
+                seconds=float(rung["seconds"]),
+                bytes=int(rung["bytes"]),
+                speed=float(rung["speed"]),
+                trained=bool(rung.get("trained", True)),
             )
             for rung in tree["rungs"]
         ]

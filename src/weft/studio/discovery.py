@@ -250,11 +250,9 @@ def _kind(model: Any) -> str | None:
     """Return the kind of a model, or those of its encoder and decoder."""
     if not isinstance(model, dict):
         return None
-    if isinstance(model.get("kind"), str):
-        return _text(model["kind"])
     parts = [model[name].get("kind") for name in ("encoder", "decoder") if isinstance(model.get(name), dict)]
     kinds = list(dict.fromkeys(kind for kind in parts if isinstance(kind, str)))
-    return _text(" → ".join(kinds)) if kinds else None
+    return _text(" → ".join(kinds)) if kinds else _text(model.get("kind"))
 
 
 def _text(value: Any) -> str | None:

@@ -46,14 +46,14 @@ def export(
     if not listed:
         raise ConfigError("there are no runs", where=", ".join(map(str, paths)), cure="name a folder of runs")
     _write(out / SCRIPT, javascript())
-    rows = []
+    rows: list[tuple[str, str | None, dict[str, Any]]] = []
     for row, folder in zip(listed, _folder_names(row["id"] for row in listed), strict=True):
         found = studio.library.run(row["id"])
         say(f"{found.id} …")
         try:
             run = studio.runs().get(found)
         except WeftError as error:
-            rows.append((visible(found.id), None, row | {"error": str(error)}))
+            rows.append((visible(found.id), None, {"error": str(error)} | row))
             continue
         _export_run(run, found, out / folder, studio.roots)
         rows.append((found.id, f"{folder}/index.html", row))
