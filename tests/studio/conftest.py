@@ -1,4 +1,4 @@
-"""A folder of runs that all tests of the studio share: a translator, a classifier, and folders that are no good runs."""
+"""A folder of runs that all tests of the studio share: a translator, classifiers, and folders that are no good runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.conftest import NUMBERS, write_lines
 
 import weft
-from tests.conftest import NUMBERS, write_lines
 from weft.studio import create_app
 
 TOKEN = "a token of these tests"

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 from starlette.testclient import TestClient
-
 from tests.studio.conftest import ADDRESS, TOKEN
+
 from weft.errors import ConfigError, DataError
 from weft.inspect import VIEWS, view_kind
 from weft.studio import answers, create_app, inputs, views

@@ -13,8 +13,8 @@ import threading
 import pytest
 import torch
 from pydantic import ValidationError
-
 from tests.studio.conftest import TOKEN
+
 from weft.errors import ConfigError
 from weft.studio.learn import Order, Playground
 from weft.studio.learning import Control, train

@@ -12,7 +12,7 @@ from weft.studio.inputs import input_kind, read_text
 if TYPE_CHECKING:
     from weft.run import Run
 
-BOUNDS: Final[dict[str, tuple[type, float, float]]] = {
+BOUNDS: Final[dict[str, tuple[type[int] | type[float], float, float]]] = {
     "beam": (int, 1, 64),
     "n_best": (int, 1, 64),
     "max_length": (int, 1, 1000),
@@ -95,7 +95,6 @@ def _one(run: Run, source: Any) -> Any:
 
 def _bounded(name: str, value: Any) -> int | float:
     kind, low, high = BOUNDS[name]
-    number: int | float | None
     try:
         number = kind(value) if not isinstance(value, bool) else None
     except (TypeError, ValueError, OverflowError):

@@ -11,5 +11,13 @@ if TYPE_CHECKING:
 
 def gate_means(pupil: Pupil, example: Example) -> dict[str, Any] | None:
     """Return the mean of each gate at each token of an example; None for a model without gates."""
-    del pupil, example
-    return None
+    from weft import inspect
+
+    network, gates = pupil.recurrent_layers(), getattr(inspect, "gates", None)
+    if network is None or gates is None:
+        return None
+    vectors, tokens = pupil.vectors(example)
+    found = gates(network, vectors[0]).to_dict().get("values", [])
+    if not found:
+        return None
+    return {"tokens": tokens, "names": [gate["name"] for gate in found], "values": [gate["mean"] for gate in found]}

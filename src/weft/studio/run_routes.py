@@ -16,7 +16,7 @@ from weft.serve.errors import json_response
 from weft.studio import answers, comparing, curves, details, views
 from weft.studio.inputs import MAX_CHARACTERS, MAX_PICTURE_BYTES, MAX_ROWS
 from weft.studio.learn import describe_settings, describe_toys
-from weft.studio.lessons import GradientLesson, StateQuestion, describe_lesson, search_states, show_gradients
+from weft.studio.lessons import GradientLesson, describe_lesson, search_states, show_gradients
 from weft.studio.studio import COMPUTE_SECONDS, Studio
 from weft.version import __version__
 
@@ -95,7 +95,7 @@ def run_routes(studio: Studio) -> APIRouter:
         return event_stream(_pieces(studio, id, body))
 
     @router.post("/runs/{id:path}/search")
-    async def search(id: str, body: StateQuestion) -> Response:
+    async def search(id: str, body: dict[str, Any]) -> Response:
         return json_response(await studio.with_run(id, search_states, body))
 
     @router.post("/compare")
