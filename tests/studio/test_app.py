@@ -235,6 +235,13 @@ def test_the_lesson_on_gradients(client, extras):
     assert client.post("/api/lesson/gradients", json=body | {"length": 10**6}).status_code == 400
 
 
+def test_a_search_for_states_that_is_not_there_is_a_clear_error(client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "weft.inspect.state_search", None)
+    response = client.post(f"{NUMBERS}/search", json={"corpus": "one two"})
+    assert response.status_code == 501
+    assert "no search for states" in message(response)
+
+
 def test_files_of_the_page_are_those_of_its_folder(client):
     assert "drawChart" in client.get("/static/figure.js").text
     for name in ("../app.py", "..%2fapp.py", "%2e%2e/app.py", "nothing.js", ""):
