@@ -48,7 +48,6 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
-  [bold]weft bench recurrence[/]                 compare recurrent layers with torch.nn on this machine
   [bold]weft parse GRAMMAR "the cat sleeps"[/]   trees by a context-free grammar
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
