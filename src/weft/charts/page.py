@@ -55,7 +55,8 @@ def page(title: str, figures: Sequence[Figure], vega: str) -> str:
         f"default-src 'none'; script-src {_hash(vega)} {_hash(own)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    body = "\n".join(_section(number, figure) for number, figure in enumerate(figures))
+    sections = [figure._replace(title="") if figure.title == title else figure for figure in figures]
+    body = "\n".join(_section(number, figure) for number, figure in enumerate(sections))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

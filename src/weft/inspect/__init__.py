@@ -2,7 +2,10 @@
 
 from weft.inspect.alignment import Alignment, align
 from weft.inspect.formulas import FORMULAS, Formula
-from weft.inspect.parameters import Part, PartRow, count_parameters
+from weft.inspect.gradient_flow import FlowLine, GradientFlow, gradients, norm_shrinkage
+from weft.inspect.learning_curves import LearningCurves, curves
+from weft.inspect.parameter_counts import Part, PartRow, count_parameters
+from weft.inspect.parameter_table import ParameterTable, parameters
 from weft.inspect.sketch import sketch
 from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_ending, view_kind
 
@@ -10,9 +13,13 @@ __all__ = [
     "FORMULAS",
     "VIEWS",
     "Alignment",
+    "FlowLine",
     "Formula",
+    "GradientFlow",
+    "LearningCurves",
     "Nothing",
     "Option",
+    "ParameterTable",
     "Part",
     "PartRow",
     "View",
@@ -20,6 +27,10 @@ __all__ = [
     "align",
     "check_ending",
     "count_parameters",
+    "curves",
+    "gradients",
+    "norm_shrinkage",
+    "parameters",
     "sketch",
     "view_kind",
 ]

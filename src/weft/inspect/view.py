@@ -159,7 +159,7 @@ class Option(NamedTuple):
         read: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "text": str, "choice": str, "bool": _flag}
         try:
             found = read[self.kind](value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, KeyError):
             raise ConfigError(f"{value!r:.40} is no {self.kind}", where=name, cure=self._cure()) from None
         outside = (self.low is not None and not found >= self.low) or (self.high is not None and not found <= self.high)
         if outside or (self.kind == "choice" and found not in self.choices):
