@@ -2,11 +2,15 @@
 
 import { make, show } from "./dom.js";
 
-const MAX_SLIDER = 1000;
+const MAX_SLIDER = 600; // a slider with more steps cannot be set exactly
+const SHOWN = 5; // further options are unfolded
 
 export function controls(options, values, onchange) {
-  const found = Object.entries(options).map(([name, option]) => control(name, option, values[name] ?? option.default, (value) => onchange(name, value)));
-  return found.length ? make("div.controls", {}, found) : null;
+  const entries = Object.entries(options).map(([name, option]) => control(name, option, values[name] ?? option.default, (value) => onchange(name, value)));
+  if (!entries.length) return null;
+  const more = entries.slice(SHOWN);
+  const set = Object.keys(options).slice(SHOWN).some((name) => name in values);
+  return make("div.controls", {}, entries.slice(0, SHOWN), more.length ? make("details.more", { open: set }, make("summary", {}, "more options"), make("div.controls", {}, more)) : null);
 }
 
 function control(name, option, value, set) {
@@ -21,7 +25,7 @@ function control(name, option, value, set) {
     return make("label", { title: name }, label, list);
   }
   if (option.kind === "int" || option.kind === "float") return number(name, option, value, label, set);
-  const box = make("input", { type: "text", value: value ?? "", dir: "auto", onchange: () => set(box.value) });
+  const box = make("input", { type: "text", dir: "auto", placeholder: option.kind === "words" ? "none; separate with commas" : "", onchange: () => set(box.value) });
   box.value = value ?? "";
   return make("label", { title: name }, label, box);
 }

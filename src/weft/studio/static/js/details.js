@@ -3,8 +3,8 @@
 import { fill, find, make, show, table } from "./dom.js";
 import { spaced } from "./tokens.js";
 
-const HIDDEN = /^(_|vgsid|__|x$|y$|x2$|y2$|key$)/;
-const NAMES = ["token", "piece", "word", "text", "unit", "name", "label"];
+const HIDDEN = /^(_|vgsid|x$|y$|x2$|y2$|key$)/;
+const NAMES = ["token", "word", "unit", "name", "text"];
 
 let pointer = null;
 

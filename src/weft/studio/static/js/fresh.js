@@ -7,9 +7,9 @@ import { post } from "./server.js";
 
 const DEFAULT_CELLS = ["elman", "lstm"];
 const OPTIONS = {
-  length: { kind: "int", default: 50, label: "length T", low: 2, high: 200 },
-  hidden: { kind: "int", default: 32, label: "units", low: 2, high: 128 },
-  radius: { kind: "float", default: 1, label: "spectral radius λ", low: 0.1, high: 2 },
+  length: { kind: "int", default: 64, label: "length T", low: 2, high: 512 },
+  hidden: { kind: "int", default: 64, label: "units", low: 2, high: 256 },
+  radius: { kind: "float", default: 1, label: "spectral radius", low: 0.1, high: 2 },
   forget_bias: { kind: "float", default: 1, label: "forget bias", low: -3, high: 6 },
   seed: { kind: "int", default: 0, label: "seed", low: 0, high: 20 },
 };

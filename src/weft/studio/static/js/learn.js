@@ -10,6 +10,10 @@ import { events, post } from "./server.js";
 const SIDES = ["a", "b"];
 const DEFAULTS = { a: { cell: "elman", hidden: 32, rate: 0.003 }, b: { cell: "lstm", hidden: 32, rate: 0.003 }, toy: "", steps: 1000, seed: 0 };
 
+const TRANSFORMER = "transformer";
+
+const modelKind = (cell) => (cell === TRANSFORMER ? { kind: TRANSFORMER } : { kind: "rnn", cell });
+
 export function mountLearn(place, info) {
   const lesson = new Lesson(info);
   fill(place, lesson.place);
@@ -63,7 +67,7 @@ class Lesson {
         "section",
         {},
         make("h3", {}, `Model ${place + 1}`),
-        make("div.controls", {}, choice("cell", `${one}.cell`, this.value("cell", one), this.info.cells), number("units", `${one}.hidden`, this.value("hidden", one), 2, 256, 1), number("rate η", `${one}.rate`, this.value("rate", one), 0.00001, 1, 0.0001)),
+        make("div.controls", {}, choice("cell", `${one}.cell`, this.value("cell", one), [...this.info.cells, TRANSFORMER]), number("units", `${one}.hidden`, this.value("hidden", one), 2, 256, 1), number("rate η", `${one}.rate`, this.value("rate", one), 0.00001, 1, 0.0001)),
       );
     const toy = this.value("toy") || this.info.toys[0];
     fill(
@@ -91,8 +95,8 @@ class Lesson {
       fill(this.status, failure({ message: "This studio only reads.", cure: "Start weft studio without --read-only to train in it." }));
       return;
     }
-    const models = SIDES.map((side) => ({ kind: "recurrent", cell: this.value("cell", side), hidden: Number(this.value("hidden", side)), rate: Number(this.value("rate", side)) }));
-    this.names = SIDES.map((side, place) => `${place + 1} · ${models[place].cell} ${models[place].hidden}`);
+    const models = SIDES.map((side) => ({ ...modelKind(this.value("cell", side)), hidden: Number(this.value("hidden", side)), rate: Number(this.value("rate", side)) }));
+    this.names = SIDES.map((side, place) => `${place + 1} · ${models[place].cell ?? models[place].kind} ${models[place].hidden}`);
     this.steps = Number(this.value("steps"));
     fill(this.status, make("p.waiting", {}, "Starting …"));
     fill(this.examples);
@@ -121,12 +125,21 @@ class Lesson {
     for await (const { event, data } of events(`/api/learn/${this.id}/events`, { signal: this.aborter.signal })) {
       if (event === "update") this.take(data);
       else if (event === "error") throw Object.assign(new Error(data.message ?? data.error?.message), { cure: data.cure ?? data.error?.cure });
-      else if (event === "done") break;
+      else if (event === "state") this.showState(data.state);
+      else if (event === "done") {
+        if (data.reason === "failed") throw new Error(data.message);
+        break;
+      }
     }
     this.flush();
     const scores = Object.entries(this.scores).map(([place, accuracy]) => `${this.names[place]}: ${percent(accuracy)} right`);
     fill(this.status, make("p", { id: "learned" }, `Done. ${scores.join(", ")}.`));
     this.progress.hidden = true;
+  }
+
+  showState(found) {
+    this.paused = found === "paused";
+    this.drawButtons();
   }
 
   take(data) {
@@ -136,8 +149,8 @@ class Lesson {
       this.points.accuracy.push({ model: name, step: data.step, accuracy: data.accuracy });
       this.scores[data.model] = data.accuracy;
     }
-    if (data.gradients) this.points.gradients[data.model] = data.gradients.map((norm, time) => ({ model: name, time, norm: Math.max(norm, 1e-12) }));
-    if (data.gates) this.points.gates[data.model] = Object.entries(data.gates).flatMap(([gate, values]) => [values].flat().map((value, time) => ({ model: name, gate, time, value })));
+    if (data.gradients) this.points.gradients[data.model] = overTime(data.gradients.norms, data.gradients.tokens, (norm) => ({ model: name, norm: Math.max(norm, SMALLEST) }));
+    if (data.gates) this.points.gates[data.model] = Object.entries(data.gates.means).flatMap(([gate, means]) => overTime(means, data.gates.tokens, (value) => ({ model: name, gate, value })));
     if (data.examples) this.latest[data.model] = data.examples;
     this.progress.value = data.step / this.steps;
     this.waiting ??= requestAnimationFrame(() => {
@@ -183,6 +196,10 @@ class Lesson {
     Object.values(this.pictures).forEach((picture) => picture.dispose());
   }
 }
+
+const SMALLEST = 1e-12; // a logarithmic axis has no zero
+
+const overTime = (values, tokens, point) => values.map((value, place) => ({ ...point(value), time: place + 1, token: tokens?.[place] }));
 
 // No screen shows more points of a line than this.
 const thin = (points, limit = 800) => (points.length <= limit ? points : points.filter((_, place) => place % Math.ceil(points.length / limit) === 0 || place >= points.length - 2));

@@ -61,12 +61,15 @@ export class Picture {
   listen(specification) {
     const about = { keys: tokenFields(specification), titles: fieldTitles(specification) };
     let last = null;
-    this.view.addEventListener("pointermove", (_, item) => {
-      const datum = item?.datum?.datum ?? item?.datum;
-      if (!datum || datum === last || item.mark?.role !== "mark") return;
-      last = datum;
-      showDatum(datum, about);
-    });
+    const point = (_, item) => {
+      if (!item?.datum || item === last || item.mark?.role !== "mark") return;
+      last = item;
+      // What a view shows in its tooltip it has named and rounded for people.
+      const told = item.tooltip !== null && typeof item.tooltip === "object";
+      showDatum(told ? item.tooltip : (item.datum.datum ?? item.datum), told ? {} : about);
+    };
+    this.view.addEventListener("pointermove", point);
+    this.view.addEventListener("pointerdown", point);
     for (const { name } of sliderParams(specification)) {
       this.view.addSignalListener(name, (_, value) => {
         this.sliders = { ...this.sliders, [name]: value };
@@ -132,14 +135,25 @@ function restored(specification, sliders) {
 
 const MIN_WIDTH = 260; // pixels
 const MAX_WIDTH = 880;
+const ORDINARY_WIDTH = 900; // a chart that asks for more is meant to scroll
+const SIDE_BY_SIDE = 680; // parts stand below each other in a narrower place
+const BESIDE = 150; // axis and legend of a part of several
 
-// A chart over a continuous axis becomes as wide as its place; one with a step for each token keeps its width and scrolls.
+// A chart over a continuous axis becomes as wide as its place; one with words in it, or a column for each token, keeps its
+// width and scrolls.
 function fit(specification, available) {
-  const single = specification.mark || specification.layer;
-  const stepped = typeof specification.width === "object" || typeof specification.height === "object" || specification.encoding?.x?.type === "nominal" || specification.encoding?.x?.type === "ordinal";
-  const discrete = (specification.layer ?? []).some((layer) => ["nominal", "ordinal"].includes(layer.encoding?.x?.type));
-  if (!single || stepped || discrete || !available || specification.encoding?.column || specification.encoding?.facet) return specification;
+  if (!available) return specification;
+  const { hconcat, ...rest } = specification;
+  if (hconcat && available < SIDE_BY_SIDE) return fit({ ...rest, vconcat: hconcat }, available);
+  if (specification.vconcat) return { ...specification, vconcat: specification.vconcat.map((part) => (fits(part) ? { ...part, width: Math.max(MIN_WIDTH, Math.min(part.width ?? 300, available - BESIDE)) } : part)) };
+  if (!fits(specification) || sliderParams(specification).length) return specification;
   return { ...specification, width: Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, available - 4)), autosize: { type: "fit-x", contains: "padding" } };
+}
+
+function fits({ mark, layer, width = 300, height, encoding }) {
+  const continuous = [encoding, ...(layer ?? []).map((one) => one.encoding)].every((one) => !["nominal", "ordinal"].includes(one?.x?.type) && !one?.column && !one?.facet);
+  const words = [mark, ...(layer ?? []).map((one) => one.mark)].some((one) => (one?.type ?? one) === "text");
+  return Boolean(mark || layer) && continuous && !words && typeof height !== "object" && typeof width === "number" && width <= ORDINARY_WIDTH;
 }
 
 // Fields whose values are places and tokens in one text, such as 00003cat.

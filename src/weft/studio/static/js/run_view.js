@@ -7,18 +7,17 @@ import { FigureView } from "./figure_view.js";
 import { hasInput, inputOf } from "./input_bar.js";
 import { events, post, runPath } from "./server.js";
 import { stateSearch } from "./state_search.js";
-import { rankChips } from "./rank_chips.js";
 
 const REDRAW = 2000; // milliseconds between two pictures of a training in progress
 
 // What stands below the picture of a view.
-const EXTRAS = { states: stateSearch, ranks: rankChips };
+const EXTRAS = { states: stateSearch };
 
 export function mountRunView(place, run, details, view) {
   const figure = new FigureView({
     name: `${run.name}-${view.name}`,
     question: view.question,
-    options: view.options,
+    options: meaningful(view.options, details),
     values: state.options,
     sliders: state.sliders,
     request: (options, signal) => post(runPath(run.id, `view/${view.name}`), body(details, view, options), { signal }),
@@ -40,6 +39,13 @@ export function mountRunView(place, run, details, view) {
   };
   update();
   return { update, dispose: () => (stop(), figure.dispose()) };
+}
+
+// A run with one language has none to choose; several are offered as a list.
+function meaningful({ language, ...options }, details) {
+  const choices = details.languages ?? [];
+  if (!language || choices.length < 2) return options;
+  return { language: { ...language, kind: "choice", default: choices[0], choices }, ...options };
 }
 
 function body(details, view, options) {
