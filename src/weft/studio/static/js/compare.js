@@ -14,7 +14,8 @@ export function mountCompare(place) {
   const status = make("div", { "aria-live": "polite" });
   const content = make("div");
   let aborter = new AbortController();
-  fill(place, make("h2.question", {}, "Which run is better, and in what do they differ?"), make("p.summary", {}, "Each bar is the range in which the score would lie on other data of the same kind; where two bars overlap widely, the difference may be chance."), status, content);
+  const summary = make("p.summary");
+  fill(place, make("h2.question", {}, "Which run is better, and in what do they differ?"), summary, status, content);
   const update = async () => {
     aborter.abort();
     aborter = new AbortController();
@@ -29,6 +30,7 @@ export function mountCompare(place) {
     try {
       const found = await post("/api/compare", { runs }, { signal });
       showSources({ code: `weft compare ${runs.join(" ")}` });
+      fill(summary, reading(found));
       fill(content, scores(found), intervals.place, make("h2", {}, "Curves"), curves.place, curves.tools("compare", () => found), notes(found), differences(found));
       const bars = intervalChart(found, content.clientWidth);
       if (bars) await intervals.draw(bars, { label: `Scores of ${runs.length} runs` });
@@ -57,14 +59,23 @@ function chooser() {
 const nameOf = (id) => runOf(id)?.name ?? id;
 
 function scores({ metric, rows }) {
+  const ranged = hasIntervals({ rows });
   const cell = (value) => make("td.number", {}, show(value));
   const line = (row) =>
-    make("tr", {}, make("td", {}, make("a", { href: link({ run: row.id, view: "playground" }) }, nameOf(row.id))), cell(row.value), make("td.number", {}, row.low === null || row.low === undefined ? "–" : `${show(row.low)} to ${show(row.high)}`), cell(row.parameters ?? runOf(row.id)?.parameters), cell(row.seconds ?? runOf(row.id)?.seconds));
-  const headings = ["run", metric ?? "score", "95 % interval", "parameters", "seconds"];
+    make("tr", {}, make("td", {}, make("a", { href: link({ run: row.id, view: "playground" }) }, nameOf(row.id))), cell(row.value), ranged ? make("td.number", {}, typeof row.low === "number" ? `${show(row.low)} to ${show(row.high)}` : "–") : null, cell(row.parameters ?? runOf(row.id)?.parameters), cell(row.seconds ?? runOf(row.id)?.seconds));
+  const headings = ["run", metric ?? "score", ...(ranged ? ["95 % interval"] : []), "parameters", "seconds"];
   return make("div.scroll", {}, make("table", {}, make("thead", {}, make("tr", {}, headings.map((name, column) => make("th", { class: column ? "number" : null, scope: "col" }, name)))), make("tbody", {}, rows.map(line))));
 }
 
-const notes = ({ notes: found }) => (found ?? []).map((note) => make("p.faint.small", {}, note));
+const hasIntervals = ({ rows }) => rows.some((row) => typeof row.low === "number");
+
+const reading = (found) =>
+  hasIntervals(found)
+    ? "Each bar is the range in which the score would lie on other data of the same kind; where two bars overlap widely, the difference may be chance."
+    : "Each point is the score of a run on its own report; the curves below show when each run reached it.";
+
+// Notes on options of the command line are for its users.
+const notes = ({ notes: found }) => (found ?? []).filter((note) => !note.includes("--")).map((note) => make("p.faint.small", {}, note));
 
 function intervalChart({ metric, rows }, available) {
   const values = rows.filter((row) => typeof row.value === "number").map((row) => ({ run: nameOf(row.id), value: row.value, low: row.low ?? row.value, high: row.high ?? row.value }));

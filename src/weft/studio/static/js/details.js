@@ -49,7 +49,7 @@ export function showPointer(...children) {
 }
 
 // The equation and the Python call behind a view, to unfold.
-export function showSources({ equation, code }) {
-  const unfold = (name, text) => (text ? make("details", { open: true }, make("summary", {}, name), make("pre", {}, text)) : null);
-  fill(find("sources"), unfold("the equation", equation), unfold("the code", code));
+export function showSources({ equation, code, settings, card }) {
+  const unfold = (name, text, open) => (text ? make("details", { open }, make("summary", {}, name), make("pre", {}, text)) : null);
+  fill(find("sources"), unfold("the equation", equation, true), unfold("the code", code, true), unfold("the settings", settings, false), unfold("the model card", card, false));
 }

@@ -6,6 +6,7 @@ import { FigureView } from "./figure_view.js";
 import { post } from "./server.js";
 
 const DEFAULT_CELLS = ["elman", "lstm"];
+const MAX_CELLS = 6; // as many as the server compares
 const OPTIONS = {
   length: { kind: "int", default: 64, label: "length T", low: 2, high: 512 },
   hidden: { kind: "int", default: 64, label: "units", low: 2, high: 256 },
@@ -34,7 +35,7 @@ export function mountFresh(place, info) {
       const input = make("input", { type: "checkbox", checked: chosen.includes(name) });
       input.addEventListener("change", () => {
         const next = input.checked ? [...chosen, name] : chosen.filter((one) => one !== name);
-        if (!next.length) return (input.checked = true);
+        if (!next.length || next.length > MAX_CELLS) return (input.checked = !input.checked);
         keep({ ...state.options, cells: next.join(",") });
         figure.values = state.options;
         drawCells();

@@ -5,6 +5,7 @@ import { ACTIONS, INVITATIONS } from "./catalog.js";
 import { fill, find, make, notice } from "./dom.js";
 
 const MAX_PICTURE = 8_000_000; // bytes
+const MAX_HEIGHT = 108; // pixels: four lines, then the box scrolls
 let picture = null; // {run, name, data}: a picture is too large for an address
 let signature = "";
 
@@ -69,7 +70,7 @@ function textField(run, details) {
 
 function grow(text) {
   text.style.height = "auto";
-  text.style.height = `${Math.min(text.scrollHeight + 2, 180)}px`;
+  text.style.height = `${Math.min(text.scrollHeight + 2, MAX_HEIGHT)}px`;
 }
 
 function pictureField(run) {

@@ -8,11 +8,8 @@ import { Picture } from "./picture.js";
 import { events, post } from "./server.js";
 
 const SIDES = ["a", "b"];
-const DEFAULTS = { a: { cell: "elman", hidden: 32, rate: 0.003 }, b: { cell: "lstm", hidden: 32, rate: 0.003 }, toy: "", steps: 1000, seed: 0 };
-
+const DEFAULT_CELLS = { a: "elman", b: "lstm" };
 const TRANSFORMER = "transformer";
-
-const modelKind = (cell) => (cell === TRANSFORMER ? { kind: TRANSFORMER } : { kind: "rnn", cell });
 
 export function mountLearn(place, info) {
   const lesson = new Lesson(info);
@@ -40,40 +37,63 @@ class Lesson {
       make("p.summary", {}, "Two nets learn the same task from the same examples. Watch the loss fall, examples turn right, gates open and close, and how far back the gradient reaches."),
       this.settings, this.buttons, this.status, this.progress, this.charts, this.examples,
     );
+    this.leave = () => this.stop();
+    window.addEventListener("pagehide", this.leave);
     this.drawSettings();
     this.drawButtons();
     showSources({ equation: "θ' = θ − η ∇L(θ)" });
   }
 
-  value(name, side) {
-    const key = side ? `${side}.${name}` : name;
-    const fallback = side ? DEFAULTS[side][name] : DEFAULTS[name];
-    return state.options[key] ?? fallback;
+  get toy() {
+    return this.info.toys.includes(state.options.toy) ? state.options.toy : this.info.toys[0];
+  }
+
+  // The choice in the address, or the default that the server names.
+  number(name, side) {
+    const { learn, toy_kinds: toys } = this.info;
+    const fallback = { size: toys[this.toy].size.default, steps: toys[this.toy].steps, seed: 0, rate: learn.rates[this.model(side).kind] };
+    return Number(state.options[side ? `${side}.${name}` : name] ?? fallback[name] ?? learn[name].default);
+  }
+
+  model(side) {
+    const cell = side ? (state.options[`${side}.cell`] ?? DEFAULT_CELLS[side]) : "";
+    return cell === TRANSFORMER ? { kind: TRANSFORMER } : { kind: "rnn", cell };
   }
 
   drawSettings() {
-    const set = (key, value) => go({ options: { ...state.options, [key]: String(value) } }, { replace: true, silent: true });
-    const choice = (label, key, value, choices) => {
-      const list = make("select", { onchange: () => set(key, list.value) }, choices.map((one) => make("option", { value: one, selected: one === value }, one.replaceAll("_", " "))));
+    const { learn, toy_kinds: toys } = this.info;
+    const toy = toys[this.toy];
+    const set = (key, value, more = {}) => go({ options: { ...state.options, [key]: String(value), ...more } }, { replace: true, silent: true });
+    const choice = (label, value, choices, onchoice) => {
+      const list = make("select", { onchange: () => onchoice(list.value) }, choices.map((one) => make("option", { value: one, selected: one === value }, one.replaceAll("_", " "))));
       return make("label", {}, label, list);
     };
-    const number = (label, key, value, low, high, step) => {
-      const box = make("input", { type: "number", min: String(low), max: String(high), step: String(step), onchange: () => box.checkValidity() && set(key, box.value) });
-      box.value = value;
+    const number = (label, name, bounds, side = "", step = 1) => {
+      const box = make("input", { type: "number", min: String(bounds.low), max: String(bounds.high), step: String(step), onchange: () => box.reportValidity() && set(side ? `${side}.${name}` : name, box.value) });
+      box.value = this.number(name, side);
       return make("label", {}, label, box);
     };
-    const side = (one, place) =>
+    const newToy = (name) => {
+      const { size, steps, ...rest } = state.options;
+      go({ options: { ...rest, toy: name } }, { replace: true, silent: true });
+      this.drawSettings();
+    };
+    const newCell = (side) => (cell) => {
+      set(`${side}.cell`, cell);
+      this.drawSettings();
+    };
+    const model = (side, place) =>
       make(
         "section",
         {},
         make("h3", {}, `Model ${place + 1}`),
-        make("div.controls", {}, choice("cell", `${one}.cell`, this.value("cell", one), [...this.info.cells, TRANSFORMER]), number("units", `${one}.hidden`, this.value("hidden", one), 2, 256, 1), number("rate η", `${one}.rate`, this.value("rate", one), 0.00001, 1, 0.0001)),
+        make("div.controls", {}, choice("cell", this.model(side).cell ?? TRANSFORMER, [...this.info.cells, TRANSFORMER], newCell(side)), number("units", "hidden", learn.hidden, side), number("layers", "layers", learn.layers, side), number("rate η", "rate", learn.rate, side, "any")),
       );
-    const toy = this.value("toy") || this.info.toys[0];
     fill(
       this.settings,
-      make("div.controls", {}, choice("task", "toy", toy, this.info.toys), number("steps", "steps", this.value("steps"), 1, 100000, 1), number("seed", "seed", this.value("seed"), 0, 100000, 1)),
-      make("div.pair", {}, SIDES.map(side)),
+      make("div.controls", {}, choice("task", this.toy, this.info.toys, newToy), number(toy.size.label, "size", toy.size), number("updates", "steps", learn.steps), number("seed", "seed", { low: 0, high: 1000000 })),
+      make("p.faint.small", {}, toy.question),
+      make("div.pair", {}, SIDES.map(model)),
     );
   }
 
@@ -92,26 +112,26 @@ class Lesson {
 
   async start() {
     if (!this.info.writable) {
-      fill(this.status, failure({ message: "This studio only reads.", cure: "Start weft studio without --read-only to train in it." }));
+      fill(this.status, failure({ message: "This studio trains nothing.", cure: "Open the address that weft studio printed, with its token." }));
       return;
     }
-    const models = SIDES.map((side) => ({ ...modelKind(this.value("cell", side)), hidden: Number(this.value("hidden", side)), rate: Number(this.value("rate", side)) }));
+    const models = SIDES.map((side) => ({ ...this.model(side), hidden: this.number("hidden", side), layers: this.number("layers", side), rate: this.number("rate", side) }));
     this.names = SIDES.map((side, place) => `${place + 1} · ${models[place].cell ?? models[place].kind} ${models[place].hidden}`);
-    this.steps = Number(this.value("steps"));
+    this.steps = this.number("steps");
     fill(this.status, make("p.waiting", {}, "Starting …"));
     fill(this.examples);
     this.latest = {};
     this.scores = {};
     this.drawn = new Set();
+    this.ended = "Ended.";
     try {
-      const { id } = await post("/api/learn", { models, toy: this.value("toy") || this.info.toys[0], steps: this.steps, seed: Number(this.value("seed")) });
+      const { id } = await post("/api/learn", { models, toy: this.toy, size: this.number("size"), steps: this.steps, seed: this.number("seed") });
       this.id = id;
       this.paused = false;
       this.charts.hidden = false;
       this.progress.hidden = false;
       this.points = { loss: [], accuracy: [], gradients: {}, gates: {} };
       this.drawButtons();
-      fill(this.status);
       await this.follow();
     } catch (error) {
       if (!isAbort(error)) fill(this.status, failure(error));
@@ -123,17 +143,21 @@ class Lesson {
   async follow() {
     this.aborter = new AbortController();
     for await (const { event, data } of events(`/api/learn/${this.id}/events`, { signal: this.aborter.signal })) {
-      if (event === "update") this.take(data);
-      else if (event === "error") throw Object.assign(new Error(data.message ?? data.error?.message), { cure: data.cure ?? data.error?.cure });
+      if (event === "update") {
+        if (!this.drawn.size) fill(this.status);
+        this.take(data);
+      }
+      else if (event === "error") throw Object.assign(new Error(data.message), { cure: data.cure });
       else if (event === "state") this.showState(data.state);
       else if (event === "done") {
         if (data.reason === "failed") throw new Error(data.message);
+        this.ended = { finished: "Done.", stopped: "Stopped.", time: "The time is over." }[data.reason] ?? "Ended.";
         break;
       }
     }
     this.flush();
     const scores = Object.entries(this.scores).map(([place, accuracy]) => `${this.names[place]}: ${percent(accuracy)} right`);
-    fill(this.status, make("p", { id: "learned" }, `Done. ${scores.join(", ")}.`));
+    fill(this.status, make("p", { id: "learned" }, `${this.ended} ${scores.join(", ")}.`));
     this.progress.hidden = true;
   }
 
@@ -190,8 +214,13 @@ class Lesson {
     }
   }
 
+  stop() {
+    if (this.id) post(`/api/learn/${this.id}/stop`, {}, { keepalive: true }).catch(() => {});
+  }
+
   dispose() {
-    if (this.id) post(`/api/learn/${this.id}/stop`).catch(() => {});
+    this.stop();
+    window.removeEventListener("pagehide", this.leave);
     this.aborter?.abort();
     Object.values(this.pictures).forEach((picture) => picture.dispose());
   }

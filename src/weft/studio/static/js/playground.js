@@ -52,7 +52,7 @@ export function mountPlayground(place, run, details) {
     const partner = state.partners.map(runOf).find((other) => other && other.id !== run.id && other.task === run.task);
     shown = [pane(run, details, offered, streams), ...(partner && state.options.beside === "true" ? [pane(partner, null, offered, streams)] : [])];
     fill(panes, shown.map((one) => one.place));
-    showSources({ code: codeOf(run, details, offered) });
+    showSources({ code: codeOf(run, details, offered), card: details.card, settings: details.config && JSON.stringify(details.config, null, 1) });
     const save = () => download(`${run.name}.json`, JSON.stringify(shown.map((one) => ({ run: one.run.id, predictions: one.predictions })), null, 1));
     fill(tools, linkButton(), make("button", { type: "button", title: "Save the answers as JSON", onclick: save }, "data"));
   };
@@ -103,7 +103,7 @@ function chosen(offered) {
 function codeOf(run, details, offered) {
   const quoted = JSON.stringify(details.inputs === "picture" ? "picture.png" : state.text);
   const settings = Object.entries(chosen(offered)).filter(([, value]) => value !== false).map(([name, value]) => `, ${name}=${value === true ? "True" : value === false ? "False" : JSON.stringify(value)}`);
-  return `run = weft.load("${run.id}")\nrun.predict(${quoted}${settings.join("")})`;
+  return `run = weft.load("${details.folder ?? run.id}")\nrun.predict(${quoted}${settings.join("")})`;
 }
 
 function pane(run, details, offered, streams) {
@@ -128,15 +128,22 @@ function pane(run, details, offered, streams) {
 }
 
 async function streamed(run, asked, content, signal) {
-  const text = make("p.text", { dir: "auto" }, make("span.faint", {}, asked.text));
-  fill(content, text);
+  const given = make("span.faint");
+  const text = make("span");
+  let whole = "";
+  fill(content, make("p.text", { dir: "auto" }, given, text));
   for await (const { event, data } of events(runPath(run.id, "stream"), { body: asked, signal })) {
-    if (event === "piece") text.append(data.text);
-    else if (event === "error") throw Object.assign(new Error(data.message ?? data.error?.message), { cure: data.cure ?? data.error?.cure });
-    else if (event === "done") return { predictions: [{ ...(data.prediction ?? data), source: asked.text }], streamed: true };
+    if (event === "error") throw Object.assign(new Error(data.message), { cure: data.cure });
+    if (event !== "piece") continue;
+    whole += data.text;
+    [given.textContent, text.textContent] = apart(whole, asked.text);
   }
-  return { predictions: [{ source: asked.text, text: text.textContent.slice(asked.text.length) }], streamed: true };
+  const [source, written] = apart(whole, asked.text);
+  return { predictions: [{ source, text: written }], streamed: true };
 }
+
+// The text of a language model begins with its prompt.
+const apart = (whole, prompt) => (whole.startsWith(prompt) ? [prompt, whole.slice(prompt.length)] : prompt.startsWith(whole) ? [whole, ""] : ["", whole]);
 
 // Links that open the other views with the same input; an answer of the list is shown as the target.
 function links(run, details, target = "") {

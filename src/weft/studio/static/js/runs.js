@@ -67,7 +67,7 @@ function line(run) {
     { href: link({ run: run.id, view: state.view in ACROSS ? "playground" : state.view, target: "" }), "aria-current": current ? "true" : null, title: run.id },
     make("span.dot", { class: `dot ${run.state}`, title: meaning, "aria-label": meaning, role: "img" }, mark),
     make("span.name", {}, run.name),
-    make("span.about", {}, [run.task, run.kind, run.state === "finished" ? null : meaning].filter(Boolean).join(" · ")),
+    make("span.about", {}, [run.task, kindOf(run), run.state === "finished" ? null : meaning].filter(Boolean).join(" · ")),
     make("span.score", { title: run.metric }, run.value === null || run.value === undefined ? "" : score(run)),
   );
   const box = make("input", { type: "checkbox", checked: state.partners.includes(run.id), title: "Compare this run", "aria-label": `Compare ${run.name}` });
@@ -77,6 +77,8 @@ function line(run) {
   });
   return make("li", { class: current ? "current" : null }, label, run.state === "broken" ? null : box);
 }
+
+export const kindOf = (run) => run.kind?.replaceAll("_", " ");
 
 // Four digits hide nothing that a table of scores would show.
 export const score = (run) => show(run.value, 4);

@@ -16,13 +16,13 @@ export function keepToken(token) {
 
 const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 
-async function request(path, { body, signal } = {}) {
+async function request(path, { body, signal, keepalive = false } = {}) {
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (body !== undefined && hasToken()) headers["X-Weft-Token"] = sessionStorage.getItem(TOKEN);
   let answer;
   try {
-    answer = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
+    answer = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Failure("The studio does not answer.", "Is weft studio still running? Start it again, then reload this page.");
