@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.browser.driver import FLAGS, Address, find_browser, studio, train_runs
 
 WIDTH, HEIGHT = 1440, 900

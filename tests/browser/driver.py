@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox",  # chromium needs it as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 START_SECONDS = 120
 """Time limit for the studio to print its address."""
 
@@ -29,7 +34,9 @@ ADJECTIVES = {"red": "rouge", "yellow": "jaune", "calm": "calme", "empty": "vide
 DETERMINERS = {"the": "la", "a": "une", "my": "ma", "this": "cette"}
 VERBS = {"falls": "tombe", "burns": "brûle", "stays": "reste"}
 LABELS = {"good": "positive", "great": "positive", "bad": "negative", "awful": "negative"}
-SIZES = [f"model.{side}.{name}" for side in ("encoder", "decoder") for name in ("hidden=64", "embedding=32", "dropout=0.0")]
+SIZES = [
+    f"model.{side}.{name}" for side in ("encoder", "decoder") for name in ("hidden=64", "embedding=32", "dropout=0.0")
+]
 
 
 class Address(NamedTuple):
@@ -114,12 +121,12 @@ def find_browser() -> str | None:
 MARKS = """(element) => {
   const found = [];
   const plain = (value) => JSON.parse(JSON.stringify(value ?? null));
+  const add = (type, item) =>
+    found.push({ type, datum: plain(item.datum), tooltip: plain(item.tooltip), text: plain(item.text) });
   const walk = (node) => {
     for (const item of node.items ?? []) {
-      if (node.marktype !== "group" && node.role === "mark")
-        found.push({ type: node.marktype, datum: plain(item.datum), tooltip: plain(item.tooltip), text: plain(item.text), x: item.x, y: item.y,
-                     opacity: item.opacity ?? 1 });
       if (node.marktype === "group") (item.items ?? []).forEach(walk);
+      else if (node.role === "mark") add(node.marktype, item);
     }
   };
   walk(element.vegaView.scenegraph().root);
@@ -135,5 +142,12 @@ def marks(page: Any, kind: str, *, chart: str = "#view .chart") -> list[dict[str
     return [mark for mark in found if mark["type"] == kind]
 
 
+DRAWN = """(selector) => {
+  const chart = document.querySelector(selector);
+  return chart?.vegaView && !chart.classList.contains("stale");
+}"""
+
+
 def wait_for_chart(page: Any, *, chart: str = "#view .chart") -> None:
-    page.wait_for_function("(chart) => document.querySelector(chart)?.vegaView && !document.querySelector(chart).classList.contains('stale')", arg=chart)
+    """Block until the chart shows the newest answer of the server."""
+    page.wait_for_function(DRAWN, arg=chart)

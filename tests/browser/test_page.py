@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.browser.driver import Address, studio, wait_for_chart, weft
 
 TEXT = "my red house falls"
@@ -105,7 +104,14 @@ def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> N
 
 
 def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
-    settings = {"o.toy": "recall", "o.steps": "400", "o.a.cell": "lstm", "o.b.cell": "gru", "o.a.rate": "0.01", "o.b.rate": "0.01"}
+    settings = {
+        "o.toy": "recall",
+        "o.steps": "400",
+        "o.a.cell": "lstm",
+        "o.b.cell": "gru",
+        "o.a.rate": "0.01",
+        "o.b.rate": "0.01",
+    }
     page.goto(address(view="learn", **settings))
     page.get_by_role("button", name="Start").click()
     page.locator("#learned").wait_for(timeout=240_000)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.browser.driver import Address, marks, wait_for_chart, weft
 
 TEXT = "my red house falls"
@@ -46,7 +45,7 @@ def test_the_slider_hides_later_steps_of_the_beam(page: Any, address: Address) -
     whole = len(marks(page, "symbol"))
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function(f"() => location.hash.includes('s.step=')")
+    page.wait_for_function("() => location.hash.includes('s.step=')")
     assert 0 < len(marks(page, "symbol")) < whole
     page.reload()
     assert 0 < len(marks(page, "symbol")) < whole

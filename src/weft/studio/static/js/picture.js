@@ -26,7 +26,7 @@ export function loadLibrary() {
 
 export class Picture {
   constructor({ sliders = {}, onslider = null } = {}) {
-    this.place = make("div.chart", { tabindex: "0", role: "img" });
+    this.place = make("div.chart", { tabindex: "0", role: "figure" });
     this.sliders = sliders;
     this.onslider = onslider;
     this.number = 0;
