@@ -123,7 +123,7 @@ def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
 
 
 def test_a_training_can_be_paused_stepped_and_stopped(page: Any, address: Address) -> None:
-    page.goto(address(view="learn", **{"o.toy": "recall", "o.steps": "50000"}))
+    page.goto(address(view="learn", **{"o.toy": "recall", "o.steps": "20000"}))
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="pause").click()
     page.get_by_role("button", name="one step").click()

@@ -7,6 +7,7 @@ export function make(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "class") element.classList.add(...value.split(" "));
     else if (key === "style") for (const [rule, setting] of Object.entries(value)) element.style.setProperty(rule, setting);
     else if (key in element && typeof value !== "string") element[key] = value;
     else element.setAttribute(key, value === true ? "" : value);
