@@ -3,7 +3,7 @@
 import { make, show } from "./dom.js";
 
 const MAX_SLIDER = 600; // a slider with more steps cannot be set exactly
-const SHOWN = 5; // further options are unfolded
+const SHOWN = window.matchMedia("(max-width: 899px)").matches ? 2 : 5; // further options are unfolded
 
 export function controls(options, values, onchange) {
   const entries = Object.entries(options).map(([name, option]) => control(name, option, values[name] ?? option.default, (value) => onchange(name, value)));

@@ -49,7 +49,7 @@ export function mountFresh(place, info) {
   const why = make(
     "p.summary",
     {},
-    "New cells, before any training, read a sequence of random vectors. The curves show how much of the gradient at the last step reaches each earlier one: a line that falls steeply means that the cell cannot learn from the past.",
+    "New cells, before any training, read a sequence of random vectors: drag the sliders and see how far the gradient reaches back.",
   );
   fill(place, figure.place);
   figure.question.after(why);
