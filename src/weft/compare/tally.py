@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config.schema import positions
 from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
@@ -63,7 +64,7 @@ def tally(run: Run, path: str | list[str]) -> Tally:
 def tally_records(run: Run, records: Iterable[Record]) -> Tally:
     """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode_evaluation(task, records, run.config.data)
+    examples = encode_evaluation(task, records, run.config.data, positions=positions(run.config))
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     rows = None if scores.sums_suffice else scores.score_rows
     return Tally(sums, task.record_of_row(examples), scores.score, rows, scores.details())

@@ -135,7 +135,7 @@ class DataCache:
             try:
                 with self.store.make(key) as folder:
                     make(folder)
-                    if self.content(config.data.train) != content:
+                    if kind.caches and self.content(config.data.train) != content:
                         raise DataError("changed while it was read", where=str(config.data.train), cure="train again")
             except OSError as error:
                 cure = "free some space, set WEFT_CACHE to another disk, or WEFT_CACHE=off"
@@ -179,7 +179,7 @@ def write_training(task: Task, corpus: Corpus, held: Corpus | None, notes: list[
     """Encode the corpus and write all that training needs of it."""
     limit = task.limit(training=True)
     assert limit is not None, "training always has a limit"
-    write_examples(task, corpus, limit, folder)
+    write_examples(task, task.order(corpus), limit, folder)
     for role, tokenizer in task.codec.tokenizers.items():
         tokenizer.save(folder / tokenizer_file(role))
     records = None if held is None else [as_values(record) for record in held]

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, merge, validate
-from weft.config.schema import TYPICAL_DATA
+from weft.config.schema import TYPICAL_DATA, positions
 from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
 from weft.data.sources import each_path
 from weft.errors import DataError, counted
@@ -21,6 +21,7 @@ from weft.nn import CellClass
 from weft.run.data_cache import DataCache, Surveyed, TrainingData, known_tokens, write_training
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
+from weft.run.positions import check_positions
 from weft.run.start import Start, read_start
 from weft.tasks import Codec, Facts, Task, Tree, encode, encode_evaluation
 from weft.tasks.labels import count_labels, describe_labels, describe_unseen
@@ -79,7 +80,7 @@ class DataReader:
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
         self.tokenizers = tokenizers
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
@@ -99,7 +100,7 @@ class DataReader:
 
         if self.cache and self.fresh:
             forget(stamps(path) or [], self.cache.names)
-        content = self.cache and self.cache.content(path)
+        content = self.cache and self.task.caches and self.cache.content(path)
         survey, notes = self.cache.survey(content, first_pass) if self.cache and content else first_pass()
         self.notes += notes
         return corpus, survey
@@ -118,16 +119,19 @@ class DataReader:
 
     def training(self, config: Config, corpus: Corpus, survey: Survey) -> TrainingData:
         """Learn the tokenizers and encode the training data, or take both from the cache."""
-        if self.cache and survey.content:
+        content = survey.content
+        if self.cache and not self.task.caches and str(config.data.train) not in self.python_data:
+            content = self.task.content(corpus, config.data)
+        if self.cache and content:
             return self.cache.training(
                 self.task,
                 config,
-                survey.content,
+                content,
                 known_tokens(self.tokenizers),
                 lambda folder: write_training(*self._learn(config, corpus, survey), folder=folder),
             )
         task, rest, held, notes = self._learn(config, corpus, survey)
-        examples = encode(task, rest, task.limit(training=True))
+        examples = encode(task, task.order(rest), task.limit(training=True))
         return TrainingData(task, examples, held, [*notes, *examples.notes])
 
     def learn(self, records: Iterable[Record], text: Any) -> Codec:
@@ -306,7 +310,16 @@ def prepare(
         if getattr(config.data, part) is not None:
             others[part] = before = task.follow(before, others[part])
     running = config.train.truncate is not None
-    rest = {part: encode_evaluation(task, records, task.data, running=running) for part, records in others.items()}
+    rest = {
+        part: encode_evaluation(task, records, task.data, positions=positions(config), running=running)
+        for part, records in others.items()
+    }
+    for part, examples in rest.items():
+        if (
+            examples.records is not None
+        ):  # those of a task that cuts every long text are pieces, of which nothing is lost
+            reader.notes += [f"{part}: {note}" for note in examples.notes]
+    check_positions(config, {"train": train, **rest})
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)

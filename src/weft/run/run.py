@@ -13,6 +13,7 @@ from torch import nn
 from weft import limits
 from weft.charts import check_format, draw
 from weft.config import Config, validate
+from weft.config.schema import positions
 from weft.data import BadLines, Record, read_input, read_language, write_vectors
 from weft.data.vectors import Format
 from weft.decoding import DecodeConfig
@@ -189,10 +190,13 @@ class Run:
         layout = self._layout(columns or {})
         records = read_records(self.task, source, layout, bad)
         running = self.config.train.truncate is not None
-        examples = encode_evaluation(self.task, records, layout, running=running, origins=backtest)
+        most = positions(self.config)
+        examples = encode_evaluation(self.task, records, layout, positions=most, running=running, origins=backtest)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)
+        if examples.records is not None and examples.notes:
+            found.details["overlong"] = ", ".join(examples.notes)
         return found
 
     def _layout(self, columns: Mapping[str, Any]) -> DataConfig:

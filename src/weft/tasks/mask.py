@@ -22,7 +22,7 @@ from weft.metrics import LossTally
 from weft.models import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.nn import Packing
 from weft.settings import OneOf, TableError
-from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps
+from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps, fill_text
 from weft.tasks.generation import Scored
 from weft.tasks.length import passes
 from weft.tasks.lessons import Lesson
@@ -223,13 +223,16 @@ class Mask(Task):
         shares[:, : len(SPECIALS)] = -1.0  # no special token stands in a text
         best = shares.topk(min(decode.n_best, shares.size(-1) - len(SPECIALS)))
         found: list[list[tuple[Filler, ...]]] = [[] for _ in records]
+        fillers: list[list[int]] = [[] for _ in records]
         for row, place, values, ids in zip(*(part.tolist() for part in (rows_of, places, *best)), strict=True):
             tokens_of = [self.tokenizer.pieces([number])[0].replace("▁", " ").strip() or "▁" for number in ids]
             found[row].append(tuple(map(Filler, tokens_of, values, map(self.tokenizer.token, ids))))
             rows[row][place] = ids[0]
+            fillers[row].append(ids[0])
+        # A text whose words are not all in the vocabulary keeps them; decoded, they would be unknown.
         texts = [
-            self.tokenizer.decode(row) if gaps else record.text
-            for record, row, gaps in zip(records, rows, found, strict=True)
+            fill_text(self.tokenizer, record.text, chosen) if UNK in row or not chosen else self.tokenizer.decode(row)
+            for record, row, chosen in zip(records, rows, fillers, strict=True)
         ]
         return [
             Filled(record.text, text, tuple(gaps)) for record, text, gaps in zip(records, texts, found, strict=True)

@@ -60,6 +60,10 @@ class WithRecords:
         """Inputs given in Python as records, or one input as a record; None for a task that reads them one by one."""
         return None
 
+    def input_columns(self) -> Columns:
+        """The columns of a file of inputs."""
+        return self.columns(self.data)
+
     def open_inputs(
         self, name: str | None, *, format: str | None, column: Column | None, names: list[str]
     ) -> InputFile:
@@ -67,7 +71,7 @@ class WithRecords:
         data = self.data
         return open_inputs(
             name or STDIN,
-            self.columns(data),
+            self.input_columns(),
             format=format,
             column=column,
             layout=getattr(data, "layout", LAYOUT),

@@ -193,6 +193,17 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
         one answer, or more where each has several. `origins` counts the answers of each (`rolls_origin`)."""
         return records
 
+    @staticmethod
+    def order(records: Iterable[Any]) -> Iterable[Any]:
+        """The training records in the order in which they are encoded."""
+        return records
+
+    @staticmethod
+    def content(records: Iterable[Any], data: Any) -> str | None:
+        """A hash of all that examples of these training records are made of, where `caches` is false and they are worth
+        keeping for the next run."""
+        return None
+
     def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
         """The rows of training examples, given the encoded records: the same, or views of parts of them."""
         return columns
@@ -200,6 +211,10 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
     def limit(self, *, training: bool) -> Limit | None:
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
         return Limit(self.data.max_length, self.data.overlong) if training else None
+
+    def evaluation_limit(self, positions: int | None) -> Limit | None:
+        """`limit` for an evaluation of a model that reads so many tokens of a row at most, or any number of them."""
+        return self.limit(training=False)
 
     @abstractmethod
     def encode(self, records: Sequence[Any], limit: Limit | None) -> Mapping[str, Sequence[Ids]]:
