@@ -65,6 +65,17 @@ class WithRecords:
         """The records of validation or test data, given those before them: with their past where they continue it."""
         return later
 
+    @staticmethod
+    def order(records: Iterable[Any]) -> Iterable[Any]:
+        """The training records in the order in which they are encoded."""
+        return records
+
+    @staticmethod
+    def content(records: Iterable[Any], data: Any) -> str | None:
+        """A hash of all that examples of these training records are made of, where `caches` is false and they are worth
+        keeping for the next run."""
+        return None
+
     def read_inputs(self, inputs: Any) -> list[Any] | Record | None:
         """Inputs given in Python as records, or one input as a record; None for a task that reads them one by one."""
         return None

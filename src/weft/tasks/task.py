@@ -195,17 +195,6 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
         one answer, or more where each has several. `origins` counts the answers of each (`rolls_origin`)."""
         return records
 
-    @staticmethod
-    def order(records: Iterable[Any]) -> Iterable[Any]:
-        """The training records in the order in which they are encoded."""
-        return records
-
-    @staticmethod
-    def content(records: Iterable[Any], data: Any) -> str | None:
-        """A hash of all that examples of these training records are made of, where `caches` is false and they are worth
-        keeping for the next run."""
-        return None
-
     def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
         """The rows of training examples, given the encoded records: the same, or views of parts of them."""
         return columns
