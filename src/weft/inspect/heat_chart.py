@@ -84,7 +84,7 @@ def heat_chart(
 def line_chart(
     values: NDArray[np.float32], names: Sequence[str], tokens: Sequence[str], *, title: str, height: int = 120
 ) -> Any:
-    """values (R, T) -> an altair chart: a line for each row over the tokens, or over their places if they do not fit."""
+    """values (R, T) -> an altair chart: a line for each row over the tokens, or over places if they do not fit."""
     import altair
 
     step = token_step(tokens)
