@@ -139,6 +139,15 @@ def test_the_frame_of_texts_is_that_of_the_run(tmp_path):
     assert train("tag", tmp_path / "tag", start=framed).config.text.kind == "word"
 
 
+def test_a_tagger_starts_from_a_run_of_texts_that_were_cut_at_blanks(tmp_path):
+    data, text = {"train": ["it 's n't so -- no"], "valid": ["no"]}, {"kind": "word", "punctuation": "keep"}
+    tree = {"task": "mask", "data": data, "text": text, "train": {"steps": 1}}
+    cut = weft.train(tree, {"model.hidden": 8, "model.embedding": 8}, out=tmp_path / "cut", quiet=True)
+    run = train("tag", tmp_path / "run", start=cut)
+    known = weft.load(run.folder).task.codec.tokenizers["words"]
+    assert known.encode_words(["n't", "--", "'s"]) == cut.task.tokenizer_of("").encode("n't -- 's")
+
+
 def test_labels_of_a_classifier_are_taken_only_if_they_are_the_same(runs):
     run = runs["classify", "rnn"]
     model, _, setup = started("classify", run.folder)
@@ -179,6 +188,23 @@ def test_layers_have_rates_and_begin_to_learn_one_after_the_other(runs, tmp_path
         assert update.rate == 0.01
         if update.number == 8:
             break
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "tag"])
+def test_embeddings_of_a_start_learn_at_a_quarter_of_the_rate(task, runs):
+    rate = {"start": str(runs["mask", "rnn"].folder), "steps": 1, "rate": 0.01, "warmup": 0}
+    ready = prepared(task, train=rate)
+    setup = set_up(ready)
+    names = {id(parameter): name for name, parameter in setup.model.named_parameters()}
+    rates = {names[id(one)]: group["lr"] for group in setup.learner.optimizer.param_groups for one in group["params"]}
+    assert rates["encoder.embedding.weight"] == pytest.approx(0.01 / 4, rel=0.01)
+    assert rates["scores.weight"] == 0.01
+    assert any("chose train.rate_decay = 0.63" in note for note in ready.notes)
+    written = prepared(task, train={**rate, "rate_decay": 1.0})
+    assert written.config.train.rate_decay == 1.0
+    assert not any("rate_decay" in note for note in written.notes)
+    alone = prepared(task, model={"kind": "rnn"}, train={"steps": 1})
+    assert alone.config.train.rate_decay == 1.0, "without a start there is one rate"
 
 
 @pytest.mark.parametrize("kind", NETWORKS)

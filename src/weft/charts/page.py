@@ -40,19 +40,30 @@ class Figure(NamedTuple):
     table: Table | None = None
 
 
-def page(title: str, figures: Sequence[Figure], vega: str) -> str:
-    """Return the HTML of a page; `vega` is the script that draws charts.
+class LinkedScript(NamedTuple):
+    """A script in a file beside the page, for pages that share one: its address relative to the page."""
+
+    address: str
+
+
+def page(title: str, figures: Sequence[Figure], vega: str | LinkedScript, *, before: str = "") -> str:
+    """Return the HTML of a page; `vega` is the script that draws charts, `before` is markup above the figures.
 
     A Content-Security-Policy allows the scripts of the page by their hashes and nothing else, so a token that looks
-    like markup can do no harm even if it were not escaped.
+    like markup can do no harm even if it were not escaped. Browsers check no hash of a file that is opened from disk,
+    so a linked script is allowed by its place.
     """
     figure_script = (FOLDER / "figure.js").read_text(encoding="utf-8")
     start = (FOLDER / "page.js").read_text(encoding="utf-8")
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     own = f"{figure_script.replace('export ', '')}\n{start}"
     data = {"themes": THEMES, "charts": [figure.specification for figure in figures]}
+    if isinstance(vega, LinkedScript):
+        allowed, drawing = "'self' file:", f'<script src="{escape(vega.address)}"></script>'
+    else:
+        allowed, drawing = _hash(vega), f"<script>{vega}</script>"
     policy = (
-        f"default-src 'none'; script-src {_hash(vega)} {_hash(own)}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {allowed} {_hash(own)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     sections = [figure._replace(title="") if figure.title == title else figure for figure in figures]
@@ -61,9 +72,9 @@ def page(title: str, figures: Sequence[Figure], vega: str) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{style}</style></head>\n<body><main>\n<h1>{_text(title)}</h1>\n{body}\n"
+        f"<title>{_text(title)}</title>\n<style>{style}</style></head>\n<body><main>\n<h1>{_text(title)}</h1>\n{before}{body}\n"
         f'</main>\n<script type="application/json" id="data">{embed_json(data)}</script>\n'
-        f"<script>{vega}</script>\n<script>{own}</script>\n</body></html>\n"
+        f"{drawing}\n<script>{own}</script>\n</body></html>\n"
     )
 
 

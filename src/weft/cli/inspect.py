@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli import inspect_attention, inspect_gradients
+from weft.cli import inspect_attention, inspect_gradients, inspect_inside, inspect_search
 from weft.cli.imports import Imports, read_imports
 from weft.cli.inspecting import Dark, Json, Out, app, show_view
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["app", "inspect_attention", "inspect_gradients"]
+__all__ = ["app", "inspect_attention", "inspect_gradients", "inspect_inside", "inspect_search"]
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 """Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""

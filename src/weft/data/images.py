@@ -139,6 +139,15 @@ def picture_of(value: Any, *, place: str, base: str = STDIN) -> Picture:
     raise DataError(what, where=place or None, cure="give a path, a Pillow image, or an array (H, W) or (H, W, 3)")
 
 
+def picture_from_bytes(content: bytes, *, place: str, most: int = limits.PICTURE_PIXELS) -> Picture:
+    """The picture of at most `most` pixels in the content of a file, such as one that a page sent."""
+    with _opened(content, "the picture", place) as image:
+        pixels = image.size[0] * image.size[1]
+        if pixels > most:
+            raise DataError(f"{pixels:,} pixels, and {most:,} is the limit", where=place, cure="make it smaller")
+        return _of_array(np.asarray(_eight_bits(image, colour=None)), place)
+
+
 def read_pixels(picture: Picture, *, size: int, channels: int, place: str = "") -> Pixels:
     """Decode a picture and resize it to (size, size, channels), 1 channel for gray or 3 for colours."""
     if picture.content is not None:

@@ -22,8 +22,10 @@ class Taught(NamedTuple):
 
 
 def prepare_lesson(run: Run, text: Any, target: str | None = None) -> Taught:
-    """Return the input with its answer: `target`, or the model's own prediction. A language model's answer is its text.
+    """Return the input with its answer: `target`, or the model's own prediction.
 
+    The answer of a language model is its text, that of a forecast the end of its series, of which it reads what comes
+    before. A series is given as to `predict`: a table, its path, or a list of numbers; of several the first is read.
     The model is left in evaluation mode, in which nothing is random.
     """
     if isinstance(run.model, FittedModel):
@@ -32,8 +34,9 @@ def prepare_lesson(run: Run, text: Any, target: str | None = None) -> Taught:
             what, where=f'model.kind = "{getattr(run.config.model, "kind", "")}"', cure="neural models have them"
         )
     run.model.eval()
-    record = run.record(text)
-    answer: Any = target if target is not None else None if run.task.continues else run.predict(record)
+    given = run.task.read_inputs(text)
+    record = run.record(text) if given is None else given[0] if isinstance(given, list) else given
+    answer: Any = target if target is not None else None if run.task.has_answer else run.predict(record)
     record = record if answer is None else run.task.answered(record, answer)
     return Taught(run.task.lesson(run.model, record), "" if answer is None else str(answer), target is not None)
 

@@ -71,7 +71,8 @@ class View(ABC):
     def figure(self) -> Figure:
         """Return the chart with its words, for a page."""
         chart = self.chart()
-        specification = None if chart is None else chart.to_dict()
+        # Altair checks every row of the data against its schema, which takes seconds for long inputs.
+        specification = None if chart is None else chart.to_dict(validate=False)
         return Figure(self.title, self.summary, specification, self.equation, self.code, self.table())
 
     def save(self, path: str | Path, *, dark: bool = False) -> Path:
@@ -147,8 +148,10 @@ class Nothing(View):
 class Option(NamedTuple):
     """An option of a view, for the command line and the controls of the studio."""
 
-    kind: Literal["int", "float", "bool", "text", "choice"]
+    kind: Literal["int", "float", "bool", "text", "words", "choice"]
+    """"words" are several words or phrases: a list, or one text with commas between them."""
     default: Any
+    """None where the run has its own."""
     label: str
     low: float | None = None
     high: float | None = None
@@ -156,7 +159,14 @@ class Option(NamedTuple):
 
     def checked(self, name: str, value: Any) -> Any:
         """Return the value in the option's type; raise where it is none of it, or outside its bounds."""
-        read: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "text": str, "choice": str, "bool": _flag}
+        read: dict[str, Callable[[Any], Any]] = {
+            "int": int,
+            "float": float,
+            "text": str,
+            "choice": str,
+            "bool": _flag,
+            "words": _words,
+        }
         try:
             found = read[self.kind](value)
         except (TypeError, ValueError, OverflowError, KeyError):
@@ -180,6 +190,11 @@ def _flag(value: Any) -> bool:
     return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
 
 
+def _words(value: Any) -> list[str]:
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    return [str(part).strip() for part in parts if str(part).strip()]
+
+
 @dataclass(frozen=True)
 class ViewKind:
     """A view as the command line and the studio know it. Each module of a view has one, `KIND`."""
@@ -194,12 +209,15 @@ class ViewKind:
     options: Mapping[str, Option] = field(default_factory=dict)
 
     def check_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options in their types; raise for one that the view does not have."""
+        """Return options in their types, without those that are None by default too; raise for an unknown one."""
         for name in given:
             if name not in self.options:
                 known = ", ".join(self.options) or "no options"
                 raise ConfigError(f"{self.name} has {known}", where=name, cure="leave it out")
-        return {name: self.options[name].checked(name, value) for name, value in given.items()}
+        asked = {
+            name: value for name, value in given.items() if value is not None or self.options[name].default is not None
+        }
+        return {name: self.options[name].checked(name, value) for name, value in asked.items()}
 
     def show(self, run: Any, text: Any = None, *, target: str | None = None, **options: Any) -> View:
         """Return the view, with the call that returns it."""

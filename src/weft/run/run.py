@@ -16,7 +16,7 @@ from weft.config import Config, validate
 from weft.config.schema import positions
 from weft.data import BadLines, Record, read_input, read_language, write_vectors
 from weft.data.vectors import Format
-from weft.decoding import DecodeConfig
+from weft.decoding import DecodeConfig, SearchListener
 from weft.errors import ConfigError, DataError, counted
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.models.vectors import Neighbour
@@ -58,6 +58,7 @@ class Run:
         forbid_unknown: bool = False,
         attention: bool = False,
         language: str | Sequence[str] | None = None,
+        listener: SearchListener | None = None,
         **options: Any,
     ) -> Prediction | list[Prediction]:
         """Return the prediction for one input, or a list of predictions; options are those of `[decode]`, as in beam=5.
@@ -68,7 +69,8 @@ class Run:
         Generated texts contain no word or phrase of `forbid` and all of `require`: one list for all inputs, or a list
         for each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` excludes the unknown
         token, which a vocabulary of words may generate. With `attention` candidates have the attention weights.
-        `language` is the one to translate to, for all inputs or for each, where a run has several.
+        `language` is the one to translate to, for all inputs or for each, where a run has several. A `listener` is
+        called at each step of the beam search for one input (`weft.decoding.SearchTrace` keeps all of them).
         """
         several = not self.task.is_one_input(inputs)
         given = self.task.read_inputs(inputs)
@@ -82,13 +84,21 @@ class Run:
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
         )
-        if wordings or attention:
-            self._check_writes("forbid, require, prefix and attention")
+        if wordings or attention or listener:
+            self._check_writes("forbid, require, prefix, attention and listener")
         if not records:
             return []
         decode = self.decode(options)
         examples = encode(self.task, self.task.to_predict(records))
-        answers = predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+        answers = predict(
+            self.task,
+            self.model,
+            examples,
+            decode=decode,
+            wordings=wordings,
+            attention=attention,
+            listener=listener,
+        )
         return answers if several else answers[0]
 
     def draw(self, answers: Sequence[Prediction], path: str | Path) -> Path:
@@ -113,18 +123,18 @@ class Run:
         examples = encode(self.task, self._in_language([self.record(source, "source")], language))
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
-    def score(self, inputs: Iterable[Any]) -> list[ScoredText]:
+    def score(self, inputs: Iterable[Any], *, candidates: int = 0) -> list[ScoredText]:
         """Return the log-probability and rank of each token of texts; a translator scores pairs of source and target.
 
         A tagger scores tagged sentences: all tags of a sentence together, and each by itself. Records from a reader of
-        files are accepted too.
+        files are accepted too. `candidates` asks for the likeliest so many tokens, or tags, at each place.
         """
         if not self.task.scores_texts:
             others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
             where = f'task = "{self.config.task}"'
             raise ConfigError("gives no probability to texts", where=where, cure=f"runs of {others} do")
         records = [self.task.record_to_score(item) for item in inputs]
-        return score(self.task, self.model, encode(self.task, records)) if records else []
+        return score(self.task, self.model, encode(self.task, records), candidates=candidates) if records else []
 
     @overload
     def embed(self, texts: Iterable[Any], *, level: Literal["sentence"] = "sentence") -> NDArray[np.float32]: ...
@@ -144,12 +154,13 @@ class Run:
         records = [self.record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
         return embed_records(self.task, self.model, records, level=level)
 
-    def neighbours(self, text: str, n: int = 10) -> list[Neighbour]:
+    def neighbours(self, text: str, n: int = 10, *, part: str | None = None) -> list[Neighbour]:
         """Return the n words nearest to a word, or to a sum and difference of words: "king - man + woman".
 
-        The words of `text` itself do not count. Only runs of embed have neighbours.
+        The words of `text` itself do not count. A network has the embeddings of its tokens, in each `part` that reads
+        some: a translator those of its "encoder" and "decoder".
         """
-        return find_neighbours(self.task, self.model, text, n=n)
+        return find_neighbours(self.task, self.model, text, n=n, part=part)
 
     def analogy(self, first: str, second: str, third: str, n: int = 1) -> list[Neighbour]:
         """Return the n best words w for: the first word is to the second as the third is to w."""

@@ -126,10 +126,7 @@ def read_start(tree: Tree, *, cells: Mapping[str, CellClass] | None = None) -> S
     _check(task, tree, config, sources, tokenizers)
     # The settings of a tokenizer also say what stands around a text, in a task that has such a setting.
     own = {role: task.roles(config.text)[role] for role in tokenizers}
-    tokenizers = {
-        role: Tokenizer.parse(found.to_json().encode(), own[role], where=first.path)
-        for role, found in tokenizers.items()
-    }
+    tokenizers = {role: found.with_settings(own[role]) for role, found in tokenizers.items()}
     return Start(merged, tokenizers, sources, cells)
 
 

@@ -104,6 +104,7 @@ class Caption(PairTask):
     sections = Sections(CaptionData, TextConfig, CaptionerConfig)
     data: CaptionData
     pipeline_tag = "image-to-text"
+    reads_files = True
     caches = False
     prediction_hint = "name a picture or a folder of pictures after it"
 

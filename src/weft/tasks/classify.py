@@ -19,7 +19,7 @@ from weft.tasks.baselines import text_baselines
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
 from weft.tasks.deciding import Classification, Deciding, OneLabel, thresholds_of
 from weft.tasks.labels import collect_labels, count_labels, require_classes
-from weft.tasks.length import passes
+from weft.tasks.length import passes, started_rates
 from weft.tasks.many_labels import ManyClassification, ManyLabels, many_baselines
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
@@ -109,6 +109,7 @@ class Classify(SequenceTask):
                 "epochs": passes(tree, tokens, batch, epochs=160_000 / facts.examples, between=(8, 20), updates=300),
                 "batch_tokens": batch,
                 "rate": 2e-3 if kind == "rnn" else 1e-3,
+                **started_rates(tree),
             },
         }
 

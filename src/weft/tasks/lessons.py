@@ -27,6 +27,9 @@ class Lesson(NamedTuple):
 class WithLessons:
     """The part of a task's contract that shows a model one example as training does."""
 
+    has_answer: bool = False
+    """Whether an input holds its own answer: the text of a language model, a series whose end is forecast."""
+
     def answered(self, record: Any, answer: Any) -> Any:
         """The record with an answer: a prediction of the model, or a text that a user wrote."""
         return fill_record(record, answer)

@@ -32,7 +32,7 @@ from weft.models import Classifier, SequenceInputs
 from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
-from weft.tasks.length import passes
+from weft.tasks.length import passes, started_rates
 from weft.tasks.sections import Facts, StackPlace, Tree
 from weft.tasks.shift import lay
 from weft.tasks.states import Located, locate
@@ -167,11 +167,15 @@ class SequenceTask(FeatureTask):
         marks = [SPECIALS[token] for token in self.frame.between]
         return first.joined(marks, locate(self.tokenizer_of(""), record.second))
 
+    @property
+    def leading_tokens(self) -> int:
+        return len(self.frame.start) if self.features is None else 0
+
     def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):
             return super().states(model, records)
         states: Tensor = model.encoder(*self._laid(model, records)).states
-        return states[:, len(self.frame.start) :] if self.features is None else states
+        return states[:, self.leading_tokens :]
 
     def sentence_vectors(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):
@@ -268,5 +272,6 @@ def sequence_defaults(facts: Facts, tree: Mapping[str, Any], kind: str) -> Tree:
             "epochs": passes(tree, tokens, batch, epochs=160_000 / facts.examples, between=(8, 20), updates=300),
             "batch_tokens": batch,
             "rate": 2e-3 if kind == "rnn" else 1e-3,
+            **started_rates(tree),
         },
     }

@@ -36,13 +36,13 @@ from weft.settings import OneOf, TableError
 from weft.tasks.baselines import word_baselines
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
-from weft.tasks.length import passes
+from weft.tasks.length import passes, started_rates
 from weft.tasks.lessons import read_tokens
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
 from weft.tasks.tag_words import cut_words, split_text
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, spell, summarise_tags
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, score_tags, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
 
@@ -97,6 +97,7 @@ class Tag(FeatureTask):
                 "epochs": passes(tree, tokens, 1024, epochs=epochs, between=(12, 30), updates=300),
                 "rate": 3e-3 if kind == "rnn" else 1e-3,
                 "batch_tokens": 1024,
+                **started_rates(tree),
             },
         }
 
@@ -169,7 +170,7 @@ class Tag(FeatureTask):
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
     def tokenizer_of(self, part: str) -> Tokenizer:
-        return self.words
+        return self.characters if part.startswith("speller") and self.characters is not None else self.words
 
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[Ids]]:
         names = ("words", "tags", "characters", "sizes") if self.features is None else (FEATURES, "tags")
@@ -324,22 +325,10 @@ class Tag(FeatureTask):
                 raise DataError(what, where=record.place or None, cure=near)
         return record
 
-    def score(self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged]) -> list[ScoredTags]:
-        found = self.distribution(model, batch)
-        logs, tags = found.log_probabilities(), batch.tags.clamp(min=0)
-        own = logs.gather(2, tags[..., None])
-        ranks, shares = ((logs > own).sum(2) + 1).tolist(), own.squeeze(2).exp().tolist()
-        totals = found.log_likelihood(batch.tags).tolist()
-        return [
-            ScoredTags(
-                record.words,
-                record.tags or (),
-                total,
-                tuple(row[: len(record.words)]),
-                tuple(rank[: len(record.words)]),
-            )
-            for record, total, row, rank in zip(records, totals, shares, ranks, strict=True)
-        ]
+    def score(
+        self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged], candidates: int = 0
+    ) -> list[ScoredTags]:
+        return score_tags(self.distribution(model, batch), batch.tags, records, self.codec.labels, candidates)
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
         return summarise_tags(tally, count, self.codec.labels)

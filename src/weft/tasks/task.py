@@ -92,6 +92,8 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
     """Whether an example may have any number of labels."""
     smooths_labels: bool = True
     """Whether `loss` reads `label_smoothing`."""
+    rows_overlap: bool = False
+    """Whether rows of one record (`record_of_row`) share what they are measured on: a bootstrap draws them together."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -193,17 +195,6 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
         one answer, or more where each has several. `origins` counts the answers of each (`rolls_origin`)."""
         return records
 
-    @staticmethod
-    def order(records: Iterable[Any]) -> Iterable[Any]:
-        """The training records in the order in which they are encoded."""
-        return records
-
-    @staticmethod
-    def content(records: Iterable[Any], data: Any) -> str | None:
-        """A hash of all that examples of these training records are made of, where `caches` is false and they are worth
-        keeping for the next run."""
-        return None
-
     def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
         """The rows of training examples, given the encoded records: the same, or views of parts of them."""
         return columns
@@ -303,8 +294,10 @@ class Task(WithRecords, WithStates, WithLessons, ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
-        """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
+    def score(
+        self, model: nn.Module, batch: Any, *, records: Sequence[Any], candidates: int = 0
+    ) -> Sequence[ScoredText]:
+        """The probabilities of the texts of a batch (`scores_texts`), and the likeliest candidates at each place."""
         raise NotImplementedError
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:

@@ -98,6 +98,11 @@ class Tokenizer:
         """Read the content of a file that `save` wrote, with at most `most` entries; `where` names it in errors."""
         return cls(*parse_tokenizer(content, config, where, most=most))
 
+    def with_settings(self, config: TextConfig) -> Tokenizer:
+        """The same vocabulary under the settings of another task, which differ at most in what has no effect there."""
+        inner = self._inner if config.kind == "imported" else assemble(self._inner.model, config)
+        return Tokenizer(inner, config)
+
     def save(self, path: str | Path) -> None:
         """Write one JSON file that the `tokenizers` library reads as it is."""
         Path(path).write_text(self.to_json(), encoding="utf-8")
