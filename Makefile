@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(VENV)/.core
 DEV    := $(VENV)/.dev
+BROWSER := $(VENV)/.browser
 PAIRS  := $(patsubst %,data/phrasebook/translate/%.tsv,train valid test)
 # A grammar makes no mistakes, so there is no noise that dropout would have to keep the model from learning.
 NO_DROPOUT := model.encoder.dropout=0.0 model.decoder.dropout=0.0
@@ -14,7 +15,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps --requirement
 TOOLS  := .venv-tools/.done
 COMPILE := .venv-tools/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-DEV_EXTRAS := --extra dev --extra plot --extra track --extra tune --extra vision --extra hf --extra spm
+DEV_EXTRAS := --extra dev --extra plot --extra studio --extra track --extra tune --extra vision --extra hf --extra spm
 TESTED := --constraint constraints.txt pyproject.toml
 # Without what comes with a build of torch, and what is for Python in a browser.
 KEEP   := awk 'BEGIN { print "\# Made by make lock." } \
@@ -24,10 +25,10 @@ write_lock = $(COMPILE) $(2) > build/lock.txt && $(KEEP) build/lock.txt > locks/
 less   = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' $(1))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check format lock audit sbom clean
+.PHONY: help install demo test test-all test-browser screenshots check format lock audit sbom clean
 
 help:                   ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(CORE): pyproject.toml constraints.txt locks/pip.txt locks/core.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "weft needs Python 3.11 or newer; try: make PYTHON=python3.11"; exit 2; }
@@ -69,6 +70,22 @@ test: $(DEV)            ## the fast suite
 test-all: $(DEV)        ## every test, the slow ones too
 	@$(PYTEST)
 
+$(BROWSER): $(DEV) locks/browser.txt
+	@$(BIN)/python $(LOCKED) locks/browser.txt
+	@touch $@
+
+# The page needs chromium, which no package index has.
+.PHONY: chromium
+chromium:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || { test "$$(id -u)" = 0 && \
+		apt-get update -qq && apt-get install -qq -y chromium; } || { echo "chromium is missing: sudo apt-get install chromium"; exit 3; }
+
+test-browser: $(BROWSER) chromium ## the studio's page, in a browser
+	@$(BIN)/pytest tests/browser
+
+screenshots: $(BROWSER) chromium ## pictures of every view of the studio, for the docs: build/screenshots
+	@$(BIN)/python tools/screenshots.py build/screenshots
+
 check: $(DEV)           ## format, lint, types, structure
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -86,6 +103,7 @@ lock: $(TOOLS)          ## locks/ anew from constraints.txt and pyproject.toml, 
 	@$(call write_lock,core,$(TESTED) --group build)
 	@$(call write_lock,dev,$(TESTED) $(DEV_EXTRAS) $(call less,locks/core.txt))
 	@$(call write_lock,bench,$(TESTED) --extra bench $(call less,locks/core.txt locks/dev.txt))
+	@$(call write_lock,browser,$(TESTED) --extra browser $(call less,locks/core.txt locks/dev.txt locks/bench.txt))
 
 audit: $(CORE) $(TOOLS) ## known vulnerabilities of what is installed; fails too where the database cannot be reached
 	@.venv-tools/bin/python tools/audit.py $(BIN)/python

@@ -18,13 +18,13 @@ from weft.spinning import bound_spinning
 from weft.version import __version__
 
 if TYPE_CHECKING:
-    from weft import grammar, nn
+    from weft import grammar, inspect, nn
     from weft.importing import import_run
     from weft.run.load import load
     from weft.run.run import Run
     from weft.run.train import train
 
-__all__ = ["Run", "WeftError", "__version__", "grammar", "import_run", "load", "nn", "train"]
+__all__ = ["Run", "WeftError", "__version__", "grammar", "import_run", "inspect", "load", "nn", "train"]
 
 bound_spinning()
 compute_alone_after_fork()
@@ -34,7 +34,7 @@ _HOMES = {"Run": "weft.run", "import_run": "weft.importing", "load": "weft.run",
 
 def __getattr__(name: str) -> Any:
     """Import heavy parts when they are first used, so that `import weft` and `weft --help` are quick."""
-    if name in ("grammar", "nn"):
+    if name in ("grammar", "inspect", "nn"):
         return import_module(f"weft.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)

@@ -83,3 +83,27 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether another process holds the lock of a folder, as a training does. Only POSIX has such locks.
+
+    The lock is only tried, shared, and released at once.
+    """
+    if os.name != "posix":
+        return False
+    import fcntl
+
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(opened)
+    return False

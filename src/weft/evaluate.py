@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft.data import Batches, Examples, Ragged
-from weft.decoding import DecodeConfig
+from weft.decoding import DecodeConfig, SearchListener
 from weft.errors import ConfigError, DataError, counted
 from weft.tasks import Batch, Loss, Prediction, Scores, Task, Tree
 from weft.tasks.generation import generate
@@ -143,11 +143,14 @@ def predict(
     decode: DecodeConfig,
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
+    listener: SearchListener | None = None,
 ) -> list[Prediction]:
-    """An answer for each example, in the order of the examples; written texts obey the wording of each."""
+    """An answer for each example, in the order of the examples; written texts obey the wording of each. A listener is
+    called at each step of the search for the only example."""
     found: dict[int, Prediction] = {}
+    every = _answers(task, model, examples, decode=decode, wordings=wordings, attention=attention, listener=listener)
     with torch.inference_mode():
-        for rows, answers in _answers(task, model, examples, decode=decode, wordings=wordings, attention=attention):
+        for rows, answers in every:
             found.update(zip(rows, answers, strict=True))
     return [found[row] for row in range(len(examples))]
 
@@ -160,6 +163,7 @@ def _answers(
     decode: DecodeConfig,
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
+    listener: SearchListener | None = None,
 ) -> Iterator[tuple[Sequence[int], Sequence[Prediction]]]:
     """The rows of each batch with their answers."""
     on_gpu = next(model.parameters()).device.type == "cuda"
@@ -167,12 +171,19 @@ def _answers(
     for rows, batch, records in _batches(task, model, examples, tokens=tokens, most=_max_texts(decode)):
         answers: Sequence[Prediction]
         with _placed(examples, rows):
-            if wordings is None and not attention:
+            if wordings is None and not attention and listener is None:
                 answers = task.predict(model, batch, records=records, decode=decode)
             else:
                 own = wordings and [wordings[row] for row in rows]
                 answers = generate(
-                    task, model, batch, records=records, decode=decode, wordings=own, attention=attention
+                    task,
+                    model,
+                    batch,
+                    records=records,
+                    decode=decode,
+                    wordings=own,
+                    attention=attention,
+                    listener=listener,
                 )
         if len(answers) != len(rows):
             what = f"returns {counted(len(answers), 'answer')} for {counted(len(rows), 'record')}"
@@ -196,13 +207,15 @@ def stream(
             yield from stream_text(task, model, batch, records=records, decode=decode, wording=wording)
 
 
-def score(task: Task, model: nn.Module, examples: Examples) -> list[ScoredText]:
-    """The probabilities that the model gives to the text of each example, in the order of the examples."""
+def score(task: Task, model: nn.Module, examples: Examples, *, candidates: int = 0) -> list[ScoredText]:
+    """The probabilities that the model gives to the text of each example, in the order of the examples, with the
+    likeliest `candidates` at each place."""
     answers: dict[int, ScoredText] = {}
     with torch.inference_mode():
         for rows, batch, records in _batches(task, model, examples):
             with _placed(examples, rows):
-                answers.update(zip(rows, task.score(model, batch, records=records), strict=True))
+                found = task.score(model, batch, records=records, candidates=candidates)
+                answers.update(zip(rows, found, strict=True))
     return [answers[row] for row in range(len(examples))]
 
 

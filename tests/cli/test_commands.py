@@ -38,6 +38,7 @@ def test_version(weft):
 
 
 COMMANDS = [
+    "studio",
     "new",
     "train",
     "evaluate",

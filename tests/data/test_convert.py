@@ -104,15 +104,16 @@ def test_test_sets_of_wmt(tmp_path: Path) -> None:
     files = [write(tmp_path / "src.sgm", SOURCE), write(tmp_path / "ref.sgm", REFERENCE)]
     assert converted("wmt", files, tmp_path / "out") == {"test": ["Tom & I\tTom und ich", "No\tNein"]}
     xml = write(tmp_path / "set.xml", XML)
-    assert converted("wmt", [xml], tmp_path / "out") == {"test": ["No\tNein", "No\tNee"]}
+    assert converted("wmt", [xml], tmp_path / "xml") == {"test": ["No\tNein", "No\tNee"]}
     bomb = write(tmp_path / "bomb.xml", BOMB)
-    assert converted("wmt", [bomb], tmp_path / "out") == {"test": ["&b; &c;\tx"]}, "nothing is expanded"
+    assert converted("wmt", [bomb], tmp_path / "bomb") == {"test": ["&b; &c;\tx"]}, "nothing is expanded"
 
 
 BAD = {
     "a word without phones": ("cmudict", ["cat K AE1 T\ndog\n"], "1.txt:2"),
     "no command": ("scan", ["IN: a OUT: b\n", "IN: a\n"], "2.txt:1"),
     "one column": ("conll", ["a X\nb\n"], "1.txt:2"),
+    "a column less": ("conll", ["a NN B-NP\n\nb NN\n"], "1.txt:3"),
     "no reference": ("wmt", [SOURCE], "1.txt"),
     "no source of it": ("wmt", [SOURCE, REFERENCE.replace("d1", "d2")], "2.txt:1"),
     "a segment without an id": ("wmt", ["<src>\n<seg>a</seg>"], "1.txt:2"),
@@ -132,6 +133,28 @@ def test_a_bad_line_is_named_and_nothing_is_written(name: str, tmp_path: Path) -
     assert str(caught.value.where).endswith(place)
     assert caught.value.cure
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["scan", "conll"])
+def test_each_file_has_examples(kind: str, tmp_path: Path) -> None:
+    text = {"scan": "IN: a OUT: b\n", "conll": "a X\n"}[kind]
+    for texts in (["\n", text], [text, ""]):
+        files = [write(tmp_path / f"{number}.txt", content) for number, content in enumerate(texts)]
+        with pytest.raises(DataError, match=rf"no examples in .*{texts.index(min(texts, key=len))}\.txt"):
+            converted(kind, files, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_file_is_replaced(tmp_path: Path) -> None:
+    source = write(tmp_path / "train.conll", "a NN B-NP\n")
+    with pytest.raises(ConfigError, match=r"train\.conll: is there already \(choose another --out\)"):
+        converted("conll", [source], tmp_path)
+    assert Path(source).read_text(encoding="utf-8") == "a NN B-NP\n"
+
+
+def test_a_blank_of_unicode_stands_inside_a_word(tmp_path: Path) -> None:
+    source = write(tmp_path / "x", "10\u00a0000 NN B-NP\n")
+    assert converted("conll", [source], tmp_path / "out") == {"train": ["10_000 B-NP", ""]}
 
 
 def test_the_command(weft: Callable[..., Any], tmp_path: Path) -> None:

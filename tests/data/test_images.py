@@ -111,11 +111,20 @@ def half_a_png() -> bytes:
     return file.getvalue()[: len(file.getvalue()) // 2]
 
 
+def float_tiff() -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.zeros((8, 8), dtype=np.float32)).save(file, "tiff")
+    return file.getvalue()
+
+
 BAD = {
     "missing.png": (None, "no such picture"),
     "empty.png": (b"", "is empty"),
     "text.png": (b"hello", "no picture of a known format"),
-    "zero.png": (png_of_size(0, 0), "0 × 0|damaged|known format"),
+    "zero.png": (png_of_size(0, 0), "0 × 0 pixels, so there is nothing to see"),
+    "flat.png": (png_of_size(9, 0), "9 × 0 pixels, so there is nothing to see"),
+    "zero.gif": (b"GIF89a" + bytes(7) + b";", "0 × 0 pixels, so there is nothing to see"),
+    "float.tiff": (float_tiff(), "its pixels are real numbers"),
     "bomb.png": (png_of_size(200_000, 200_000), "more than 100,000,000 pixels"),
     "short.png": (half_a_png(), "damaged"),
     "code.eps": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "known format"),

@@ -22,7 +22,7 @@ def test_policies_by_hand(overlong: Overlong, pieces: list[list[int]], done: str
     assert limit.cut([1, 2]) == [[1, 2]]
     assert limit.notes() == ()
     assert limit.cut([1, 2, 3, 4, 5]) == pieces
-    assert limit.notes() == (f"{done} 1 example of more than data.max_length = 2 tokens",)
+    assert limit.notes() == (f"{done} 1 example of more tokens than data.max_length = 2",)
 
 
 def test_pieces_of_running_text_begin_with_the_token_before() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +97,10 @@ def marian(tmp_path: Path) -> Write:
     """marian(**settings) -> a folder."""
     transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
 
-    def write(name: str = "marian", **settings: Any) -> Path:
+    def write(name: str = "marian", languages: Sequence[str] = (), **settings: Any) -> Path:
         folder = tmp_path / name
         folder.mkdir()
-        entries = ["</s>", "<unk>", *dict.fromkeys([*SOURCE, *TARGET]), "<pad>"]
+        entries = ["</s>", "<unk>", *dict.fromkeys([*SOURCE, *TARGET, *languages]), "<pad>"]
         (folder / "vocab.json").write_text(json.dumps({entry: index for index, entry in enumerate(entries)}))
         (folder / "source.spm").write_bytes(sentencepiece(SOURCE))
         (folder / "target.spm").write_bytes(sentencepiece(TARGET))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -137,3 +138,31 @@ def test_settings_without_a_counterpart(name, encoder) -> None:
     folder = encoder("BertForMaskedLM")
     change(folder / "config.json", **{name: value})
     refused(folder, match)
+
+
+@torch.no_grad()
+def test_a_mask_token_that_leaves_the_blank_before_it(encoder, tmp_path) -> None:
+    folder, notes = encoder("RobertaForMaskedLM"), []
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
+    tree = json.loads((folder / "tokenizer.json").read_text())
+    for one in tree["added_tokens"]:
+        one["lstrip"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(tree))
+    run = weft.import_run(folder, tmp_path / "run", note=notes.append)
+    assert notes == [
+        "<mask> has lstrip = false: transformers reads the blank before it as a token, weft as part of the gap; "
+        '"a<mask>" is the same in both'
+    ]
+    theirs = transformers.RobertaForMaskedLM.from_pretrained(folder)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), mask_token="<mask>")
+    ids = tokenizer("the quick<mask> fox", add_special_tokens=False)["input_ids"]
+    ids = [theirs.config.bos_token_id, *ids, theirs.config.eos_token_id]
+    [row] = [place for place, token in enumerate(ids) if token == tokenizer.mask_token_id]
+    expected = theirs(torch.tensor([ids])).logits[0, row].log_softmax(-1)
+    entries = {index: entry for entry, index in tokenizer.get_vocab().items()}
+    for text in ("the quick<mask> fox", "the quick <mask> fox"):
+        (gap,) = run.predict(text, n_best=3).gaps
+        for found in gap:
+            assert found.probability == pytest.approx(
+                float(expected.exp()[next(i for i, entry in entries.items() if entry == found.entry)]), abs=1e-4
+            )

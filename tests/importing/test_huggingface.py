@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 import weft
 from weft.decoding import DecodeConfig, search
+from weft.export import export_run
 from weft.text import EOS, MASK, PAD, SOS, UNK
 
 transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
@@ -98,6 +99,26 @@ def test_marian_has_the_same_tokens_logits_and_texts(marian, tmp_path) -> None:
             memory = run.model.encode(torch.tensor([[*found, EOS]]), torch.tensor([len(ids)]))
             ((best, *_),) = search(run.model, memory, 1, decode)
             assert list(best.tokens) == [ours_of[index] for index in texts[1:8]]
+
+
+def test_the_code_of_a_language_is_its_token(marian, tmp_path) -> None:
+    pytest.importorskip("sentencepiece", reason="the package sentencepiece is not installed")
+    folder = marian(languages=[">>fra<<", ">>spa_Latn<<"])
+    run = weft.import_run(folder, tmp_path / "run")
+    theirs = transformers.MarianTokenizer.from_pretrained(folder)
+    size = len(theirs.get_vocab())
+    ours_of = {1: UNK, size - 1: SOS, 0: EOS} | {row: row + 3 for row in range(2, size - 1)}
+    for source in (">>fra<< the cat", ">>spa_Latn<< at the", ">>fra<<", "the cat", "fra"):
+        expected = [ours_of[index] for index in theirs(source)["input_ids"]]
+        assert [*run.task.source.encode(source), EOS] == expected, source
+    [first, *_] = run.task.source.encode(">>fra<< the cat")
+    assert run.task.source.tokens([first]) == ["▁>>fra<<"]
+    # A code that the vocabulary does not have is text, and no unknown token takes its place.
+    assert run.task.source.encode(">>xyz<< the")[-1] == run.task.source.encode("the")[0]
+    exported = tmp_path / "exported"
+    export_run(run, to="huggingface", out=exported)
+    again = transformers.AutoTokenizer.from_pretrained(exported)
+    assert again(">>fra<< the cat")["input_ids"] == [*run.task.source.encode(">>fra<< the cat"), EOS]
 
 
 def test_the_search_has_the_settings_of_the_checkpoint(marian, tmp_path) -> None:

@@ -11,8 +11,6 @@ import torch
 
 import weft
 from weft.errors import DataError, RunError
-from weft.importing.checkpoint import Checkpoint
-from weft.importing.tokenizers import check_mask
 
 pytest.importorskip("transformers", reason="the package transformers is not installed")
 
@@ -92,24 +90,12 @@ def test_a_folder_with_files_is_left_alone(gpt2, tmp_path) -> None:
     assert caught.value.cure == "choose another --out"
 
 
-def test_a_mask_token_beside_a_blank(encoder) -> None:
-    folder = encoder("RobertaForMaskedLM")
-    added = [{"content": "<mask>", "id": 4, "lstrip": False, "special": True}]
-    tree = {"model": {"type": "BPE"}, "added_tokens": added}
-    checkpoint = Checkpoint(folder, [])
-    check_mask(checkpoint, "<mask>")
-    (folder / "tokenizer.json").write_text(json.dumps(tree))
-    with pytest.raises(DataError, match="<mask> has lstrip = false"):
-        check_mask(checkpoint, "<mask>")
-    added[0]["lstrip"] = True
-    (folder / "tokenizer.json").write_text(json.dumps(tree))
-    check_mask(checkpoint, "<mask>")
-
-
 def test_weights_that_are_not_finite_or_damaged(gpt2) -> None:
     folder = gpt2()
     rewrite(folder, lambda tensors: tensors["transformer.ln_f.bias"].fill_(float("nan")))
     refused(folder, "transformer.ln_f.bias has numbers that are not finite")
+    rewrite(folder, lambda tensors: tensors["transformer.ln_f.bias"].fill_(1e30))
+    refused(folder, r"transformer.ln_f.bias has numbers above 1e\+09")
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-4])
     refused(folder, "is damaged")
@@ -132,6 +118,38 @@ def test_links_are_not_followed(gpt2) -> None:
         (folder / name).symlink_to(outside)
         refused(folder, "is a link, which is never followed.*cp -rL")
         outside.replace(folder / name)
+
+
+def hub(folder: Path, target: str = "../../blobs/{}") -> Path:
+    """The snapshot of a cache of the hub with the files of the folder."""
+    snapshot, blobs = folder.parent / "models--one" / "snapshots" / "a1", folder.parent / "models--one" / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for path in folder.iterdir():
+        path.rename(blobs / path.name)
+        (snapshot / path.name).symlink_to(target.format(path.name))
+    return snapshot
+
+
+def test_the_cache_of_the_hub_is_read(gpt2, tmp_path) -> None:
+    snapshot = hub(gpt2())
+    refused(snapshot.parents[1], f"it is a cache of the hub: give one of its snapshots, such as {snapshot}")
+    assert weft.import_run(snapshot, tmp_path / "run").config.task == "lm"
+
+
+@pytest.mark.parametrize("kind", ["a link to a link", "a path", "another folder", "a folder"])
+def test_other_links_of_a_snapshot_are_not_followed(kind, gpt2, tmp_path) -> None:
+    folder = gpt2()
+    targets = {"a path": f"{tmp_path}/models--one/blobs/{{}}", "another folder": "../../../models--one/blobs/{}"}
+    snapshot = hub(folder, targets.get(kind, "../../blobs/{}"))
+    if kind == "a link to a link":
+        blob = snapshot.parents[1] / "blobs" / "config.json"
+        blob.rename(tmp_path / "secret.json")
+        blob.symlink_to(tmp_path / "secret.json")
+    if kind == "a folder":
+        (snapshot.parents[1] / "blobs" / "config.json").unlink()
+        (snapshot.parents[1] / "blobs" / "config.json").mkdir()
+    refused(snapshot, "Is a directory" if kind == "a folder" else "is a link, which is never followed.*cp -rL")
 
 
 def test_what_is_no_checkpoint(tmp_path) -> None:
@@ -171,7 +189,7 @@ MODELS: dict[str, tuple[dict[str, Any], str]] = {
     "dropout": ({"dropout": 0.1}, "dropout = 0.1, which weft does not read"),
     "an unknown model": ({"type": "Magic"}, "its model is of the type Magic"),
     "holes in the ids": ({"vocab": {"a": 0, "b": 7}}, "its ids are not 0, 1, 2"),
-    "no table": ({"vocab": 3}, "object"),
+    "no table": ({"vocab": 3}, "another type than"),
     "merges of no entries": ({"merges": [["zzz", "yyy"]]}, "is damaged"),
     "merges that are none": ({"merges": [["a"]]}, "not enough values"),
     "more merges than entries": ({"merges": [["a", "b"]] * 999}, "more merges than entries"),
@@ -218,3 +236,52 @@ def test_other_translators(marian, settings) -> None:
     folder = marian()
     change(folder / "config.json", **settings)
     refused(folder, f"{next(iter(settings))} = .* has no counterpart in weft")
+
+
+ENCODER_SETTINGS = {
+    "kinds of texts as a string": ("BertForMaskedLM", {"type_vocab_size": "2"}, "type_vocab_size = '2' has no"),
+    "no padding": ("RobertaForMaskedLM", {"pad_token_id": None}, "pad_token_id = None has no"),
+    "a padding behind all positions": ("RobertaForMaskedLM", {"pad_token_id": 59}, "pad_token_id = 59 has no"),
+    "several numbers": ("BertForSequenceClassification", {"problem_type": "regression"}, "problem_type = 'regression'"),
+    "another problem": ("BertForSequenceClassification", {"problem_type": "x"}, "problem_type = 'x' has no"),
+    "an empty label": ("BertForSequenceClassification", {"id2label": {"0": "a", "1": " "}}, "id2label = .* be printed"),
+    "a label of two lines": (
+        "BertForTokenClassification",
+        {"id2label": {"0": "a", "1": "b\nc"}},
+        "id2label = .* be printed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENCODER_SETTINGS)
+def test_settings_of_encoders(encoder, name) -> None:
+    architecture, settings, match = ENCODER_SETTINGS[name]
+    folder = encoder(architecture)
+    change(folder / "config.json", **settings)
+    refused(folder, match)
+
+
+def test_the_tokenizer_of_another_model(gpt2, marian, encoder) -> None:
+    folder = gpt2()
+    (folder / "tokenizer.json").unlink()
+    (encoder("BertForMaskedLM") / "vocab.txt").rename(folder / "vocab.txt")
+    refused(folder, r"<sos> is row 319, and the tokenizer has 46 entries \(are the files of one model")
+    folder = marian()
+    (folder / "vocab.json").write_text("{}")
+    refused(folder, "the tokenizer has 0 entries")
+
+
+@pytest.mark.parametrize("part", [{"model": None}, {"added_tokens": [3]}, {"added_tokens": {"a": 1}}])
+def test_a_tokenizer_with_parts_of_other_types(part, gpt2) -> None:
+    folder = gpt2()
+    change(folder / "tokenizer.json", **part)
+    refused(folder, "a part of it has another type than in files of the tokenizers library")
+
+
+def test_settings_of_the_search_that_weft_has_not(marian, tmp_path) -> None:
+    folder, notes = marian(), []
+    change(folder / "generation_config.json", num_beams=10**6, length_penalty=-3.0, max_length="long")
+    run = weft.import_run(folder, tmp_path / "run", note=notes.append)
+    assert notes[0] == "decode.beam is weft's own: 1000000 in generation_config.json is not from 1 to 4,096"
+    assert [note.split()[0] for note in notes] == ["decode.beam", "decode.length_penalty", "decode.max_length"]
+    assert run.config.decode.beam > 0

@@ -13,11 +13,12 @@ from weft.models.forecast_skip import SIMPLE, fill_missing, simple_forecasts
 from weft.models.forecaster import Forecaster, ForecastSizes, SeriesWindow
 from weft.models.forecaster_settings import FORECASTERS
 
-SIZES = ForecastSizes(history=12, horizon=5, season=4, past=2, known=3, static=1, series=3)
+SIZES = ForecastSizes(history=12, horizon=5, season=4, past=2, known=3, static=1, series=3, categories=(2, 4))
 SMALL = {
     "rnn": {"hidden": 8, "embedding": 4},
     "transformer": {"width": 8, "heads": 2, "layers": 1},
     "conv": {"width": 8},
+    "linear": {},
 }
 
 
@@ -37,6 +38,7 @@ def a_window(rows=3, sizes=SIZES):
         torch.randn(rows, sizes.history + sizes.horizon, sizes.known),
         torch.arange(rows) % (sizes.series + 1),
         torch.randn(rows, sizes.static),
+        torch.stack([(torch.arange(rows) + 1) % (count + 1) for count in sizes.categories], dim=1),
     )
 
 
@@ -89,6 +91,19 @@ def test_a_forecast_moves_and_stretches_with_its_series(output):
     with torch.no_grad():
         one, other = (model.quantiles(model(each)) for each in (window, moved))
     assert_close(other, 10 + 3 * one, atol=1e-3, rtol=1e-3)
+
+
+def test_a_category_has_a_vector_and_an_unknown_one_has_none():
+    model, window = awake(build()), a_window()
+    with torch.no_grad():
+        for vectors in model.categories:
+            vectors.weight[0] = 0.0  # as training leaves it: no gradient reaches the vector of unknown categories
+        found = [model(window._replace(categories=torch.full_like(window.categories, one))) for one in (0, 1, 2)]
+        for vectors in model.categories:
+            vectors.weight[1:] = 0.0
+        without = model(window)
+    assert not torch.allclose(found[1].parameters, found[2].parameters)
+    assert_close(found[0].parameters, without.parameters)
 
 
 def test_a_missing_value_is_seen_as_missing_and_not_as_zero():

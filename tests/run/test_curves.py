@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from weft.charts import check_format, draw, rendering
 from weft.errors import ConfigError, RunError, WeftError
 from weft.run import curves
-from weft.run.curves import Curve, chart, check_format, draw, draw_curves, own_metric, read_curve
+from weft.run.curves import Curve, chart, draw_curves, own_metric, read_curve
 
 pytestmark = pytest.mark.usefixtures("extras")
 
@@ -85,7 +86,7 @@ def test_nothing_is_drawn_without_the_extra_or_without_scores(folder, monkeypatc
     assert draw_curves(folder) is None
     (folder / "metrics.jsonl").unlink()
     assert draw_curves(folder) is None
-    monkeypatch.setattr(curves, "find_spec", lambda name: None)
+    monkeypatch.setattr(rendering, "find_spec", lambda name: None)
     assert draw_curves(folder) is None
     with pytest.raises(WeftError, match="pip install 'altair"):
         check_format(folder / "curves.svg")

@@ -201,4 +201,4 @@ def test_vectors_in_context_depend_on_the_context_and_those_of_words_do_not(requ
     with pytest.raises(ConfigError, match=r"level = 'words': is no level \(did you mean \"word\"\?\)"):
         embed.embed(["the cat"], level="words")
     with pytest.raises(ConfigError, match="runs of embed do"):
-        lm.neighbours("cat")
+        lm.write_vectors(tmp_path / "vectors.txt")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from weft import limits
+from weft.charts import draw, rendering
 from weft.errors import Fault, RunError
 from weft.run import curves
-from weft.run.curves import chart, draw, draw_curves, read_curve
+from weft.run.curves import chart, draw_curves, read_curve
 from weft.run.report import read_report
 
 pytestmark = pytest.mark.usefixtures("extras")
@@ -121,8 +122,8 @@ def test_a_report_of_other_types_is_refused(folder: Path, path: str, values: lis
 def test_a_converter_that_fails_costs_a_picture_and_no_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
 ) -> None:
-    monkeypatch.setattr(curves, "CONVERT", program)
-    monkeypatch.setattr(curves, "MAX_RENDER_SECONDS", 0.5 if "took" in said else 60)
+    monkeypatch.setattr(rendering, "CONVERT", program)
+    monkeypatch.setattr(rendering, "MAX_RENDER_SECONDS", 0.5 if "took" in said else 60)
     told: list[str] = []
     assert draw_curves(folder, told.append) is None
     (note,) = told

@@ -188,3 +188,46 @@ def test_an_incomplete_class_is_refused_by_name(source: str, message: str) -> No
 def test_only_a_cell_is_renamed() -> None:
     with pytest.raises(ConfigError, match="only a cell can be renamed"):
         import_classes(["other=count.py:Count"])
+
+
+def test_an_encoder_without_a_counterpart_is_named_by_export(weft: Callable[..., Any], pairs: str) -> None:
+    settings = ("model.encoder.kind=window", "model.decoder.kind=decay", "train.steps=3")
+    assert weft("train", "translate", pairs, *settings, "--out", "run", "--quiet", *PARTS).code == 0
+    ENCODERS.pop("window")
+    export = ("export", "run", "--to", "huggingface", "--out", "out")
+    missed = weft(*export)
+    assert (missed.code, len(missed.err.splitlines())) == (2, 1), missed.err
+    assert "--import FILE.py:CLASS" in missed.err
+    refused = weft(*export, *PARTS)
+    assert refused.code == 2
+    assert 'model.encoder.kind = "window": has no counterpart in this format (train with kind = "transf' in refused.err
+    assert not Path("out").exists()
+
+
+def test_a_cell_without_a_counterpart_is_named_by_export(weft: Callable[..., Any], texts: str) -> None:
+    source = 'from weft.catalog import CELLS\n\n\nclass Mine(CELLS["gru"]):\n    pass\n'
+    Path("mine.py").write_text(source, encoding="utf-8")
+    mine, small = ("--import", "mine=mine.py:Mine"), ("model.hidden=8", "model.embedding=8", "train.steps=2")
+    trained = weft("train", "lm", texts, "model.kind=rnn", "model.cell=mine", *small, "--out", "run", "--quiet", *mine)
+    assert trained.code == 0, trained.err
+    export = ("export", "run", "--to", "huggingface", "--out", "out")
+    assert "--import mine=FILE.py:CLASS" in weft(*export).err
+    refused = weft(*export, *mine)
+    assert refused.code == 2
+    assert 'model.kind = "rnn": has no counterpart in this format' in refused.err
+
+
+def test_a_task_whose_model_has_a_counterpart_is_exported(weft: Callable[..., Any], texts: str) -> None:
+    pytest.importorskip("transformers", reason="the package transformers is not installed")
+    source = 'from weft.catalog import TASKS\n\n\nclass Story(TASKS["lm"]):\n    name = "story"\n'
+    Path("story.py").write_text(source, encoding="utf-8")
+    story = ("--import", "story.py:Story")
+    small = ("model.kind=transformer", "model.width=16", "model.layers=1", "model.heads=2", "train.steps=2")
+    trained = weft("train", "story", texts, *small, "--out", "run", "--quiet", *story)
+    assert trained.code == 0, trained.err
+    TASKS.pop("story")
+    export = ("export", "run", "--to", "huggingface", "--out", "out")
+    assert "--import FILE.py:CLASS" in weft(*export).err
+    exported = weft(*export, *story)
+    assert exported.code == 0, exported.err
+    assert "compared with the run: numbers within" in exported.err

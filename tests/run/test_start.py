@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import weft
-from weft.errors import ConfigError
+from weft.errors import ConfigError, DataError
 from weft.models import stacks_of
 from weft.run.inputs import take_python_data
 from weft.run.job import set_up
@@ -289,15 +290,80 @@ def test_runs_that_are_no_start_are_refused_with_the_reason(runs, weft, texts, l
     assert "nothing is new without train.start" in unread.err
 
 
-def test_texts_fit_the_positions_of_the_start(runs, tmp_path):
-    network = {**NETWORKS["transformer"], "positions": "learned", "max_positions": 24}
-    tree = {"task": "mask", "data": {"train": TEXTS, "max_length": 20}, "text": {"kind": "word"}, "model": network}
-    short = weft.train(tree, {"train.steps": 1}, out=tmp_path / "short", quiet=True)
+def test_texts_fit_the_positions_of_the_start(short):
     _, ready, _ = started("classify", short.folder)
     assert ready.config.data.max_length == 23
     data = {"train": DATA["classify"], "valid": DATA["classify"], "max_length": 64}
     with pytest.raises(ConfigError, match=r"data\.max_length = 64: .*lower it to 23: the run of train\.start"):
         weft.train({"task": "classify", "data": data}, {"train.steps": 1}, start=short, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """A masked language model of 24 positions."""
+    network = {**NETWORKS["transformer"], "positions": "learned", "max_positions": 24}
+    tree = {"task": "mask", "data": {"train": TEXTS, "max_length": 20}, "text": {"kind": "word"}, "model": network}
+    return weft.train(tree, {"train.steps": 1}, out=tmp_path_factory.mktemp("short") / "run", quiet=True)
+
+
+def test_validation_texts_beyond_the_positions_are_cut_like_training_texts(short, weft, tmp_path, capsys):
+    long, rows = "the red cat " * 20, DATA["classify"]
+    for part, more in {
+        "train": [],
+        "valid": [(long, "colour")],
+        "cut": [(" ".join(long.split()[:23]), "colour")],
+    }.items():
+        (tmp_path / f"{part}.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows[:20] + more))
+    files = [str(tmp_path / f"{part}.tsv") for part in ("train", "valid")]
+    command = (
+        "train",
+        "classify",
+        *files,
+        "train.steps=2",
+        "--from",
+        str(short.folder),
+        "--out",
+        str(tmp_path / "run"),
+    )
+    done = weft(*command)
+    assert done.code == 0, done.err
+    assert "valid: cut off 1 example of more tokens than the 23 that model.max_positions = 24 has room for" in done.err
+    evaluated = [
+        weft("evaluate", str(tmp_path / "run"), str(tmp_path / f"{part}.tsv"), "--json") for part in ("valid", "cut")
+    ]
+    found, cut = (json.loads(one.out) for one in evaluated)
+    assert "cut off 1 example" in found["details"].pop("overlong")
+    assert found == cut
+    refused = weft(*command[:-1], str(tmp_path / "other"), "data.overlong=error")
+    assert refused.code == 2
+    assert f"{files[1]}:21: 60 tokens, more than the 23 that model.max_positions = 24 has room for" in refused.err
+
+
+def test_a_run_from_limited_positions_is_resumed_after_its_start_is_gone(short, tmp_path):
+    start = tmp_path / "start"
+    shutil.copytree(short.folder, start)
+    settings = {"evaluate_every": 2, "checkpoint_every": 2, "batch_tokens": 64, "schedule": "constant"}
+    whole = train("classify", tmp_path / "whole", start=start, **settings | {"steps": 6})
+    train("classify", tmp_path / "parts", start=start, **settings | {"steps": 2})
+    train("classify", tmp_path / "parts", start=start, resume=True, **settings | {"steps": 4})
+    shutil.rmtree(start)
+    again = train("classify", tmp_path / "parts", start=start, resume=True, **settings | {"steps": 6})
+    assert again.config.data.max_length == whole.config.data.max_length == 23
+    for (name, one), other in zip(whole.model.state_dict().items(), again.model.state_dict().values(), strict=True):
+        assert torch.equal(one, other), name
+
+
+@pytest.mark.parametrize("task", ["tag", "translate"])
+def test_rows_beyond_the_positions_are_named_before_training(task, short, tmp_path):
+    words = ["the", "red", "cat"] * 20
+    long = {"tag": (words, ["SHORT"] * 60), "translate": (" ".join(words), "the cat")}[task]
+    data = {"train": DATA[task], "valid": [*DATA[task][:3], long]}
+    start = {"encoder": short} if task == "translate" else short
+    with pytest.raises(
+        DataError, match=r"data\.valid\[3\]: a row of 6\d tokens is longer than model.*max_positions = 24"
+    ):
+        weft.train({"task": task, "data": data}, {"train.steps": 1}, start=start, out=tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
 def test_two_starts_are_an_error(runs, weft, labelled):

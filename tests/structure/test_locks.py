@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = {path.stem: path for path in sorted((ROOT / "locks").glob("*.txt"))}
-TESTED = ("core", "dev", "bench")
+TESTED = ("core", "dev", "bench", "browser")
 ENTRY = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?: ; [^\\]*)?(?P<hashes>(?: \\\n {4}--hash=sha256:[0-9a-f]{64})*)"
 )

@@ -25,6 +25,7 @@ ORDER = [
     "disk",
     "documents",
     "settings",
+    "charts",
     "text",
     "data",
     "phrasebook",
@@ -45,6 +46,8 @@ ORDER = [
     "importing",
     "inspect",
     "export",
+    "serve",
+    "studio",
     "bench",
     "cli",
 ]

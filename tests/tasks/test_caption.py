@@ -15,6 +15,7 @@ from tests.conftest import write_captions
 from torch.testing import assert_close
 
 import weft as library
+from weft.data import BadLines
 from weft.errors import ConfigError, DataError
 from weft.models import CONTEXTS
 from weft.run import Run
@@ -173,3 +174,90 @@ def test_the_validation_part_shares_no_picture(captions: str) -> None:
     held = {pair.key for pair in prepared.valid.records}
     assert 0 < len(held) == len(prepared.valid)
     assert len(prepared.train) + sum(len(pair.references) for pair in prepared.valid.records) == 240
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Collects the size of every picture that is decoded."""
+    from weft.data import images
+
+    seen: list[Any] = []
+    decode = images._decoded
+    monkeypatch.setattr(images, "_decoded", lambda *arguments: seen.append(arguments[1]) or decode(*arguments))
+    return seen
+
+
+@pytest.fixture
+def scattered(captions: str, tmp_path: Path) -> str:
+    """The table with the captions of a picture far apart."""
+    head, *rows = Path(captions).read_text(encoding="utf-8").splitlines()
+    lines = [f"{Path(captions).parent}/{row}" for row in rows[::2] + rows[1::2]]
+    table = tmp_path / "scattered.tsv"
+    table.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    return str(table)
+
+
+def test_a_picture_is_stored_once_and_every_caption_has_its_pixels(scattered: str, decoded: list[Any]) -> None:
+    from weft.data import read_pixels
+    from weft.run.prepare import prepare
+
+    prepared = prepare({"task": "caption", "data": {"train": scattered, "valid": scattered}, "text": {"kind": "word"}})
+    assert len(decoded) == 120 + 120 + 120  # training, validation, and the sample whose mean and scale are measured
+    task, examples = prepared.task, prepared.train
+    assert len(examples) == 240
+    assert examples.columns["pixels"].size == 120 * SIDE * SIDE * 3 // 4
+    by_caption: dict[str, list[bytes]] = {}
+    for pair in task.read(scattered, task.data, BadLines()):
+        pixels = read_pixels(pair.picture, size=SIDE, channels=3)
+        by_caption.setdefault(task.target.decode(task.target.encode(pair.target)), []).append(pixels.tobytes())
+    for row in range(len(examples)):
+        batch = task.collate(examples, [row])
+        caption = task.target.decode(examples.columns["target"][row][1:-1].tolist())
+        assert batch.source[0].numpy().tobytes() in by_caption[caption]
+
+
+def test_decoded_pictures_are_kept_for_the_next_run(
+    scattered: str, decoded: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from weft.run.prepare import prepare
+    from weft.tasks import caption
+
+    monkeypatch.setattr(caption, "MIN_CACHED_PIXELS", 1)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    tree = {"task": "caption", "data": {"train": scattered, "valid": scattered}, "text": {"kind": "word"}}
+    first = prepare(tree)
+    decoded.clear()
+    second = prepare(tree)
+    assert len(decoded) == 120  # those of the validation data
+    rows = np.arange(240)
+    assert np.array_equal(first.train.columns["pixels"].join(rows), second.train.columns["pixels"].join(rows))
+    name = Path(scattered).read_text(encoding="utf-8").splitlines()[1].split("\t")[0]
+    before = Path(name).read_bytes()
+    try:
+        Image.new("RGB", (SIDE, SIDE), "white").save(name)
+        third = prepare(tree)
+    finally:
+        Path(name).write_bytes(before)
+    assert not np.array_equal(first.train.columns["pixels"].join(rows), third.train.columns["pixels"].join(rows))
+
+
+def test_prediction_decodes_each_picture_once(
+    run: Run, captions: str, decoded: list[Any], weft: Callable[..., Any], tmp_path: Path
+) -> None:
+    listed = tmp_path / "list.txt"
+    listed.write_text(f"{Path(captions).parent / '0.png'}\n", encoding="utf-8")
+    for source, count in ((Path(captions).parent, 120), (listed, 1), (Path(captions).parent / "0.png", 1)):
+        decoded.clear()
+        assert weft("predict", str(run.folder), str(source)).code == 0
+        assert decoded == [SIDE] * count
+
+
+def test_a_picture_that_changes_after_it_was_opened_is_named(captions: str, tmp_path: Path) -> None:
+    from weft.data.images import open_picture, read_pixels
+
+    path = tmp_path / "one.png"
+    path.write_bytes((Path(captions).parent / "0.png").read_bytes())
+    picture = open_picture(str(path))
+    Image.new("L", (3, 3)).save(path)
+    with pytest.raises(DataError, match="has changed since it was opened"):
+        read_pixels(picture, size=SIDE, channels=1)

@@ -277,7 +277,7 @@ def test_the_picture_is_drawn(run, weft):
 
 
 def test_only_forecasts_have_a_picture(labelled, weft, monkeypatch):
-    monkeypatch.setattr("weft.run.curves.can_draw", lambda: True)
+    monkeypatch.setattr("weft.charts.rendering.can_draw", lambda: True)
     weft("train", "classify", labelled, "--out", "run", "train.epochs=1")
     outcome = weft("predict", "run", labelled, "--plot", "a.svg")
     assert (outcome.code, "has no picture of its answers" in outcome.err) == (2, True)

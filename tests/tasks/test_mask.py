@@ -17,8 +17,8 @@ import weft
 from weft.errors import ConfigError
 from weft.models import MASKED_MODELS, MaskedLanguageModel
 from weft.tasks import TASKS, encode
-from weft.tasks.filling import Filled, Filler
-from weft.text import EOS, MASK, SPECIALS
+from weft.tasks.filling import GAP, Filled, Filler, fill_text
+from weft.text import EOS, MASK, SPECIALS, TextConfig, Tokenizer
 
 PLACES = {"paris": "france", "rome": "italy", "madrid": "spain", "berlin": "germany"}
 RNN = {"kind": "rnn", "embedding": 24, "hidden": 24, "dropout": 0.0}
@@ -58,6 +58,20 @@ def test_a_run_learns_to_fill_gaps(towns):
     assert both.filled == "madrid is in spain"
     assert [len(gap) for gap in both.gaps] == [5, 5]
     assert towns.predict("rome is in italy").line() == "rome is in italy"
+
+
+def test_words_that_are_not_in_the_vocabulary_stay_in_the_text(towns):
+    for text in ("מדריד is in <mask>", "東京、大阪 <mask> spain", "ROME!  is in [MASK] ?"):
+        answer = towns.predict(text)
+        assert answer.filled == GAP.sub(answer.gaps[0][0].token, text)
+    assert towns.predict("Nowhere at all").filled == "Nowhere at all"
+
+
+def test_a_gap_takes_the_blank_before_it_only_if_its_token_has_one():
+    tokenizer = Tokenizer.learn(["the cats sleep well"] * 9, TextConfig(kind="bpe", size=300))
+    assert tokenizer.pieces(tokenizer.encode("the cats"))[-1] == "▁cats"
+    blank, plain = tokenizer.encode("the cats")[-1], tokenizer.encode("the")[0]
+    assert fill_text(tokenizer, "<mask> 猫 <mask>, <mask>", [blank, blank, plain]) == "cats 猫 cats,the"
 
 
 def test_candidates_are_tokens_of_texts_and_told_apart(towns):

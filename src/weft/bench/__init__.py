@@ -3,6 +3,7 @@
 recurrence    one recurrent layer, forward and backward
 training      whole updates of a translator
 decode        translation by beam search
+forecast      forecasters from a file of series to scores
 loop          the time that the training loop adds to an update
 
 The parts that they share are `machine` (device, load, versions), `timing` and `table`.

@@ -25,6 +25,7 @@ from weft.cli import (
     parse,
     predict,
     score,
+    studio,
     sweep,
     train,
 )
@@ -42,11 +43,11 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft evaluate runs/translate-1 test.tsv[/]
   [bold]weft compare runs/translate-1 runs/translate-2[/]
   [bold]weft ladder translate pairs.tsv[/]       models of rising strength in one table
+  [bold]weft studio[/]                           runs, and what happens inside them, in a browser
   [bold]weft export runs/translate-1 --to huggingface --out DIR[/]
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
-  [bold]weft bench recurrence[/]                 compare recurrent layers with torch.nn on this machine
   [bold]weft parse GRAMMAR "the cat sleeps"[/]   trees by a context-free grammar
   [bold]weft doctor[/]                           versions, devices, speed of this machine
 
@@ -102,6 +103,7 @@ app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.command("studio")(studio.studio)
 app.command("doctor")(doctor.doctor)
 
 

@@ -1,4 +1,4 @@
-"""weft bench recurrence|training|decode|loop"""
+"""weft bench recurrence|training|decode|forecast|loop"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.bench_forecast import forecast
 from weft.cli.bench_loop import loop
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import BenchDevice, Json, Markdown
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Compare the speed of weft with other software on this machine.", invoke_without_command=True)
 
-TEXT_COLUMNS = ("cell", "backend", "contender", "model")
+TEXT_COLUMNS = ("cell", "backend", "contender", "model", "file")
 """Columns that hold no numbers."""
 
 
@@ -259,6 +260,7 @@ def decode(
         show(tabulate_decode(outcome.rows), machine, case.describe(), outcome.remarks, markdown=markdown)
 
 
+app.command()(forecast)
 app.command()(loop)
 
 

@@ -40,9 +40,9 @@ def compare(
     weft compare runs/lm-1 runs/lm-2
     weft compare runs/small runs/wide --data test.tsv --metric bleu --plot curves.svg
     """
+    from weft.charts import check_format
     from weft.cli.output import note, print_json
     from weft.compare import compare as compare_runs
-    from weft.run.curves import check_format
 
     if plot is not None:
         check_format(plot)
@@ -116,7 +116,8 @@ def show_interval(name: str, interval: Any) -> str:
 
 def overlay(runs: list[Path], metric: str | None, path: Path) -> None:
     """Draw the learning curves of all runs into one picture."""
-    from weft.run.curves import chart, draw, own_metric, read_curve
+    from weft.charts import draw
+    from weft.run.curves import chart, own_metric, read_curve
 
     curves = {str(folder): read_curve(folder) for folder in runs}
     draw(chart(curves, metric=metric or own_metric(runs[0], curves[str(runs[0])])), path)

@@ -45,10 +45,10 @@ def fill(
     from weft.cli.output import write
     from weft.cli.train import read
     from weft.config import to_toml
-    from weft.run import survey_config
+    from weft.run.prepare import survey_training
 
     cells = read_imports(imports)
-    filled, *_ = survey_config(read(config, words or [], cells), cells=cells)
+    filled, *_ = survey_training(read(config, words or [], cells), skip_bad_lines=False, cells=cells)
     write(to_toml(filled.tree()))
 
 

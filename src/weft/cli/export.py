@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.imports import Imports, read_imports
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder: a transformer (lm, translate), an n-gram model, embed.")],
@@ -21,6 +23,7 @@ def export(
         str | None, typer.Option(help="ctranslate2: the type of the weights, such as int8.", show_default="float32")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
+    imports: Imports = None,
 ) -> None:
     """Write a run as a folder, an ARPA file or a file of word vectors that other software loads without weft.
 
@@ -34,9 +37,11 @@ def export(
     """
     from weft.cli.output import note, print_json
     from weft.export import export_arpa, export_run, export_vectors
+    from weft.run import load
 
+    source = load(run, device="cpu", cells=read_imports(imports)) if imports else run
     if to == "arpa" and quantization is None:
-        written = export_arpa(run, out=out)
+        written = export_arpa(source, out=out)
         if json:
             print_json({**written._asdict(), "path": str(written.path)})
             return
@@ -48,14 +53,14 @@ def export(
             note("[yellow]note[/] {}", written.cutting)
         return
     if to == "vectors" and quantization is None:
-        file = export_vectors(run, out=out)
+        file = export_vectors(source, out=out)
         if json:
             print_json({**file._asdict(), "path": str(file.path)})
             return
         note("written: [bold]{}[/], {} vectors of {} numbers", file.path, f"{file.words:,}", file.size)
         note("read back and compared with the run: the same")
         return
-    found = export_run(run, to=to, out=out, quantization=quantization)
+    found = export_run(source, to=to, out=out, quantization=quantization)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
     if json:
         about = {"folder": str(found.folder), "left_out": list(found.left_out)}

@@ -1,4 +1,4 @@
-"""weft inspect parameters|alignment"""
+"""weft inspect parameters|alignment, and the commands of the modules that are imported here"""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import inspect_gradients, inspect_inside, inspect_search
 from weft.cli.imports import Imports, read_imports
+from weft.cli.inspecting import Dark, Json, Out, app, show_view
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from weft.inspect import Part
-
-app = typer.Typer(help="Show the parts of a model, or what it attends to.", no_args_is_help=True)
-
+__all__ = ["app", "inspect_gradients", "inspect_inside", "inspect_search"]
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 """Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""
-
-
-@app.callback()
-def group() -> None:
-    """Show the parts of a model, or what it attends to."""
 
 
 @app.command()
@@ -40,7 +34,9 @@ def parameters(
     labels: Annotated[
         int | None, typer.Option(help="Without a run: labels of a classifier or tagger.", min=1, show_default="2")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print all parts as JSON.")] = False,
+    out: Out = None,
+    json: Json = False,
+    dark: Dark = False,
     imports: Imports = None,
 ) -> None:
     """List the parameters of a model part by part, with the formula of each count.
@@ -52,15 +48,38 @@ def parameters(
     weft inspect parameters my.toml --words 37000
     weft inspect parameters lm model.kind=transformer model.layers=12
     """
-    from weft.cli.output import print_json
-    from weft.inspect import count_parameters
+    from weft.inspect import check_ending
+    from weft.inspect import parameters as count
 
+    if out is not None:
+        check_ending(out)
     model = find_model(what, settings or [], words=words, labels=labels, imports=imports)
-    found = count_parameters(model)
-    if json:
-        print_json({"total": found.total, **found.tree()})
-    else:
-        show(found)
+    call = f'weft.inspect.parameters(weft.load("{what}"))' if Path(what).is_dir() else "weft.inspect.parameters(model)"
+    show_view(count(model).with_code(call), out=out, json=json, dark=dark)
+
+
+@app.command()
+def curves(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, also of trainings in progress.", metavar="RUN…")],
+    metric: Annotated[str | None, typer.Option(help="The validation metric; by default that of the first run.")] = None,
+    out: Out = None,
+    json: Json = False,
+    dark: Dark = False,
+) -> None:
+    """Show learning curves: loss and validation metric over the updates, of one run or several.
+
+    Examples:
+    weft inspect curves runs/translate-1
+    weft inspect curves runs/rnn runs/transformer -o curves.html
+    """
+    from weft.inspect import check_ending
+    from weft.inspect import curves as learning_curves
+
+    if out is not None:
+        check_ending(out)
+    named = ", ".join(f'"{run}"' for run in runs)
+    view = learning_curves(runs, metric=metric)
+    show_view(view.with_code(f"weft.inspect.curves([{named}])"), out=out, json=json, dark=dark)
 
 
 @app.command()
@@ -124,35 +143,3 @@ def find_model(
     if labels and TASKS[config.task].label_column is None:
         raise ConfigError(f"{config.task} has no labels", where="--labels", cure="leave it out")
     return sketch(config, words=words or DEFAULT_WORDS, labels=labels or DEFAULT_LABELS)
-
-
-def show(found: Part) -> None:
-    """Print a table with a line for each part, below the part that contains it."""
-    from rich import box
-    from rich.table import Table
-
-    from weft.cli.output import literal, screen
-    from weft.console import SafeConsole
-
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in ("part", "kind", "shape", "formula", "where"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("each", "parameters"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for part, depth, times in found.rows():
-        shapes = ", ".join("×".join(map(str, shape)) or "1" for shape in part.shapes)
-        shared = ", ".join(f"as {name}" for name in part.shared)
-        formula, sizes = part.formula or "", part.formula.sizes if part.formula else {}
-        cells = (
-            "  " * depth + (part.name or "all"),
-            part.kind,
-            ", ".join(filter(None, [shapes, shared])),
-            str(formula),
-            " ".join(f"{letter}={size}" for letter, size in sizes.items()),
-            f"{part.count:,}" if times > 1 else "",
-            f"{part.count * times:,}",
-        )
-        table.add_row(*map(literal, cells))
-    # A line that is too long for the window is better than a number without its last digits.
-    width = SafeConsole(width=1000).measure(table).maximum
-    SafeConsole(width=max(width, screen.width)).print(table)

@@ -19,7 +19,7 @@ BASE_SECTIONS = ("data", "seed")
 
 
 def ladder(
-    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag or translate.", metavar="TASK")],
+    task: Annotated[str, typer.Argument(help="lm, classify, regress, tag, translate or forecast.", metavar="TASK")],
     words: Annotated[
         list[str],
         typer.Argument(
@@ -53,7 +53,8 @@ def ladder(
 
     The rungs of lm are ngram-2, ngram-3, ngram-5, conv, elman, lstm and transformer; of classify majority, bag, rnn
     and transformer; of regress bag, rnn and transformer; of tag per-word, hmm, rnn, rnn-crf and transformer; of
-    translate rnn-first, rnn-after and transformer.
+    translate rnn-first, rnn-after and transformer; of forecast naive, seasonal_naive, drift, linear, rnn, conv and
+    transformer.
 
     Examples:
     weft ladder classify train.tsv valid.tsv test.tsv --seconds 60

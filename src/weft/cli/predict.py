@@ -141,11 +141,11 @@ def predict(
     wanted: dict[str, Any] = {"forbid": forbid or (), "require": require or (), "prefix": prefix}
     wanted |= {"forbid_unknown": True} if forbid_unknown else {}
     wanted |= {} if language is None else {"language": language}
+    from weft.charts import check_format
     from weft.cli.answering import Answering, answer_file, answer_prompt, answer_prompt_file
     from weft.cli.output import note
     from weft.errors import ConfigError
     from weft.run import load
-    from weft.run.curves import check_format
     from weft.run.inputs import open_input_file
 
     if stream and json:

@@ -165,7 +165,7 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     details = {name: value for name, value in details.items() if name != "vocabulary"}
     for line in (*explain(details, report="baselines" in report), *conclusions(report)):
         note("         {}", line)
-    source = run.config.data.test or run.config.data.valid
+    source = run.config.data.files("test") or run.config.data.files("valid")
     again = "".join(f" --import {word}" for word in imports)
     note("\nNext: [bold]weft predict {}{}[/]    {}", run.folder, again, run.task.prediction_hint)
     if isinstance(source, str):

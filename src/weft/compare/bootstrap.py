@@ -91,6 +91,8 @@ def drawn_units(tallies: Sequence[Tally]) -> list[Tally]:
             cure="compare runs that read the file alike: data.unit, data.text, …",
         )
     rows = {len(tally.numbers) for tally in tallies}
+    if any(tally.rows_overlap for tally in tallies):
+        return records
     if sizes[0] < MIN_RECORDS and len(rows) == 1 and rows.pop() > sizes[0]:
         return list(tallies)
     return records

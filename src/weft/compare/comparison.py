@@ -119,10 +119,17 @@ def _notes(configs: Sequence[Config], data: object) -> list[str]:
     notes = []
     if data is None:
         notes.append("intervals of the differences need examples: --data FILE measures all runs on it")
-        tested = [(config.data.test or config.data.valid or config.data.train) for config in configs]
+        tested = [_measured(config) for config in configs]
         if any(files != tested[0] for files in tested):
             notes.append("the runs were measured on different files, so their scores do not compare; use --data FILE")
     return notes
+
+
+def _measured(config: Config) -> list[Any]:
+    """What the scores of a run were measured on: a file, or a part of the training file."""
+    data = config.data
+    part = "test" if data.test is not None else "valid"
+    return [data.files(part)] if data.files(part) else [data.train, getattr(data, part)]
 
 
 def _vocabulary_notes(details: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> list[str]:

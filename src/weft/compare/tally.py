@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config.schema import positions
 from weft.data import BadLines, Record
 from weft.evaluate import evaluate_each
 from weft.run import Run
@@ -30,6 +31,8 @@ class Tally:
     score_rows: Callable[[Numbers], dict[str, float]] | None = None
     """The scores of some rows (N, K), where they are no function of their sum."""
     details: dict[str, Any] = field(default_factory=dict)
+    rows_overlap: bool = False
+    """Whether the rows of a record share what they were measured on, so that none is drawn alone."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -60,10 +63,11 @@ def tally(run: Run, path: str | list[str]) -> Tally:
     return tally_records(run, run.task.read(path, run.config.data, BadLines(skip=False)))
 
 
-def tally_records(run: Run, records: Iterable[Record]) -> Tally:
+def tally_records(run: Run, read: Iterable[Record]) -> Tally:
     """Evaluate the run on each of some examples."""
     task = run.task
-    examples = encode_evaluation(task, records, run.config.data)
+    examples = encode_evaluation(task, read, run.config.data, positions=positions(run.config))
     scores, sums = evaluate_each(task, run.model, examples, decode=run.config.decode)
     rows = None if scores.sums_suffice else scores.score_rows
-    return Tally(sums, task.record_of_row(examples), scores.score, rows, scores.details())
+    records = task.record_of_row(examples)
+    return Tally(sums, records, scores.score, rows, scores.details(), task.rows_overlap)

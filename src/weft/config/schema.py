@@ -94,9 +94,8 @@ class Config(Settings):
         if most is None:
             return self
         tokens = TASKS[self.task].row_tokens(self)
-        for path, table in networks(self.model):
-            longest = getattr(table, "longest", None)
-            if longest is not None and tokens > longest:
+        for path, longest in bounded_networks(self.model):
+            if tokens > longest:
                 marks = " and a start or end token" * (tokens > most)
                 marks = f" on each side make rows of {tokens}, which" if tokens > most + 2 else marks
                 cure = f'lower it, raise the other to {tokens}, or use positions = "sinusoid" or "rotary"'
@@ -121,6 +120,19 @@ def networks(model: Settings) -> Iterator[tuple[str, Settings]]:
     """The tables of `[model]` that are a network each, with their paths: itself, or those of its sides."""
     sides = [(f"model.{name}", table) for name, table in model if isinstance(table, Settings)]
     return iter(sides or [("model", model)])
+
+
+def bounded_networks(model: Settings) -> Iterator[tuple[str, int]]:
+    """The paths of the networks that read a limited number of tokens, with that number."""
+    for path, table in networks(model):
+        longest: int | None = getattr(table, "longest", None)
+        if longest is not None:
+            yield path, longest
+
+
+def positions(config: Any) -> int | None:
+    """The most tokens that a network of the model can read; None where there is no limit."""
+    return min((longest for _, longest in bounded_networks(config.model)), default=None)
 
 
 def schema(task: str) -> type[Config]:

@@ -8,7 +8,7 @@ from weft.data.columns import Column
 from weft.data.content import forget, identify, stamps
 from weft.data.corpus import Corpus, Examples, Survey
 from weft.data.example_columns import Columns
-from weft.data.images import Picture, pack_pixels, picture_of, read_pixels, unpack_pixels
+from weft.data.images import Picture, PixelShape, pack_pixels, picture_of, pillow, read_pixels, unpack_pixels
 from weft.data.input_file import Input, InputFile
 from weft.data.inputs import open_inputs
 from weft.data.labelled import read_answered, read_labelled
@@ -70,6 +70,7 @@ __all__ = [
     "Paths",
     "Picture",
     "Pieces",
+    "PixelShape",
     "Ragged",
     "RaggedBuilder",
     "Record",
@@ -106,6 +107,7 @@ __all__ = [
     "pad",
     "pad_numbers",
     "picture_of",
+    "pillow",
     "read_answered",
     "read_captions",
     "read_header",

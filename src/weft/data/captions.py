@@ -51,7 +51,8 @@ def _each_pair(table: Table, columns: Columns, bad: BadLines) -> Iterator[Pair]:
 def read_source(
     table: Table, row: Row, columns: Columns, *, seen: dict[str, Picture] | None = None, whole: bool = False
 ) -> Picture | Steps:
-    """The picture that a row names, or its feature vectors; `seen` are pictures that were opened before."""
+    """The picture that a row names, with its pixels where `columns.pixels` has their shape, or its feature vectors;
+    `seen` are pictures that were opened before."""
     if columns.steps:
         return read_features(table.value("features", row), table.name, row.place)
     name = table.text("image", row)
@@ -60,7 +61,7 @@ def read_source(
     path = beside(table.name, name)
     seen = {} if seen is None else seen
     if path not in seen:
-        seen[path] = open_picture(path, name=name, place=row.place, whole=whole)
+        seen[path] = open_picture(path, name=name, place=row.place, whole=whole, pixels=columns.pixels)
     return seen[path]
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Final, NamedTuple
 
 from weft.data.columns import Column
+from weft.data.images import PixelShape
 from weft.data.records import Labelled, ManyLabelled, Measured, Pair, Record, Tagged, Text
 
 PREDICTED: Final[dict[type, str]] = {
@@ -45,6 +46,8 @@ class Columns(NamedTuple):
     """The text between several labels."""
     pictures: bool = False
     """The source of a pair is a picture, or with `steps` its feature vectors, in one value of a row."""
+    pixels: PixelShape | None = None
+    """The shape to which pictures are decoded when a file is read; without it only their headers are read."""
 
     @property
     def predicted(self) -> str:

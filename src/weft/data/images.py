@@ -12,9 +12,9 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,13 @@ SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".t
 GRAY_MODES: Final = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N")
 WHITE: Final = (255, 255, 255, 255)
 """The colour behind transparent pixels."""
+
+
+class PixelShape(NamedTuple):
+    """The pixels that a model reads of a picture: a square with this side, of 1 channel for gray or 3 for colours."""
+
+    size: int
+    channels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +106,19 @@ def beside(table: str, name: str) -> str:
     return name if table == STDIN else str(Path(table).parent / name)
 
 
-def open_picture(path: str, *, name: str | None = None, place: str = "", whole: bool = False) -> Picture:
-    """Read the header of a picture; with `whole` its pixels are decoded too, to see that they can be."""
+def open_picture(
+    path: str, *, name: str | None = None, place: str = "", whole: bool = False, pixels: PixelShape | None = None
+) -> Picture:
+    """Read the header of a picture. With `pixels` they are decoded too and kept in the place of the file; with `whole`
+    they are only decoded, to see that they can be."""
     content = _content(path, place)
     with _opened(content, path, place) as image:
         picture = Picture(name or path, path, *image.size, _has_colours(image), _digest(content))
-    if whole:
-        read_pixels(picture, size=picture.side, channels=picture.channels, place=place)
+        if pixels is not None:
+            kept = _decoded(image, *pixels).tobytes()
+            return replace(picture, width=pixels.size, height=pixels.size, colour=pixels.channels == 3, content=kept)
+        if whole:
+            _decoded(image, picture.side, picture.channels)
     return picture
 
 
@@ -126,6 +139,15 @@ def picture_of(value: Any, *, place: str, base: str = STDIN) -> Picture:
     raise DataError(what, where=place or None, cure="give a path, a Pillow image, or an array (H, W) or (H, W, 3)")
 
 
+def picture_from_bytes(content: bytes, *, place: str, most: int = limits.PICTURE_PIXELS) -> Picture:
+    """The picture of at most `most` pixels in the content of a file, such as one that a page sent."""
+    with _opened(content, "the picture", place) as image:
+        pixels = image.size[0] * image.size[1]
+        if pixels > most:
+            raise DataError(f"{pixels:,} pixels, and {most:,} is the limit", where=place, cure="make it smaller")
+        return _of_array(np.asarray(_eight_bits(image, colour=None)), place)
+
+
 def read_pixels(picture: Picture, *, size: int, channels: int, place: str = "") -> Pixels:
     """Decode a picture and resize it to (size, size, channels), 1 channel for gray or 3 for colours."""
     if picture.content is not None:
@@ -134,9 +156,12 @@ def read_pixels(picture: Picture, *, size: int, channels: int, place: str = "") 
         shape = (picture.height, picture.width, picture.channels)
         array = np.frombuffer(picture.content, dtype=np.uint8).reshape(shape)
         return _resized(Image.fromarray(array if picture.colour else array[..., 0]), size, channels)
-    with _opened(_content(picture.path, place), picture.path, place) as image:
-        image.draft(None, (2 * size, 2 * size))  # a JPEG is decoded at a smaller size where that is enough
-        return _resized(_eight_bits(image, colour=channels == 3), size, channels)
+    content = _content(picture.path, place)
+    if _digest(content) != picture.digest:
+        what = f"{_named(picture.path, place)}has changed since it was opened"
+        raise DataError(what, where=place or picture.path, cure="start again")
+    with _opened(content, picture.path, place) as image:
+        return _decoded(image, size, channels)
 
 
 def pack_pixels(pixels: Pixels) -> NDArray[np.int32]:
@@ -178,6 +203,7 @@ def _content(path: str, place: str) -> bytes:
         content = Path(path).read_bytes()
     except FileNotFoundError:
         cure = "check the path; in a file it is relative to that file's folder"
+        cure = "download it first: weft reads files only" if ":/" in path else cure
         raise DataError(f"{named}no such picture", where=where, cure=cure) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -199,9 +225,11 @@ def _opened(content: bytes, path: str, place: str) -> Iterator[Image.Image]:
                 width, height = image.size
                 if width * height > limits.PICTURE_PIXELS:
                     raise images.DecompressionBombError
+                if image.mode == "F":
+                    cure = "convert it to 8 or 16 bits"
+                    raise DataError(f"{named}its pixels are real numbers", where=where, cure=cure)
                 if width < 1 or height < 1:
-                    what = f"{named}{width} × {height} pixels, so there is nothing to see"
-                    raise DataError(what, where=where, cure="replace the picture, or remove the line")
+                    raise _no_pixels(f"{named}{width} × {height} pixels", where)
                 yield image
     except DataError:
         raise
@@ -209,10 +237,30 @@ def _opened(content: bytes, path: str, place: str) -> Iterator[Image.Image]:
         what = f"{named}more than {limits.PICTURE_PIXELS:,} pixels, the limit of a picture"
         raise DataError(what, where=where, cure="make it smaller") from None
     except images.UnidentifiedImageError:
+        if (size := _size_of_header(content)) is not None and 0 in size:
+            raise _no_pixels(f"{named}{size[0]} × {size[1]} pixels", where) from None
         cure = f"convert it to one of {', '.join(FORMATS)}"
         raise DataError(f"{named}is no picture of a known format", where=where, cure=cure) from None
     except Exception as error:  # each of Pillow's formats raises errors of its own types on damaged files
         raise DataError(f"{named}is damaged: {error}", where=where, cure="copy the picture again") from None
+
+
+def _no_pixels(what: str, where: str) -> DataError:
+    return DataError(f"{what}, so there is nothing to see", where=where, cure="replace the picture, or remove the line")
+
+
+def _size_of_header(content: bytes) -> tuple[int, int] | None:
+    """The width and height of a PNG or GIF; Pillow opens none without pixels, and does not say why."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
+        return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
+    if content.startswith((b"GIF87a", b"GIF89a")) and len(content) >= 10:
+        return int.from_bytes(content[6:8], "little"), int.from_bytes(content[8:10], "little")
+    return None
+
+
+def _decoded(image: Image.Image, size: int, channels: int) -> Pixels:
+    image.draft(None, (2 * size, 2 * size))  # a JPEG is decoded at a smaller size where that is enough
+    return _resized(_eight_bits(image, colour=channels == 3), size, channels)
 
 
 def _has_colours(image: Image.Image) -> bool:
@@ -232,8 +280,6 @@ def _eight_bits(image: Image.Image, *, colour: bool | None) -> Image.Image:
     if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255 instead of scaling
         wide = np.asarray(image).astype(np.int64)
         return _kept(Image.fromarray((wide.clip(0, 65535) >> 8).astype(np.uint8)), gray)
-    if image.mode == "F":
-        raise ValueError("pixels are real numbers; convert it to 8 bits")
     if image.has_transparency_data:
         clear = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", clear.size, WHITE), clear)

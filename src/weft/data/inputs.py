@@ -94,7 +94,7 @@ def open_inputs(
     if chosen in SENTENCES:
         return SentenceInputs(open_sentences(name, conllu=chosen == "conllu", field=tag))
     if chosen == PLAIN and columns.pictures:
-        return PathInputs(name, steps=columns.steps)
+        return PathInputs(name, steps=columns.steps, pixels=columns.pixels)
     if chosen == PLAIN:
         return LineInputs(name)
     columns = _replace_input(columns, column)
@@ -280,7 +280,7 @@ def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
     first = next(iter(columns.settings()))
     for row in table:
         if columns.pictures:
-            yield read_input(row.place, row, partial(read_source, table, row, columns, whole=True))
+            yield read_input(row.place, row, partial(read_source, table, row, columns))
         elif columns.steps:
             steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
             yield Input(row.place, steps, row)

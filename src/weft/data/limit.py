@@ -18,13 +18,15 @@ class Limit:
     With `overlap`, each piece of a split begins with that many items of the one before, in addition to the length: a
     piece of running text needs the token before its first to predict it.
 
-    A `moving` limit keeps texts whole: they are cut anew in every epoch (see pieces.py).
+    A `moving` limit keeps texts whole: they are cut anew in every epoch (see pieces.py). One of an evaluation, by the
+    `positions` that a model has, keeps a row for each record.
     """
 
     max_length: int
     overlong: Overlong
     overlap: int = 0
     moving: bool = False
+    positions: int | None = None
     overlong_seen: int = field(default=0, init=False)
 
     def cut(self, ids: list[Item], place: str = "") -> list[list[Item]]:
@@ -34,8 +36,10 @@ class Limit:
             return [ids]
         self.overlong_seen += 1
         if self.overlong == "error":
-            what = f"{len(ids) - self.overlap:,} tokens, more than data.max_length = {self.max_length:,}"
+            what = f"{len(ids) - self.overlap:,} tokens, more than {self._bound()}"
             cure = 'raise data.max_length, or set data.overlong to another policy, such as "truncate"'
+            if self.positions is not None:
+                cure = 'shorten the text, or set data.overlong = "truncate"'
             raise DataError(what, where=place or None, cure=cure)
         if self.overlong == "drop":
             return []
@@ -63,4 +67,9 @@ class Limit:
             return ()
         done = {"truncate": "cut off", "split": "split", "drop": "left out"}[self.overlong]
         examples = counted(self.overlong_seen, "example")
-        return (f"{done} {examples} of more than data.max_length = {counted(self.max_length, 'token')}",)
+        return (f"{done} {examples} of more tokens than {self._bound()}",)
+
+    def _bound(self) -> str:
+        if self.positions is None:
+            return f"data.max_length = {self.max_length:,}"
+        return f"the {self.max_length:,} that model.max_positions = {self.positions:,} has room for"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from weft.data.captions import read_features
-from weft.data.images import Picture, beside, is_picture_file, open_picture, pictures_in
+from weft.data.images import Picture, PixelShape, beside, is_picture_file, open_picture, pictures_in
 from weft.data.input_file import Input
 from weft.data.steps import Steps
 from weft.data.texts import read_inputs
@@ -27,19 +27,20 @@ def read_input(place: str, row: Any, read: Callable[[], Picture | Steps]) -> Inp
 @dataclass
 class PathInputs:
     """Pictures: a folder, one file, or a list with a path per line; an answer is its name, a tab and the caption, or of
-    a list the caption alone. With `steps` the paths are those of `.npy` files."""
+    a list the caption alone. With `steps` the paths are those of `.npy` files; `pixels` is the shape of the pixels."""
 
     name: str
     steps: bool = False
+    pixels: PixelShape | None = None
     plain: ClassVar = True
 
     def __iter__(self) -> Iterator[Input]:
         """One picture after the other; a bad one of a folder or a list does not stop the others."""
         if is_picture_file(self.name) and not Path(self.name).is_dir():
-            yield Input(self.name, open_picture(self.name), self.name)
+            yield Input(self.name, open_picture(self.name, pixels=self.pixels), self.name)
         elif not self.listed:
             for path in pictures_in(self.name):
-                yield read_input(path, path, partial(open_picture, path, whole=True))
+                yield read_input(path, path, partial(open_picture, path, pixels=self.pixels))
         else:
             for number, line in enumerate(read_inputs(self.name), start=1):
                 place = f"{self.name}:{number}"
@@ -54,7 +55,7 @@ class PathInputs:
     def _read(self, line: str, place: str) -> Picture | Steps:
         if self.steps:
             return read_features(line, self.name, place)
-        return open_picture(beside(self.name, line), name=line, place=place, whole=True)
+        return open_picture(beside(self.name, line), name=line, place=place, pixels=self.pixels)
 
     def begin(self) -> str:
         return ""

@@ -31,6 +31,8 @@ class Series:
     """The distance of two steps, such as "15min" or "M"; empty where there are no dates."""
     static: tuple[float, ...] = ()
     """Numbers that belong to the whole series."""
+    categories: tuple[tuple[str, str], ...] = ()
+    """The column and the text of each feature of the whole series that is a text; an empty text is a missing one."""
     origin: int = 0
     """The first step whose target is to be forecast in an evaluation; those before it are history."""
     season: int = 1
@@ -62,6 +64,10 @@ class Series:
         """The times of `count` steps from step `first` on, in seconds since 1970."""
         return self._clock.stamps(self.start, first, count)
 
+    def steps_until(self, later: Series) -> int:
+        """The steps from the beginning of this window of a series to that of another."""
+        return self._clock.position(self.start, later.start)
+
     @property
     def _clock(self) -> Frequency:
         return read_frequency(self.frequency or "step")
@@ -82,7 +88,7 @@ class Series:
 
     def followed_by(self, later: Series) -> Self:
         """This series and its continuation, whose first step is the origin."""
-        gap = self._clock.position(self.start, later.start) if self.frequency else self.end
+        gap = self.steps_until(later) if self.frequency else self.end
         array = np.full((max(gap + len(later.steps), self.end), self.steps.width), np.nan)
         array[: self.end] = self.steps.array[: self.end]
         array[gap : gap + len(later.steps)] = later.steps.array

@@ -41,6 +41,8 @@ class SeriesColumns(NamedTuple):
     past: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     frequency: str | None = None
+    texts: tuple[str, ...] | None = None
+    """Those of `static` that hold texts; None where they are found by their cells."""
 
 
 class SeriesRow(NamedTuple):
@@ -61,7 +63,7 @@ class SeriesTable(NamedTuple):
 def find_columns(table: SeriesTable, wanted: SeriesColumns) -> SeriesColumns:
     """The columns of a table: those that are wanted, which must be there, and those that are found."""
     settings = wanted._asdict()
-    del settings["frequency"]
+    del settings["frequency"], settings["texts"]
     for setting, value in settings.items():
         for name in (value,) if isinstance(value, str) else value or ():
             if name not in table.header:
@@ -76,7 +78,11 @@ def find_columns(table: SeriesTable, wanted: SeriesColumns) -> SeriesColumns:
     twice = [name for name in target if name in (*wanted.past, *wanted.known, *wanted.static, time, series)]
     if twice:
         raise ConfigError("is a target too", where=f'column "{twice[0]}" in [data]', cure="name it once")
-    return wanted._replace(target=tuple(target), time=time, series=series)
+    texts = wanted.texts
+    if texts is None:
+        cells = {name: [row.cells[table.header.index(name)] for row in table.rows] for name in wanted.static}
+        texts = tuple(name for name in wanted.static if _kind(cells[name]) in ("text", "time"))
+    return wanted._replace(target=tuple(target), time=time, series=series, texts=texts)
 
 
 def _kind(cells: Iterable[Any]) -> str:

@@ -17,7 +17,7 @@ from weft.data.badlines import BadLines
 from weft.data.delimited import find_delimiter, split_lines
 from weft.data.objects import Objects
 from weft.data.series import Series
-from weft.data.series_columns import SeriesColumns, SeriesRow, SeriesTable, find_columns, no_number, number_of
+from weft.data.series_columns import MISSING, SeriesColumns, SeriesRow, SeriesTable, find_columns, no_number, number_of
 from weft.data.series_stamps import read_numbers_of_steps, read_stamp, refusal
 from weft.data.series_time import Frequency, find_frequency, read_frequency
 from weft.data.sources import each_path, lines, suffix
@@ -109,7 +109,9 @@ def _series_of_rows(
     at = np.arange(len(rows)) if frequency is None else frequency.positions(int(stamps[0]), stamps)
     covariates = (*columns.past, *columns.known)
     numbers = _read_numbers(rows, (*columns.target, *covariates), places, bad)
-    static = _read_static(rows, columns.static, places, bad)
+    texts = [name for name in columns.static if name in (columns.texts or ())]
+    static = _read_static(rows, [name for name in columns.static if name not in texts], places, bad)
+    categories = tuple((name, _read_category(rows, name, places[name])) for name in texts)
     for number, target in enumerate(columns.target):
         array = np.full((int(at[-1]) + 1, 1 + len(covariates)), np.nan)
         array[at] = numbers[:, [number, *range(len(columns.target), numbers.shape[1])]]
@@ -120,6 +122,7 @@ def _series_of_rows(
             int(stamps[0]) if frequency is not None else 0,
             str(frequency) if frequency is not None else "",
             static,
+            categories=categories,
             columns=(target, columns.time or "", columns.series or ""),
         )
 
@@ -215,9 +218,26 @@ def _read_static(
 ) -> tuple[float, ...]:
     numbers = _read_numbers(rows, names, places, bad)
     for column, name in enumerate(names):
-        other = np.flatnonzero(~(numbers[:, column] == numbers[0, column]))
+        first = numbers[0, column]
+        other = np.flatnonzero(~(numbers[:, column] == first))
+        if np.isnan(first):
+            cure = "write a number, or leave the column out of data.static"
+            raise DataError(f'"{name}" is missing', where=rows[0].place, cure=cure)
         if len(other):
-            what = f'"{name}" changes within a series, from {numbers[0, column]:g} to {numbers[other[0], column]:g}'
-            cure = "a static feature is one number for a whole series; give others as data.past or data.known"
-            raise DataError(what, where=rows[other[0]].place, cure=cure)
+            raise _changes(name, f"{first:g}", f"{numbers[other[0], column]:g}", rows[other[0]].place)
     return tuple(numbers[0].tolist())
+
+
+def _read_category(rows: list[SeriesRow], name: str, place: int) -> str:
+    """The text that all rows of a series have; empty where it is missing."""
+    first, *rest = (str(row.cells[place]).strip() for row in rows)
+    for row, text in zip(rows[1:], rest, strict=True):
+        if text != first:
+            raise _changes(name, repr(first), repr(text), row.place)
+    return "" if first.lower() in MISSING else first
+
+
+def _changes(name: str, first: str, other: str, place: str) -> DataError:
+    what = f'"{name}" changes within a series, from {first:.40} to {other:.40}'
+    cure = "a static feature is one number or text for a whole series; give others as data.past or data.known"
+    return DataError(what, where=place, cure=cure)

@@ -7,6 +7,7 @@ from weft.decoding.hypothesis import Hypothesis
 from weft.decoding.search import NEVER, NEVER_CONTINUED, search
 from weft.decoding.stops import StopStrings
 from weft.decoding.stream import stream
+from weft.decoding.trace import Proposal, SearchListener, SearchTrace, TracedStep
 from weft.models.stepper import Step, Stepper
 
 __all__ = [
@@ -15,9 +16,13 @@ __all__ = [
     "Constraint",
     "DecodeConfig",
     "Hypothesis",
+    "Proposal",
+    "SearchListener",
+    "SearchTrace",
     "Step",
     "Stepper",
     "StopStrings",
+    "TracedStep",
     "search",
     "search_exhaustive",
     "stream",

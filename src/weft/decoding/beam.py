@@ -21,25 +21,35 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from weft.decoding.beam_state import BeamState
+from weft.decoding.beam_state import BeamState, NextTokens
 from weft.decoding.diverse import choose_diverse
 from weft.decoding.proposals import Proposals, likeliest
 from weft.decoding.request import Request
 from weft.decoding.required import choose_required
+from weft.decoding.trace import SearchListener
 
 
-def advance_beam(beams: BeamState, logits: Tensor, request: Request, attention: Tensor | None) -> Tensor:
+def advance_beam(
+    beams: BeamState,
+    logits: Tensor,
+    request: Request,
+    attention: Tensor | None,
+    listener: SearchListener | None = None,
+) -> Tensor:
     """logits (A·K, V) -> the row (A·K,) that each row continues. The beams are advanced by one step."""
-    found = _propose(beams, logits, request)
+    following = beams.next_tokens(logits, request)
+    found = _propose(beams, following, request)
+    if listener is not None:
+        listener.step(beams, following, found)
     beams.append(found.tokens, found.logs, found.places, attention)
     _finish(beams, found, request)
     beams.advance(found.tokens, found.sums, _stops(beams, found.sums, request))
     return (beams.slots[:, None] * beams.shape.width + found.places).flatten()
 
 
-def _propose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
+def _propose(beams: BeamState, following: NextTokens, request: Request) -> Proposals:
     """The continuations of each sentence; inside its prefix there is one."""
-    found = _choose(beams, logits, request)
+    found = _choose(beams, following, request)
     inside = beams.inside[:, None]
     alone = torch.full_like(found.sums, -torch.inf)
     alone[:, 0] = 0.0
@@ -55,10 +65,10 @@ def _propose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
     )
 
 
-def _choose(beams: BeamState, logits: Tensor, request: Request) -> Proposals:
+def _choose(beams: BeamState, following: NextTokens, request: Request) -> Proposals:
     """The continuations, as the settings choose them."""
     config = request.config
-    every, model, ending = beams.next_tokens(logits, request)
+    every, model, ending = following
     if request.requires:
         found = choose_required(beams, every, ending)
     elif config.groups > 1:

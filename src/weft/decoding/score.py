@@ -16,15 +16,22 @@ POSITIONS_AT_ONCE: Final = 512
 
 
 class TokenScores(NamedTuple):
-    """log_probabilities (M,) in float32, and ranks (M,): 1 is the likeliest token, equally likely ones rank alike."""
+    """log_probabilities (M,) in float32, and ranks (M,): 1 is the likeliest token, equally likely ones rank alike.
+
+    The likeliest C tokens at each place are `candidates` (M, C), with their log-probabilities `candidate_logs`.
+    """
 
     log_probabilities: Tensor
     ranks: Tensor
+    candidates: Tensor
+    candidate_logs: Tensor
 
 
-def score_tokens(output: Callable[[Tensor], Tensor], hidden: Tensor, expected: Tensor) -> TokenScores:
+def score_tokens(
+    output: Callable[[Tensor], Tensor], hidden: Tensor, expected: Tensor, *, candidates: int = 0
+) -> TokenScores:
     """hidden (M, D) before each of the expected tokens (M,); output maps (…, D) to logits (…, V)."""
-    logs, ranks = [], []
+    logs, ranks, tokens_of, logs_of = [], [], [], []
     for states, tokens in zip(
         torch.split(hidden, POSITIONS_AT_ONCE), torch.split(expected, POSITIONS_AT_ONCE), strict=True
     ):
@@ -32,4 +39,7 @@ def score_tokens(output: Callable[[Tensor], Tensor], hidden: Tensor, expected: T
         own = every.gather(1, tokens[:, None])
         logs.append(own.squeeze(1))
         ranks.append((every > own).sum(1) + 1)
-    return TokenScores(torch.cat(logs), torch.cat(ranks))
+        best = every.topk(min(candidates, every.size(1)))
+        logs_of.append(best.values)
+        tokens_of.append(best.indices)
+    return TokenScores(*map(torch.cat, (logs, ranks, tokens_of, logs_of)))

@@ -22,6 +22,8 @@ from weft.decoding.memory import COMMON_TOKENS, check_memory, free_memory, sente
 from weft.decoding.request import Request, prepare, send
 from weft.decoding.slots import MAX_ROWS, Poll, Slots, open_slots
 from weft.decoding.stops import StopStrings
+from weft.decoding.trace import SearchListener
+from weft.errors import ConfigError
 from weft.models.stepper import FixedStepper, Stepper, can_prefill, is_fixed
 from weft.nn.native.packed_linear import PackedWeights
 from weft.text import MASK, PAD, SOS, UNK
@@ -51,6 +53,7 @@ def search(
     constraints: Sequence[Constraint] | None = None,
     stops: StopStrings | None = None,
     attention: bool = True,
+    listener: SearchListener | None = None,
 ) -> list[list[Hypothesis]]:
     """The n_best hypotheses, best first, for each of `count` sentences of the memory.
 
@@ -59,11 +62,15 @@ def search(
     sentence, where that is less than config.max_length. forbid: tokens that are never written. keys: numbers that
     seed the sampling of each sentence; by default its index in this batch. constraints: phrases that each text may not
     and must contain. stops: the strings of config.stop_at, with the text of each token. attention: whether hypotheses
-    hold attention weights. The result of a sentence does not depend on the others. A list is shorter than n_best only
-    where no more texts are possible, or where groups have found the same ones. The model should be in evaluation mode.
+    hold attention weights. listener: is called at each step of the plain beam search, for one sentence. The result of a
+    sentence does not depend on the others. A list is shorter than n_best only where no more texts are possible, or
+    where groups have found the same ones. The model should be in evaluation mode.
     """
     if count == 0:
         return []
+    if listener is not None and (count > 1 or config.sample):
+        what = "sampling has no beam" if config.sample else f"{count} sentences are searched together"
+        raise ConfigError(what, where="listener", cure="listen to the beam search for one sentence")
     request = prepare(
         model,
         count,
@@ -78,7 +85,7 @@ def search(
         can_prefill=can_prefill(model),
     )
     found: list[list[Hypothesis]] = [[] for _ in range(count)]
-    for ended in Search(model, memory, request, attention=attention).run():
+    for ended in Search(model, memory, request, attention=attention, listener=listener).run():
         for sentence, hypotheses in ended:
             found[sentence] = hypotheses
     return found
@@ -98,12 +105,20 @@ class Running:
 class Search:
     """One search over all sentences of a request."""
 
-    def __init__(self, model: Stepper | FixedStepper, memory: Any, request: Request, *, attention: bool) -> None:
+    def __init__(
+        self,
+        model: Stepper | FixedStepper,
+        memory: Any,
+        request: Request,
+        *,
+        attention: bool,
+        listener: SearchListener | None = None,
+    ) -> None:
         self.request, self.groups = request, request.config.groups
         self.packed, self.rounds = PackedWeights(), 0
         longest_first = sorted(range(request.count), key=lambda sentence: -request.steps[sentence])
         at_once = request.count
-        recorded = not attention and request.recordable and can_record(model, request)
+        recorded = not attention and listener is None and request.recordable and can_record(model, request)
         if is_fixed(model):
             rows = request.width * self.groups
             at_once = max_sentences(rows) if recorded else max(1, self._max_rows() // rows)
@@ -115,6 +130,7 @@ class Search:
         else:
             with self.packed:
                 self.slots = open_slots(model, memory, request, self._for_each_group(first), attention=attention)
+        self.slots.listener = listener
         self.running = [Running() for _ in range(self.slots.count // self.groups)]
         for one, sentence in zip(self.running, first, strict=False):
             one.sentence, one.steps_left = sentence, request.steps[sentence]

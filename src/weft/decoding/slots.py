@@ -16,6 +16,7 @@ from weft.decoding.beam_state import BeamShape, BeamState
 from weft.decoding.request import Request, send
 from weft.decoding.rows import FixedRows, GrowingRows, SearchRows
 from weft.decoding.sample import advance_sample
+from weft.decoding.trace import SearchListener
 from weft.models.stepper import FixedStepper, Stepper, Writer, is_fixed
 
 MAX_ROWS: Final = {"cpu": 128, "cuda": 512}
@@ -51,6 +52,8 @@ class Slots:
         self.rows, self.beams, self.request = rows, beams, request
         self.gpu_beam: GpuBeam | None = None
         self.cpu_beam: CpuBeam | None = None
+        self.listener: SearchListener | None = None
+        """The listener of the steps, which are then made by the plain search."""
 
     @property
     def count(self) -> int:
@@ -58,7 +61,7 @@ class Slots:
 
     def steps(self, max_steps: int) -> int:
         """Run one step or, where that is faster, several, but at most `max_steps` -> how many."""
-        if not beam_cpu.serves(self.rows, self.beams, self.request):
+        if self.listener is not None or not beam_cpu.serves(self.rows, self.beams, self.request):
             self.step()
             return 1
         assert isinstance(self.rows, FixedRows)
@@ -85,10 +88,11 @@ class Slots:
         if request.config.sample:
             advance_sample(beams, logits, request, attention)
             return None
-        if attention is None and request.plain and beam_gpu.serves(beams, logits):
+        plain = attention is None and request.plain and self.listener is None
+        if plain and beam_gpu.serves(beams, logits):
             self.gpu_beam = self.gpu_beam or GpuBeam(beams, request, logits.size(1))
             return self.gpu_beam(logits)
-        return advance_beam(beams, logits, request, attention)
+        return advance_beam(beams, logits, request, attention, self.listener)
 
     def _step_cpu(self, beam: CpuBeam) -> Tensor:
         """`_step` with the beams advanced in C."""

@@ -20,7 +20,7 @@ from weft.errors import DataError
 from weft.importing.checkpoint import CONFIG, Checkpoint
 from weft.importing.found import ACTIVATIONS, Found, Named, affine, joined
 from weft.importing.gpt2 import check_size
-from weft.importing.tokenizers import check_mask, read_pieces, special_names
+from weft.importing.tokenizers import describe_mask, read_pieces, special_names
 from weft.importing.vocabulary import Pieces, Vocabulary, arrange, build_tokenizer
 from weft.limits import LAYERS, LENGTH_TOKENS, VOCABULARY
 from weft.tasks import Codec
@@ -29,6 +29,12 @@ from weft.text import EOS, MASK, PAD, SOS, UNK
 
 MAX_MARKS: Final = 4
 """Special tokens of a row, at most: those of a pair of RoBERTa."""
+
+MAX_SEGMENTS: Final = 16
+"""Kinds of texts that have vectors of their own."""
+
+PROBLEMS: Final = (None, "single_label_classification", "multi_label_classification", "regression")
+"""The values of problem_type; a regression has one output."""
 
 SUBWORDS_PER_WORD: Final = 4
 """Subwords for which a tagger has room, for each word of a training sentence."""
@@ -141,12 +147,14 @@ class Reader:
             checkpoint.only(name, *values)
         self.rows = checkpoint.number("vocab_size", 30522, most=VOCABULARY)
         self.places = checkpoint.number("max_position_embeddings", 512, most=LENGTH_TOKENS)
-        padding = checkpoint.config.get("pad_token_id", 1)
-        self.skipped = padding + 1 if family is ROBERTA and type(padding) is int and padding >= 0 else 0
-        if self.skipped >= self.places:
-            raise checkpoint.refuse("pad_token_id", padding)
-        kinds = checkpoint.config.get("type_vocab_size", 2 if family is BERT else 1)
-        self.segments = kinds if family is not DISTILBERT and type(kinds) is int and kinds > 0 else 0
+        padding = checkpoint.config.get("pad_token_id", 1) if family is ROBERTA else -1
+        if type(padding) is not int or not -1 <= padding < self.places - 1:
+            raise checkpoint.refuse("pad_token_id", padding, "the positions of RoBERTa begin after it")
+        self.skipped = padding + 1
+        kinds = 0 if family is DISTILBERT else checkpoint.config.get("type_vocab_size", 2 if family is BERT else 1)
+        if type(kinds) is not int or not 0 <= kinds <= MAX_SEGMENTS:
+            raise checkpoint.refuse("type_vocab_size", kinds, f"it is a number from 0 to {MAX_SEGMENTS}")
+        self.segments = kinds
         self.model = self._settings()
         self.width: int = self.model["width"]
         pieces = read_pieces(checkpoint)
@@ -250,7 +258,7 @@ class Reader:
 def read_masked(checkpoint: Checkpoint, family: Family) -> Found:
     """A masked language model."""
     reader = Reader(checkpoint, family)
-    check_mask(checkpoint, special_names(checkpoint).get(ROLES[MASK], family.specials[MASK]))
+    notes = describe_mask(checkpoint, special_names(checkpoint).get(ROLES[MASK], family.specials[MASK]))
     tie = checkpoint.config.get("tie_word_embeddings", True) is not False
     activation = reader.model["activation"] if family is not ROBERTA else "gelu"
     if activation not in ("gelu", "relu"):
@@ -264,7 +272,7 @@ def read_masked(checkpoint: Checkpoint, family: Family) -> Found:
         yield from reader.masked_output(tie=tie)
 
     model = reader.model | head | {"tie": tie}
-    return Found("mask", model, Codec({"": reader.tokenizer}), tensors(), **reader.sections())
+    return Found("mask", model, Codec({"": reader.tokenizer}), tensors(), notes=notes, **reader.sections())
 
 
 def read_sequence(checkpoint: Checkpoint, family: Family) -> Found:
@@ -272,6 +280,7 @@ def read_sequence(checkpoint: Checkpoint, family: Family) -> Found:
     reader = Reader(checkpoint, family)
     labels = read_labels(checkpoint)
     number = len(labels) == 1
+    checkpoint.only("problem_type", *(PROBLEMS if number else PROBLEMS[:-1]))
     model = reader.model | {"pooling": "first", "word_dropout": 0.0, "head": [reader.width]}
     model["head_activation"] = "relu" if family is DISTILBERT else "tanh"
 
@@ -306,7 +315,8 @@ def read_labels(checkpoint: Checkpoint) -> tuple[str, ...]:
     table = checkpoint.config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     if isinstance(table, dict) and set(table) == set(map(str, range(len(table)))):
         labels = tuple(table[str(index)] for index in range(len(table)))
-        if all(isinstance(label, str) for label in labels) and len(set(labels)) == len(labels):
+        plain = all(isinstance(label, str) and label.strip() and label.isprintable() for label in labels)
+        if plain and len(set(labels)) == len(labels):
             return labels
-    what = f"id2label = {table!r:.60} does not give each output a label of its own"
+    what = f"id2label = {table!r:.60} does not give each output a label of its own that can be printed"
     raise DataError(what, where=str(checkpoint.folder / CONFIG))

@@ -1,6 +1,8 @@
 """A folder of a Hugging Face checkpoint, read within the limits of run folders: config.json, safetensors, other files.
 
-No file is a link, nothing is unpickled, and no code of the folder is run.
+Nothing is unpickled, and no code of the folder is run. No file is a link, except as in the cache of the hub:
+
+    models--NAME/snapshots/REVISION/config.json -> ../../blobs/HASH
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ from weft.run.folder.weights import StoredTensors
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
+SNAPSHOTS: Final = "snapshots"
+BLOBS: Final = "blobs"
+"""Folders of the cache of the hub: of the names of files by revision, and of their contents."""
+
 MAX_SHARDS: Final = 1000
 """Files that the weights of a checkpoint may be split into."""
 
@@ -30,6 +36,9 @@ CONVERT: Final = (
     '.save_pretrained("NEW_FOLDER"); AutoTokenizer.from_pretrained("{folder}").save_pretrained("NEW_FOLDER")\''
 )
 """The command that writes the weights of a folder as safetensors, and its tokenizer."""
+
+MAX_WEIGHT: Final = 1e9
+"""The largest weight: products of larger ones overflow float32."""
 
 NAMED: Final = 3
 """Names that an error lists, of all those it could."""
@@ -51,7 +60,7 @@ class Checkpoint:
         """The bytes of a file."""
         path = self.folder / name
         try:
-            return read_regular(path, most=most)
+            return read_regular(real_path(path), most=most)
         except FileNotFoundError:
             raise DataError(f"has no {name}", where=str(self.folder)) from None
         except OSError as error:
@@ -124,6 +133,9 @@ class Checkpoint:
         found = stored.read(name).float()
         if not bool(torch.isfinite(found).all()):
             raise DataError(f"{name} has numbers that are not finite", where=str(stored.path))
+        if float(found.abs().max() if found.numel() else 0) > MAX_WEIGHT:
+            what = f"{name} has numbers above {MAX_WEIGHT:.0e}, with which the model could only compute NaN"
+            raise DataError(what, where=str(stored.path), cure="copy it again")
         return found
 
     def skip(self, *names: str) -> None:
@@ -133,6 +145,19 @@ class Checkpoint:
     def unread(self) -> list[str]:
         """The names of the tensors that nothing has read."""
         return sorted(set(self._places) - self._read)
+
+
+def real_path(path: Path) -> Path:
+    """The file of the hub's cache that a link in one of its snapshots names; any other path as it is.
+
+    A link is read as text and not followed: what it names has to be a regular file of the cache, and not another link.
+    """
+    snapshots = path.absolute().parent.parent
+    if snapshots.name == SNAPSHOTS and path.is_symlink():
+        name = path.readlink().name
+        if path.readlink() == Path("..", "..", BLOBS, name):
+            return snapshots.parent / BLOBS / name
+    return path
 
 
 def cannot_read(path: Path, error: OSError) -> DataError:
@@ -146,7 +171,10 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
     """Open a checkpoint; its tensors are read from the open files, one at a time."""
     if not (folder / CONFIG).exists():
         what = "is no checkpoint: it has no config.json"
-        raise DataError(what, where=str(folder), cure="give a folder that save_pretrained of transformers wrote")
+        cure = "give a folder that save_pretrained of transformers wrote"
+        if inside := sorted(path for path in folder.glob(f"{SNAPSHOTS}/*") if (path / CONFIG).exists()):
+            cure = f"it is a cache of the hub: give one of its snapshots, such as {inside[0]}"
+        raise DataError(what, where=str(folder), cure=cure)
     if (folder / "manifest.json").exists():
         raise DataError("is a run of weft already", where=str(folder), cure="use it as it is")
     with ExitStack() as opened:
@@ -154,7 +182,7 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
         for name in _shards(folder):
             path = folder / name
             try:
-                file = opened.enter_context(open_regular(path, most=limits.TENSORS_FILE_BYTES))
+                file = opened.enter_context(open_regular(real_path(path), most=limits.TENSORS_FILE_BYTES))
             except OSError as error:
                 if isinstance(error, FileNotFoundError):
                     raise DataError(f"lacks {name}, which {INDEX} names", where=str(folder)) from None
@@ -172,7 +200,7 @@ def _shards(folder: Path) -> list[str]:
         return [WEIGHTS]
     if (folder / INDEX).exists():
         try:
-            table = parse_json(read_regular(folder / INDEX, most=limits.SMALL_FILE_BYTES))
+            table = parse_json(read_regular(real_path(folder / INDEX), most=limits.SMALL_FILE_BYTES))
             names = sorted(set(table["weight_map"].values()))
         except OSError as error:
             raise cannot_read(folder / INDEX, error) from None
@@ -193,7 +221,7 @@ def _shards(folder: Path) -> list[str]:
 def _architecture(folder: Path) -> str:
     """The class of transformers that a checkpoint names, or a word in its place."""
     try:
-        [name] = parse_json(read_regular(folder / CONFIG, most=limits.SMALL_FILE_BYTES))["architectures"]
+        [name] = parse_json(read_regular(real_path(folder / CONFIG), most=limits.SMALL_FILE_BYTES))["architectures"]
     except (OSError, ValueError, TypeError, KeyError):
         return "AutoModel"
     return name if isinstance(name, str) and name.isidentifier() else "AutoModel"

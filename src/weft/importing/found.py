@@ -42,6 +42,8 @@ class Found:
     text: Mapping[str, Any] = field(default_factory=lambda: {"kind": "imported"})
     data: Mapping[str, Any] = field(default_factory=dict)
     decode: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """Differences from the other software."""
 
 
 def affine(checkpoint: Checkpoint, theirs: str, ours: str, *shape: int) -> Named:

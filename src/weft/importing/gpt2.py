@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, zeros
 
-from weft.errors import DataError
+from weft.errors import DataError, counted
 from weft.importing.checkpoint import CONFIG, Checkpoint
 from weft.importing.found import ACTIVATIONS, Found, Named, affine
 from weft.importing.tokenizers import read_pieces
 from weft.importing.vocabulary import Vocabulary, arrange, build_tokenizer
 from weft.limits import LAYERS, LENGTH_TOKENS, VOCABULARY
 from weft.tasks import Codec
-from weft.text import EOS, PAD, SOS
+from weft.text import EOS, PAD, SOS, SPECIALS
 
 MAPS = {"attn.c_attn": "attention.joint", "attn.c_proj": "attention.output"}
 MAPS |= {"mlp.c_fc": "feedforward.inner", "mlp.c_proj": "feedforward.outer"}
@@ -45,17 +46,28 @@ def read_gpt2(checkpoint: Checkpoint) -> Found:
     }
     pieces = read_pieces(checkpoint)
     check_size(checkpoint, len(pieces.entries), rows)
-    vocabulary = arrange(rows, _roles(checkpoint, rows))
+    roles = _roles(checkpoint, rows)
+    check_roles(checkpoint, roles, len(pieces.entries))
+    vocabulary = arrange(rows, roles)
     tokenizer = build_tokenizer(pieces, vocabulary, str(checkpoint.folder))
     data = {"max_length": min(256, model["max_positions"])}
     return Found("lm", model, Codec({"": tokenizer}), _tensors(checkpoint, model, vocabulary), data=data)
 
 
 def check_size(checkpoint: Checkpoint, entries: int, rows: int) -> None:
-    """Raise where the tokenizer has more entries than the model has rows."""
+    """Raise where the tokenizer has more entries than the model has rows; rows without an entry are never written."""
     if entries > rows:
         what = f"vocab_size = {rows:,}, but the tokenizer has {entries:,} entries"
         raise DataError(what, where=str(checkpoint.folder / CONFIG), cure="are the files of one model?")
+
+
+def check_roles(checkpoint: Checkpoint, roles: Mapping[int, int | None], entries: int) -> None:
+    """Raise where the start or the end of a text is no entry of the tokenizer: it is that of another model."""
+    for role in (SOS, EOS):
+        row = roles[role]
+        if row is not None and row >= entries:
+            what = f"{SPECIALS[role]} is row {row:,}, and the tokenizer has {counted(entries, 'entry', 'entries')}"
+            raise DataError(what, where=str(checkpoint.folder / CONFIG), cure="are the files of one model?")
 
 
 def _roles(checkpoint: Checkpoint, rows: int) -> dict[int, int | None]:

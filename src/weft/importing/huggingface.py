@@ -64,8 +64,10 @@ def import_huggingface(
         model = TASKS[found.task].build(config.model, found.codec)
         _fill(model, found, checkpoint)
         left = [name for name in checkpoint.unread() if not name.endswith(NOTHING_MISSING)]
-    if note is not None and left:
-        note(f"left out: {name_some(left)}, which the model does not use")
+    notes = [*found.notes, *([f"left out: {name_some(left)}, which the model does not use"] if left else [])]
+    if note is not None:
+        for said in notes:
+            note(said)
     with claim_folder(out, config.task, resume=None) as target:
         save_run(target, ModelFiles(config, found.codec, model), model.state_dict())
     return load(target)

@@ -12,15 +12,21 @@ from torch import Tensor
 from weft.errors import DataError
 from weft.importing.checkpoint import CONFIG, Checkpoint
 from weft.importing.found import ACTIVATIONS, Found, Named, affine, joined
-from weft.importing.gpt2 import check_size, token_id
+from weft.importing.gpt2 import check_roles, check_size, token_id
 from weft.importing.tokenizers import FILE, read_pieces, read_sentencepieces
 from weft.importing.vocabulary import Pieces, Vocabulary, arrange, build_tokenizer
-from weft.limits import BEAM, LAYERS, LENGTH_TOKENS, VOCABULARY
+from weft.limits import BEAM, LAYERS, LENGTH_PENALTY, LENGTH_TOKENS, VOCABULARY
 from weft.tasks import Codec
 from weft.text import EOS, PAD, SOS, UNK
 
 UNKNOWN = "<unk>"
 SIDES = ("encoder", "decoder")
+RANGES: dict[str, tuple[int, float, tuple[type, ...]]] = {
+    "beam": (1, BEAM, (int,)),
+    "length_penalty": (0, LENGTH_PENALTY, (int, float)),
+    "max_length": (1, LENGTH_TOKENS, (int,)),
+}
+"""The smallest and the largest value of the settings of a search, and their types."""
 
 
 def read_marian(checkpoint: Checkpoint) -> Found:
@@ -48,10 +54,13 @@ def read_marian(checkpoint: Checkpoint) -> Found:
     for side, size in zip(SIDES, (rows, target_rows), strict=True):
         own = pieces[0] if shared or side == "encoder" else pieces[1]
         check_size(checkpoint, len(own.entries), size)
-        vocabularies[side] = arrange(size, _roles(checkpoint, own, size))
+        roles = _roles(checkpoint, own, size)
+        check_roles(checkpoint, roles, len(own.entries))
+        vocabularies[side] = arrange(size, roles)
         role = "" if shared else {"encoder": "source", "decoder": "target"}[side]
         if role not in tokenizers:
             tokenizers[role] = build_tokenizer(own, vocabularies[side], str(checkpoint.folder))
+    decode, notes = _decode(checkpoint)
     reader = _MarianTensors(checkpoint, model, vocabularies, (rows, target_rows))
     return Found(
         "translate",
@@ -59,7 +68,8 @@ def read_marian(checkpoint: Checkpoint) -> Found:
         Codec(tokenizers),
         reader.tensors(shared=shared),
         text={"kind": "imported", "shared": shared},
-        decode=_decode(checkpoint),
+        decode=decode,
+        notes=notes,
     )
 
 
@@ -102,18 +112,28 @@ def _roles(checkpoint: Checkpoint, pieces: Pieces, rows: int) -> dict[int, int |
     return found | {UNK: None if unknown in found.values() else unknown}
 
 
-def _decode(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The settings of the search; a folder has them in its own file, an older one in config.json."""
+def _decode(checkpoint: Checkpoint) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings of the search, and a note for each that weft cannot have; a folder has them in its own file, an
+    older one in config.json."""
     own = "generation_config.json"
     found = {**checkpoint.config, **(checkpoint.table(own) if checkpoint.has(own) else {})}
-    beam, penalty = found.get("num_beams"), found.get("length_penalty")
-    decode: dict[str, Any] = {"beam": beam} if type(beam) is int and 0 < beam <= BEAM else {}
-    decode |= {"length_penalty": penalty} if type(penalty) in (int, float) else {}
-    decode |= {"stop": "finished"} if found.get("early_stopping") is True else {}
     longest, new = found.get("max_length"), found.get("max_new_tokens")
     # Their max_length counts the start token.
-    most = new if type(new) is int else longest - 1 if type(longest) is int else 0
-    return decode | ({"max_length": min(most, LENGTH_TOKENS)} if most > 0 else {})
+    most = new if new is not None else longest - 1 if type(longest) is int else longest
+    wanted: dict[str, Any] = {
+        "beam": found.get("num_beams"),
+        "length_penalty": found.get("length_penalty"),
+        "max_length": most,
+    }
+    decode: dict[str, Any] = {"stop": "finished"} if found.get("early_stopping") is True else {}
+    notes = []
+    for name, value in wanted.items():
+        least, limit, types = RANGES[name]
+        if type(value) in types and least <= value <= limit:
+            decode[name] = value
+        elif value is not None:
+            notes.append(f"decode.{name} is weft's own: {value!r:.40} in {own} is not from {least:,} to {limit:,}")
+    return decode, tuple(notes)
 
 
 class _MarianTensors:

@@ -7,6 +7,7 @@ vocab.json, source.spm …    unigram pieces of SentencePiece: Marian
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -41,6 +42,12 @@ MODEL_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 """The options of each model with the values of a file that does not mention them."""
 
 BYTE_LEVEL: Final = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+LANGUAGE: Final = re.compile(r">>[^\s<>]+<<")
+"""The entry of a language, which stands at the beginning of a source to name that of the target."""
+
+LANGUAGE_SCORE: Final = 0.0
+"""The score of such a piece: above that of all others, so that it is never cut."""
+
 METASPACE: Final = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
 
 
@@ -67,15 +74,14 @@ def special_names(checkpoint: Checkpoint) -> dict[str, str]:
     return names
 
 
-def check_mask(checkpoint: Checkpoint, token: str) -> None:
-    """Raise where the blank before a gap would be a token of its own: a gap of weft has it in its own token."""
+def describe_mask(checkpoint: Checkpoint, token: str) -> tuple[str, ...]:
+    """A note where transformers would read the blank before a gap as a token of its own, which weft never does."""
     tree = checkpoint.table(FILE, most=TOKENIZER_FILE_BYTES) if checkpoint.has(FILE) else {}
     for one in tree.get("added_tokens") or []:
         if one["content"] == token and tree["model"].get("type") == "BPE" and one.get("lstrip") is not True:
-            cure = "train the model with lstrip = true, as RoBERTa has it"
-            raise DataError(
-                f"{token} has lstrip = false, which weft cannot", where=str(checkpoint.folder / FILE), cure=cure
-            )
+            what = f"{token} has lstrip = false: transformers reads the blank before it as a token"
+            return (f'{what}, weft as part of the gap; "a{token}" is the same in both',)
+    return ()
 
 
 def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
@@ -83,7 +89,10 @@ def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
     tree, where = checkpoint.table(name, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / name)
     try:
         return _read_tree(tree)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (TypeError, AttributeError):
+        what = "a part of it has another type than in files of the tokenizers library"
+        raise DataError(what, where=where, cure="save the tokenizer again with save_pretrained") from None
+    except (ValueError, KeyError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(what, where=where, cure="weft imports WordPiece, byte-level BPE and Unigram") from None
 
@@ -207,7 +216,8 @@ def _read_byte_pairs(checkpoint: Checkpoint) -> Pieces:
 
 
 def read_sentencepieces(checkpoint: Checkpoint, spm: str, vocabulary: str) -> Pieces:
-    """Pieces of a .spm file with the ids of a vocab.json; entries that the file does not know are hidden."""
+    """Pieces of a .spm file with the ids of a vocab.json; entries that the file does not know are hidden, except the
+    codes of languages, which are words of a text."""
     found = read_sentencepiece(checkpoint.content(spm, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / spm))
     entries = _ids_in_order(checkpoint, vocabulary)
     rules = {
@@ -216,10 +226,16 @@ def read_sentencepieces(checkpoint: Checkpoint, spm: str, vocabulary: str) -> Pi
         "decoder": [METASPACE],
         "model": _model("Unigram", {}),
     }
+    codes = {entry: LANGUAGE_SCORE for entry in entries if LANGUAGE.fullmatch(entry)}
+    if found.pre_tokenizer["prepend_scheme"] == "always":  # then every word begins with the mark of a blank
+        renamed = {entry: f"▁{entry}" for entry in codes if f"▁{entry}" not in entries}
+        entries = [renamed.get(entry, entry) for entry in entries]
+        codes = {renamed.get(entry, entry): score for entry, score in codes.items()}
+    known = {**found.scores, **codes}
     # A character that the file does not know is looked up too, as transformers does.
-    hidden = frozenset(i for i, entry in enumerate(entries) if entry not in found.scores and len(entry) > 1)
+    hidden = frozenset(i for i, entry in enumerate(entries) if entry not in known and len(entry) > 1)
     lowest = min(found.scores.values())
-    scores = {entry: found.scores.get(entry, lowest) for i, entry in enumerate(entries) if i not in hidden}
+    scores = {entry: known.get(entry, lowest) for i, entry in enumerate(entries) if i not in hidden}
     return Pieces(entries, hidden, rules, scores)
 
 

@@ -11,8 +11,9 @@ from weft.config import Config
 from weft.data import Corpus, Record, Survey, Tagged, labels_of
 from weft.errors import ConfigError, DataError
 from weft.nn import CellClass
-from weft.run.prepare import DataReader, set_aside, survey_training
-from weft.tasks import Codec, Task, Tree
+from weft.run.division import set_aside
+from weft.run.prepare import DataReader, survey_training
+from weft.tasks import Codec, Division, Task, Tree
 from weft.tasks.labels import collect_labels
 from weft.text import Tokenizer
 
@@ -71,20 +72,20 @@ def view_examples(
             what = f"{_files(config.data.train)} has {survey.examples:,} example{'s' * (survey.examples != 1)}"
             cure = "choose 1" if survey.examples == 1 else f"choose from 1 to {survey.examples:,}"
             raise ConfigError(what, where=f"--row {row}", cure=cure)
-    rest, held, notes = _divide(config, corpus, survey)
+    rest, _, notes = _divide(config, corpus, survey)
     task = _learn(reader, config, rest, notes) if tokens else None
     found = dict(_pick(corpus, set(wanted)))
-    shown = (_show(row, found[row], task, aside=held is not None and held.includes(row - 1)) for row in wanted)
+    shown = (_show(row, found[row], task, aside=not rest.includes(row - 1)) for row in wanted)
     unit = reader.task.size_unit
     return ExampleView(survey.examples, survey.characters, (*reader.notes, *notes), tuple(shown), unit)
 
 
-def _divide(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
+def _divide(config: Config, corpus: Corpus, survey: Survey) -> Division:
     """Set a part aside as for training; a file that is too small for that is shown all the same."""
     try:
         return set_aside(config, corpus, survey)
     except DataError as error:
-        return corpus, None, [f"training needs more: {error.what} ({error.cure})"]
+        return Division(corpus, {}, [f"training needs more: {error.what} ({error.cure})"])
 
 
 def _learn(reader: DataReader, config: Config, corpus: Corpus, notes: list[str]) -> Task:

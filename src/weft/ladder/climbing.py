@@ -21,7 +21,7 @@ from weft.run import train_run
 from weft.run.dry_run import dry_run
 from weft.run.folder.files import read_table, write_json
 from weft.run.folder.study import claim_study
-from weft.run.prepare import prepare, survey_config
+from weft.run.prepare import prepare, read_divided
 from weft.tasks import Tree
 from weft.training.progress import Watch
 
@@ -99,12 +99,9 @@ def check_data(
     """
     for rung in rungs:
         try:
-            config, reader, *_ = survey_config(rung.settings or {}, skip_bad_lines=skip_bad_lines, cells=cells)
+            read_divided(rung.settings or {}, skip_bad_lines=skip_bad_lines, cells=cells)
         except ConfigError:
             continue
-        for part in ("valid", "test"):
-            if path := getattr(config.data, part):
-                reader.survey(path)
         return
 
 

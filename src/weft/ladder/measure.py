@@ -9,17 +9,20 @@ from typing import Final, NamedTuple
 
 from weft.catalog import TASKS
 from weft.compare import Tally, tally_records
-from weft.data import BadLines, Record
+from weft.config import Config
+from weft.data import Record
 from weft.errors import ConfigError, did_you_mean
 from weft.evaluate import evaluate, predict
 from weft.ladder.baseline import guess
 from weft.ladder.rungs import Rung
+from weft.ladder.simple_forecasts import forecast_simply
 from weft.ladder.summary import ScoredRung, Summary, build_summary
 from weft.nn import CellClass
 from weft.run import Run, load
 from weft.run.folder.files import CONFIG, LABELS, MANIFEST, WEIGHTS
-from weft.run.prepare import survey_config
+from weft.run.prepare import read_divided
 from weft.tasks import Tree, encode
+from weft.tasks.forecast_data import ForecastData
 
 TIMED_RECORDS: Final = 256
 """Examples whose prediction is timed, after a few that are not."""
@@ -28,21 +31,19 @@ WARMUP_RECORDS: Final = 8
 
 
 class Data(NamedTuple):
-    """The records that rungs are measured on, their name, and those that were trained on."""
+    """The records that rungs are measured on, the name of their part, those that were trained on, and the settings."""
 
     name: str
     records: list[Record]
     train: Iterable[Record]
+    config: Config
 
 
 def read_data(base: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None) -> Data:
     """Read the test data, or the validation data, or the part of the training data that every rung sets aside."""
-    config, _, rest, _, held = survey_config(base, skip_bad_lines=skip_bad_lines, cells=cells)
-    for part in ("test", "valid"):
-        if path := getattr(config.data, part):
-            return Data(part, list(TASKS[config.task].read(path, config.data, BadLines(skip=skip_bad_lines))), rest)
-    assert held is not None
-    return Data("valid", list(held), rest)
+    config, train, parts = read_divided(base, skip_bad_lines=skip_bad_lines, cells=cells)
+    name = "test" if "test" in parts else "valid"
+    return Data(name, list(parts[name]), train, config)
 
 
 def summarise(
@@ -73,8 +74,11 @@ def summarise(
 
 
 def _measure_guesses(name: str, data: Data) -> ScoredRung:
-    tally, parameters, seconds, took = guess(data.train, data.records)
-    return ScoredRung(name, tally, parameters, seconds, 0, len(data.records) / max(took, 1e-9), trained=False)
+    if isinstance(data.config.data, ForecastData):
+        tally, parameters, seconds, took = forecast_simply(name, data.train, data.records, data.config.data)
+    else:
+        tally, parameters, seconds, took = guess(data.train, data.records)
+    return ScoredRung(name, tally, parameters, seconds, 0, len(tally.numbers) / max(took, 1e-9), trained=False)
 
 
 def _measure_run(name: str, run: Run, data: Data) -> ScoredRung:
@@ -86,7 +90,8 @@ def _measure_run(name: str, run: Run, data: Data) -> ScoredRung:
     )
     size += sum(file.stat().st_size for file in run.folder.glob("tokenizer*.json"))
     tally = tally_records(run, data.records)
-    return ScoredRung(name, tally, report["parameters"], report["seconds"], size, _time(run, data.records))
+    measured = list(run.task.gather(data.records, run.config.data))
+    return ScoredRung(name, tally, report["parameters"], report["seconds"], size, _time(run, measured))
 
 
 def _time(run: Run, records: Sequence[Record]) -> float:

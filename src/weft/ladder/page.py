@@ -11,13 +11,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.charts import CATEGORIES, can_draw, draw
 from weft.compare.bootstrap import MIN_RECORDS
 from weft.console import visible
 from weft.errors import WeftError
 from weft.extras import EXTRAS
 from weft.ladder.rungs import lower_is_better
 from weft.ladder.summary import MeasuredRung, Summary
-from weft.run.curves import PALETTE, can_draw, draw
 from weft.run.folder.files import write_json, write_text
 from weft.training.progress import PERCENT, metric_name, show_metric
 
@@ -200,7 +200,7 @@ def chart(summary: Summary) -> altair.LayerChart:
     height = altair.Scale(zero=False, reverse=lower_is_better(summary.task, summary.metric))
     base = altair.Chart(altair.InlineData(values=points)).encode(
         x=altair.X("seconds:Q", title="seconds of training", scale=altair.Scale(type="log")),
-        color=altair.Color("rung:N", scale=altair.Scale(range=PALETTE), legend=None, sort=None),
+        color=altair.Color("rung:N", scale=altair.Scale(range=CATEGORIES), legend=None, sort=None),
     )
     bars = base.mark_rule().encode(y=altair.Y("low:Q", title=title, scale=height), y2="high:Q")
     marks = base.mark_point(filled=True, size=70).encode(y=altair.Y("score:Q", title=title))

@@ -1,7 +1,7 @@
 """The rungs of a ladder: the default ones of each task, and those of config files.
 
-A rung is a configuration; it gets the task and the data of the ladder. Two are no models at all: always the most
-frequent label (`majority`), and the most frequent tag of each word (`per-word`).
+A rung is a configuration; it gets the task and the data of the ladder. Some are no models at all: always the most
+frequent label (`majority`), the most frequent tag of each word (`per-word`), and the simple forecasts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from weft.config.tree import flatten, nest
 from weft.errors import ConfigError, did_you_mean
 from weft.nn import CellClass
 from weft.tasks import Tree
+from weft.tasks.forecast_scores import BASELINES as SIMPLE_FORECASTS
 
 MAJORITY, PER_WORD = "majority", "per-word"
 
-BASELINES: Final = {"classify": (MAJORITY,), "tag": (PER_WORD,)}
+BASELINES: Final = {"classify": (MAJORITY,), "tag": (PER_WORD,), "forecast": SIMPLE_FORECASTS}
 """The rungs that are no models, by task; they come first."""
 
 DEFAULT_RUNGS: Final[dict[str, dict[str, Tree]]] = {
@@ -47,6 +48,12 @@ DEFAULT_RUNGS: Final[dict[str, dict[str, Tree]]] = {
         "hmm": {"kind": "hmm"},
         "rnn": {"kind": "rnn"},
         "rnn-crf": {"kind": "rnn", "crf": True},
+        "transformer": {"kind": "transformer"},
+    },
+    "forecast": {
+        "linear": {"kind": "linear"},
+        "rnn": {"kind": "rnn"},
+        "conv": {"kind": "conv"},
         "transformer": {"kind": "transformer"},
     },
     "translate": {

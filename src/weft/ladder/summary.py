@@ -62,7 +62,7 @@ class Summary:
 
     @property
     def speed_unit(self) -> str:
-        return "characters/s" if self.task == "lm" else "texts/s"
+        return {"lm": "characters/s", "forecast": "forecasts/s"}.get(self.task, "texts/s")
 
     def tree(self) -> Tree:
         """As plain values, for ladder.json."""

@@ -16,8 +16,8 @@ from weft.models.classifier import (
     CLASSIFIERS,
     REGRESSORS,
     Classifier,
-    ClassifierSettings,
     RecurrentClassifierConfig,
+    ScoringSettings,
     TransformerClassifierConfig,
 )
 from weft.models.convolutional import ConvolutionalConfig, ConvolutionalDecoder
@@ -33,7 +33,7 @@ from weft.models.fitting import (
     FittedSettings,
 )
 from weft.models.headed import HeadedKinds
-from weft.models.heads import decide, decide_each
+from weft.models.heads import SequenceInputs, decide, decide_each
 from weft.models.language import LANGUAGE_MODELS, AnyLanguageModel, LanguageModel, build_language_model
 from weft.models.masked import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.models.memory import (
@@ -103,7 +103,6 @@ __all__ = [
     "Captioner",
     "CaptionerConfig",
     "Classifier",
-    "ClassifierSettings",
     "ConvolutionalConfig",
     "ConvolutionalDecoder",
     "Decoded",
@@ -137,6 +136,8 @@ __all__ = [
     "RecurrentLanguageConfig",
     "RecurrentSourceConfig",
     "RecurrentTaggerConfig",
+    "ScoringSettings",
+    "SequenceInputs",
     "SourceRead",
     "SpelledSettings",
     "Spelling",

@@ -8,10 +8,10 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from weft.models.bag import BagConfig, BagRegressorConfig
+from weft.models.bag import Bag, BagConfig, BagRegressorConfig
 from weft.models.embedding import TokenDropout
 from weft.models.headed import HeadedKinds
-from weft.models.heads import EVEN, DecisionSettings, HeadSettings, HiddenLayers, build_input
+from weft.models.heads import EVEN, DecisionSettings, HeadSettings, HiddenLayers, SequenceInputs, build_input
 from weft.models.memory import EncoderSettings
 from weft.models.recurrent import RecurrentEncoderConfig
 from weft.models.transformer import TransformerEncoderConfig
@@ -32,6 +32,10 @@ class PooledSettings(HeadSettings):
     @classmethod
     def _known_pooling(cls, pooling: str) -> str:
         return known(pooling, POOLINGS)
+
+    def build_classifier(self: ClassifierSettings, inputs: SequenceInputs, labels: int) -> Classifier:
+        vocabulary = 0 if inputs.tokenizer is None else len(inputs.tokenizer)
+        return Classifier(self, vocabulary, labels, features=inputs.features)
 
 
 class RecurrentClassifierConfig(DecisionSettings, PooledSettings, RecurrentEncoderConfig):
@@ -70,8 +74,16 @@ REGRESSORS: Final = HeadedKinds(
 """The settings of `[model]` for a model that gives a number, by their `kind`."""
 
 
+class ScoringSettings(Protocol):
+    """The settings of any model that gives a whole input a score for each label, or a number."""
+
+    def build_classifier(self, inputs: SequenceInputs, labels: int) -> Classifier | Bag:
+        """The model; for a number `labels` is 1."""
+        ...
+
+
 class ClassifierSettings(EncoderSettings, Protocol):
-    """The settings that all classifiers have."""
+    """The settings that all classifiers with a neural encoder have."""
 
     @property
     def pooling(self) -> str: ...

@@ -7,7 +7,8 @@
     y_h = b_h + scale · (r_h + Σ_j V_hj z_{L-j})
 
 g and V start near zero and w near the seasonal naive forecast, so training starts there. f is any recurrent cell, a
-causal transformer, or causal convolutions. B batch, L history, H horizon, R steps that f reads, F features of a step.
+causal transformer, causal convolutions, or the last step as it is. B batch, L history, H horizon, R steps that f reads,
+F features of a step.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EVALUATION_ROWS: Final = 256
 
 class ForecastSizes(NamedTuple):
     """Sizes that follow from the data: steps of history, horizon and season; columns known of the past, of the future
-    too, and of the whole series; the number of series."""
+    too, and of the whole series; the number of series, and of the categories in each column of texts."""
 
     history: int
     horizon: int
@@ -44,11 +45,13 @@ class ForecastSizes(NamedTuple):
     known: int = 0
     static: int = 0
     series: int = 1
+    categories: tuple[int, ...] = ()
 
 
 class SeriesWindow(NamedTuple):
     """target (B, L) in units of its series, 0 where it is missing; observed (B, L); past (B, L, P);
-    known (B, L + H, K); series (B), 0 for one that is not in the training data; static (B, S)."""
+    known (B, L + H, K); series (B), 0 for one that is not in the training data; static (B, S); categories (B, C), 0 for
+    one that is not in the training data."""
 
     target: Tensor
     observed: Tensor
@@ -56,6 +59,7 @@ class SeriesWindow(NamedTuple):
     known: Tensor
     series: Tensor
     static: Tensor
+    categories: Tensor
 
 
 class WindowForecast(NamedTuple):
@@ -92,8 +96,11 @@ class Forecaster(nn.Module):
         self.output: ForecastOutput = OUTPUTS[config.output](self.levels)
         self.decoder = config.build_decoder(3 + sizes.past + sizes.known)
         self.series = nn.Embedding(sizes.series + 1, config.series_size, padding_idx=0) if sizes.series > 1 else None
+        self.categories = nn.ModuleList(
+            nn.Embedding(count + 1, config.series_size, padding_idx=0) for count in sizes.categories
+        )
         self.dropout = Dropout(config.dropout)
-        whole = sizes.static + (config.series_size if self.series is not None else 0)
+        whole = sizes.static + config.series_size * (len(self.categories) + (self.series is not None))
         width = self.decoder.output_size
         steps = 1 if self.recursive else sizes.horizon
         self.each = max(8, min(32, width))
@@ -113,6 +120,13 @@ class Forecaster(nn.Module):
     def evaluation_tokens(self) -> int:
         """Steps of a batch in an evaluation."""
         return EVALUATION_ROWS * (self.sizes.history + self.sizes.horizon)
+
+    @property
+    def steps_read(self) -> tuple[int, int]:
+        """The first step of a window that the network reads, and how many it reads: of the history, and with
+        forecasts of its own all steps that those are made for."""
+        first = self.sizes.history - self.reads
+        return (first + 1, self.reads - 1 + self.sizes.horizon) if self.recursive else (first, self.reads)
 
     def forward(self, window: SeriesWindow, future: Tensor | None = None, *, truth: float = 1.0) -> WindowForecast:
         """Forecast the horizon. In training a recursive network is given the true future (B, H), NaN where it is
@@ -202,6 +216,7 @@ class Forecaster(nn.Module):
     def _corrections(self, hidden: Tensor, window: SeriesWindow) -> Tensor:
         """hidden (B, D) of a direct network, or (B, H, D) -> the numbers for each step (B, H, size + 6)."""
         whole = [window.static] + ([self.series(window.series)] if self.series is not None else [])
+        whole += [vectors(ids) for vectors, ids in zip(self.categories, window.categories.unbind(1), strict=True)]
         about = torch.cat(whole, dim=-1)
         about = about if hidden.dim() == 2 else about[:, None].expand(-1, hidden.size(1), -1)
         steps = self.unfold(torch.cat([hidden, about.to(hidden.dtype)], dim=-1))

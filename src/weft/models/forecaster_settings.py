@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
 from pydantic import Field, field_validator
+from torch import Tensor
 
 from weft.models.convolutional import ConvolutionalDecoder, ConvolutionalStackConfig
 from weft.models.heads import build_input
-from weft.models.memory import Decoder
+from weft.models.memory import Decoder, PartSettings
 from weft.models.pretrained import EmbeddingSetting
 from weft.models.recurrent import RecurrentConfig, RecurrentDecoder
 from weft.models.transformer import TransformerDecoder
@@ -31,10 +32,8 @@ class ForecasterSettings(Settings):
     """direct forecasts all steps at once; recursive reads each forecast to make the next."""
     context: Length = 128
     """The last steps of the history that the network reads; simple forecasts read all of it."""
-    linear: bool = True
-    """Add a linear map of the steps that the network reads."""
     series_size: Size = 8
-    """Size of the learned vector of each series, where there are several."""
+    """Size of the learned vector of each series, where there are several, and of each category of a static text."""
 
     @field_validator("quantiles")
     @classmethod
@@ -44,14 +43,21 @@ class ForecasterSettings(Settings):
         return levels
 
 
-class RecurrentForecasterConfig(ForecasterSettings, RecurrentConfig):
+class NetworkForecasterSettings(ForecasterSettings):
+    """The settings of a forecaster with a network over time."""
+
+    linear: bool = True
+    """Add a linear map of the steps that the network reads."""
+
+
+class RecurrentForecasterConfig(NetworkForecasterSettings, RecurrentConfig):
     """Recurrent layers over the past."""
 
     def build_decoder(self, features: int) -> Decoder:
         return RecurrentDecoder(self, _projection(self.vectors, features))
 
 
-class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
+class TransformerForecasterConfig(NetworkForecasterSettings, TransformerConfig):
     """A causal transformer over the past."""
 
     has_export: ClassVar[bool] = False
@@ -65,17 +71,42 @@ class TransformerForecasterConfig(ForecasterSettings, TransformerConfig):
         return TransformerDecoder(self, _projection(self.vectors, features), memory_size=None)
 
 
-class ConvolutionalForecasterConfig(ForecasterSettings, ConvolutionalStackConfig):
+class ConvolutionalForecasterConfig(NetworkForecasterSettings, ConvolutionalStackConfig):
     """Causal convolutions over the past."""
 
     def build_decoder(self, features: int) -> Decoder:
         return ConvolutionalDecoder(self, _projection(self.vectors, features))
 
 
+class LinearForecasterConfig(ForecasterSettings, PartSettings):
+    """No network over time: simple forecasts, a linear map of the past, and a layer over the last step."""
+
+    kind: Literal["linear"] = "linear"
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)
+    """Share of values dropped in training, before the output."""
+    linear: ClassVar[bool] = True
+
+    def build_decoder(self, features: int) -> Decoder:
+        return LastStep(features)
+
+
+class LastStep(Decoder):
+    """The features of each step as they are, in the place of a network that remembers those before."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.output_size = features
+
+    def forward(self, tokens: Tensor, memory: Any = None, lengths: Any = None) -> Tensor:
+        """steps (B, T, F) -> the same."""
+        return tokens
+
+
 FORECASTERS: Final[dict[str, type[Settings]]] = {
     "rnn": RecurrentForecasterConfig,
     "transformer": TransformerForecasterConfig,
     "conv": ConvolutionalForecasterConfig,
+    "linear": LinearForecasterConfig,
 }
 """The settings of `[model]` for a forecaster, by their `kind`."""
 
@@ -92,9 +123,12 @@ class ForecasterConfig(Protocol):
     quantiles: list[float]
     multistep: str
     context: int
-    linear: bool
     series_size: int
     dropout: float
+
+    @property
+    def linear(self) -> bool:
+        """Whether a linear map of the steps that the network reads is added."""
 
     def build_decoder(self, features: int) -> Decoder:
         """The network over steps of so many features."""

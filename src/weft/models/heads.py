@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -22,6 +22,7 @@ from weft.models.embedding import Embedding, build_embedding
 from weft.models.pretrained import EmbeddingSetting
 from weft.nn import Dropout
 from weft.settings import Settings, Size, Unread
+from weft.text import Tokenizer
 
 EVEN = 0.5
 """The threshold of a label that others do not exclude, before one is chosen."""
@@ -88,6 +89,13 @@ class Projection(nn.Linear):
         with torch.no_grad():
             self.weight.normal_(std=features**-0.5)
             self.bias.zero_()
+
+
+class SequenceInputs(NamedTuple):
+    """The inputs of a model with one answer for each: texts of a tokenizer, or feature vectors of so many numbers."""
+
+    tokenizer: Tokenizer | None = None
+    features: int | None = None
 
 
 def build_input(

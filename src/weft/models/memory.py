@@ -69,6 +69,10 @@ class Encoder(nn.Module):
         """Its layers from the input up, for rates and unfreezing by layer; all else is below the first."""
         return []
 
+    def reading_order(self, length: int) -> list[int]:
+        """The order in which it reads the tokens of a text with so many of them, one after the other."""
+        return list(range(length))
+
     def final_like(self) -> State:
         """An example of `Memory.final` for one row: a decoder is built by its structure and sizes."""
         raise NotImplementedError

@@ -20,6 +20,9 @@ class SourceRead(NamedTuple):
 class PairModel(Writer):
     """source -> hidden states of the target -> logits of its next token."""
 
+    has_encoder: bool = True
+    """Whether a part of its own reads the source, and not the one that writes the target."""
+
     @property
     def packs(self) -> bool:
         """Whether it takes packed batches."""

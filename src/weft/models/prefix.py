@@ -70,6 +70,8 @@ class PrefixConfig(Settings):
 class PrefixTranslator(PairModel):
     """Source and target in one row -> hidden states of the target -> logits."""
 
+    has_encoder = False
+
     def __init__(self, config: PrefixConfig, vocabulary: int) -> None:
         super().__init__()
         settings = config.decoder

@@ -209,6 +209,9 @@ class RecurrentEncoder(Encoder):
     def each_layer(self) -> list[nn.Module]:
         return list(self.rnn.layers)
 
+    def reading_order(self, length: int) -> list[int]:
+        return [*range(length - 2, -1, -1), *range(max(0, length - 1), length)] if self.reverse else list(range(length))
+
     def final_like(self) -> State:
         return self.rnn.initial_state(1, torch.empty(0))
 

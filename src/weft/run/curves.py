@@ -1,4 +1,4 @@
-"""Learning curves: a chart made from the journals of runs, drawn as SVG, PNG or an HTML page that works offline.
+"""Learning curves: a chart made from the journals of runs.
 
 The picture has two parts side by side: the loss of training and validation, and the validation metric of the task.
 With several runs each has its colour; the loss of training is then the faint line of the same colour.
@@ -6,25 +6,21 @@ With several runs each has its colour; the loss of training is then the faint li
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft.catalog import TASKS
+from weft.charts import CATEGORIES, can_draw, draw
 from weft.disk import open_regular
 from weft.documents import parse_json
-from weft.errors import ConfigError, Fault, RunError, WeftError, did_you_mean
-from weft.extras import EXTRAS
+from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.limits import JOURNAL_FILE_BYTES, JOURNAL_LINE_BYTES, JOURNAL_VALUES, STEP
-from weft.run.folder.files import CONFIG, JOURNAL, read_table, write_file
+from weft.run.folder.files import CONFIG, JOURNAL, read_table
 from weft.training.progress import metric_name
 
 if TYPE_CHECKING:
@@ -32,30 +28,8 @@ if TYPE_CHECKING:
 
 CURVES = "curves.svg"
 
-FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
-    ".svg": ("vegalite_to_svg", {}),
-    ".png": ("vegalite_to_png", {"scale": 2.0}),
-    ".html": ("vegalite_to_html", {"bundle": True}),
-}
-"""The endings of files that can be drawn, each with its function of vl_convert."""
-
-CONVERT = """
-import json, sys, vl_convert
-name, options, specification = json.load(sys.stdin)
-found = getattr(vl_convert, name)(specification, **options)
-sys.stdout.buffer.write(found.encode() if isinstance(found, str) else found)
-"""
-"""The program of a process of its own: the converter contains a JavaScript engine, which ends its process when it
-gets no memory, and starts threads, which a forked process does not have."""
-
-MAX_RENDER_SECONDS = 120
-"""Time limit for a picture, which takes less than two seconds."""
-
 MAX_POINTS = 400
 """Points of one line at most; neighbours are averaged where there are more, which no screen can show apart."""
-
-PALETTE = ["#1f6fb4", "#d9622b", "#2c8c57", "#8d5bb0", "#b8487f", "#7a6a1e", "#3a9ea5", "#5b6770"]
-"""Colours that can be told apart with most kinds of colour vision and when printed in grey."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +102,6 @@ def _thin(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
         return [(round(float(step)), float(loss)) for step, loss in (part.mean(0) for part in parts)]
 
 
-def can_draw() -> bool:
-    """Return whether the extra for pictures is installed."""
-    return find_spec("altair") is not None and find_spec("vl_convert") is not None
-
-
 def draw_curves(folder: Path, note: Callable[[str], None] = lambda _: None) -> Path | None:
     """Draw `curves.svg` of the run in the folder; None where the extra is not installed or nothing was validated yet.
 
@@ -178,11 +147,8 @@ def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
     whole: altair.HConcatChart = (
         altair.hconcat(*panels, spacing=28)
         .resolve_scale(color="shared" if several else "independent")
-        .configure_view(stroke=None)
-        .configure_axis(gridColor="#e4e6ea", domain=False, tickColor="#c9ccd2", labelColor="#4a4f57", grid=True)
-        .configure_axisX(grid=False, domain=True, domainColor="#c9ccd2")
-        .configure_legend(orient="top", title=None, labelLimit=320, symbolType="stroke", symbolOpacity=1)
-        .configure_title(anchor="start", fontSize=13, fontWeight="bold", color="#24272c")
+        .configure_axisX(grid=False)
+        .configure_legend(orient="top", title=None, symbolType="stroke", symbolOpacity=1)
     )
     return whole
 
@@ -202,7 +168,11 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
             if math.isfinite(value)  # a perplexity may be too large to hold
         ]
     names = list(curves) if several else ["training", "validation"]
-    colours = [PALETTE[number % len(PALETTE)] for number in range(len(names))] if several else ["#9aa3ad", PALETTE[0]]
+    colours = (
+        [CATEGORIES[number % len(CATEGORIES)] for number in range(len(names))]
+        if several
+        else ["#9aa3ad", CATEGORIES[0]]
+    )
     legend = altair.Legend() if several or metric == "loss" else None
     title = "loss" if metric == "loss" else f"validation {metric_name(metric).replace('_', ' ')}"
     last = max(step for curve in curves.values() for step, _ in [*curve.train, *curve.valid])
@@ -227,41 +197,3 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
     )
     layers = [training, validation] if metric == "loss" else [validation]
     return altair.LayerChart(layer=layers).properties(width=340, height=240)
-
-
-def draw(picture: altair.HConcatChart | altair.VConcatChart | altair.LayerChart, path: Path) -> Path:
-    """Write the picture in the format of the file's ending."""
-    check_format(path)
-    write_file(path, _render(path, picture.to_dict()))
-    return path
-
-
-def _render(path: Path, specification: dict[str, Any]) -> bytes:
-    """Return the content of the file."""
-    request = json.dumps([*FORMATS[path.suffix], specification]).encode()
-    # -P: a vl_convert.py in the current folder is not imported.
-    command = [sys.executable, "-P", "-c", CONVERT]
-    try:
-        return subprocess.run(
-            command, input=request, capture_output=True, check=True, timeout=MAX_RENDER_SECONDS
-        ).stdout
-    except subprocess.CalledProcessError as error:
-        code = error.returncode
-        what = f"vl-convert was ended by signal {-code}" if code < 0 else f"vl-convert failed with code {code}"
-    except subprocess.TimeoutExpired:
-        what = f"vl-convert took more than {MAX_RENDER_SECONDS} s"
-    except OSError as error:
-        what = f"vl-convert cannot be started: {error.strerror or error}"
-    raise Fault(f"cannot be drawn: {what}", where=str(path), cure="is there enough memory?")
-
-
-def check_format(path: Path) -> None:
-    """Raise unless the ending is one that can be drawn and the extra is installed; called before any work."""
-    if path.suffix not in FORMATS:
-        raise ConfigError(
-            f"cannot draw {path.suffix or 'a file without an ending'}",
-            where=str(path),
-            cure=f"name it {', '.join(f'*{ending}' for ending in FORMATS)}",
-        )
-    if not can_draw():
-        raise WeftError("pictures need altair and vl-convert", where=str(path), cure=EXTRAS["plot"].install)

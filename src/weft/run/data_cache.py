@@ -38,7 +38,7 @@ from weft.data import (
 from weft.documents import to_json
 from weft.errors import DataError, Fault
 from weft.run.folder.files import tokenizer_file
-from weft.tasks import Codec, DataConfig, Task, Tree
+from weft.tasks import Codec, DataConfig, Division, Task, Tree
 from weft.tasks.encoding import read_examples, write_examples
 from weft.text import Tokenizer
 
@@ -59,11 +59,11 @@ class Surveyed(NamedTuple):
 
 
 class TrainingData(NamedTuple):
-    """The encoded training data, the part set aside from it, if any, and notes."""
+    """The encoded training data, the parts set aside from it by their names, and notes."""
 
     task: Task
     examples: Examples
-    held: Corpus | None
+    aside: Mapping[str, Corpus]
     notes: list[str]
 
 
@@ -135,7 +135,7 @@ class DataCache:
             try:
                 with self.store.make(key) as folder:
                     make(folder)
-                    if self.content(config.data.train) != content:
+                    if kind.caches and self.content(config.data.train) != content:
                         raise DataError("changed while it was read", where=str(config.data.train), cure="train again")
             except OSError as error:
                 cure = "free some space, set WEFT_CACHE to another disk, or WEFT_CACHE=off"
@@ -175,16 +175,17 @@ def _check_texts(*lists: Any) -> None:
         raise TypeError("something else where a list of texts should be")
 
 
-def write_training(task: Task, corpus: Corpus, held: Corpus | None, notes: list[str], folder: Path) -> None:
-    """Encode the corpus and write all that training needs of it."""
+def write_training(task: Task, divided: Division, folder: Path) -> None:
+    """Encode the training records and write all that training needs of them."""
     limit = task.limit(training=True)
     assert limit is not None, "training always has a limit"
-    write_examples(task, corpus, limit, folder)
+    write_examples(task, task.order(divided.train), limit, folder)
     for role, tokenizer in task.codec.tokenizers.items():
         tokenizer.save(folder / tokenizer_file(role))
-    records = None if held is None else [as_values(record) for record in held]
+    aside = {part: [as_values(record) for record in records] for part, records in divided.aside.items()}
     statistics = {name: found.tree() for name, found in task.codec.statistics.items()}
-    write(folder / TRAINING, {"labels": task.codec.labels, "statistics": statistics, "held": records, "notes": notes})
+    about = {"labels": task.codec.labels, "statistics": statistics, "aside": aside, "notes": divided.notes}
+    write(folder / TRAINING, about)
 
 
 def read_training(kind: type[Task], config: Config, folder: Path) -> TrainingData:
@@ -196,9 +197,8 @@ def read_training(kind: type[Task], config: Config, folder: Path) -> TrainingDat
     statistics = {name: Statistics.of_tree(tree) for name, tree in about["statistics"].items()}
     task = kind(Codec(tokens, tuple(about["labels"]), statistics), config.data)
     examples = read_examples(task, folder)
-    records = None if about["held"] is None else [from_values(values) for values in about["held"]]
-    held = None if records is None else Corpus(lambda: records, kept=records)
-    return TrainingData(task, examples, held, [*about["notes"], *examples.notes])
+    aside = {part: Corpus.of([from_values(values) for values in records]) for part, records in about["aside"].items()}
+    return TrainingData(task, examples, aside, [*about["notes"], *examples.notes])
 
 
 def write(path: Path, values: Any) -> None:

@@ -46,7 +46,7 @@ def take_python_data(source: str | Path | Mapping[str, Any], overrides: Mapping[
         return tree, NO_PYTHON_DATA  # an error when the configuration is read
     python_data, plain = dict[str, Objects](), dict(data)
     for part in PARTS:
-        if data.get(part) is not None:
+        if data.get(part) is not None and not isinstance(data[part], int | float):  # a size is checked with the rest
             found = find_source(data[part], f"data.{part}")
             plain[part] = str(found) if isinstance(found, Objects) else found
             python_data |= {str(found): found} if isinstance(found, Objects) else {}

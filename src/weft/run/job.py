@@ -142,7 +142,7 @@ def too_few(prepared: Prepared) -> bool:
     """Return whether the part set aside for validation is too small to choose by; a file given for it never is."""
     lengths = prepared.valid.lengths
     few = len(lengths) < prepared.task.min_valid_examples and int(lengths.sum()) < FEW_TOKENS
-    return prepared.config.data.valid is None and few
+    return prepared.config.data.files("valid") is None and few
 
 
 @dataclass(frozen=True)

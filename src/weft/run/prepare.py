@@ -7,33 +7,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from types import MappingProxyType
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple, Protocol
 
 from weft.catalog import TASKS
 from weft.config import Config, fill, merge, validate
-from weft.config.schema import TYPICAL_DATA
-from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, hold_out, overlap, stamps
+from weft.config.schema import TYPICAL_DATA, positions
+from weft.data import BadLines, Corpus, Examples, Record, Survey, forget, overlap, stamps
 from weft.data.sources import each_path
-from weft.errors import DataError, counted
+from weft.errors import counted
 from weft.nn import CellClass
 from weft.run.data_cache import DataCache, Surveyed, TrainingData, known_tokens, write_training
+from weft.run.division import LATER_PARTS, later_parts, set_aside
 from weft.run.inputs import NO_PYTHON_DATA, PythonData, read_records
 from weft.run.model_size import check_fits
+from weft.run.positions import check_positions
 from weft.run.start import Start, read_start
-from weft.tasks import Codec, Facts, Task, Tree, encode, encode_evaluation
+from weft.tasks import Codec, Division, Facts, Task, Tree, encode, encode_evaluation
 from weft.tasks.labels import count_labels, describe_labels, describe_unseen
 from weft.tasks.sections import written
 from weft.text import Tokenizer
 from weft.training import choose_device, device_type
 from weft.training.device import precise
-
-VALID_SHARE, MAX_VALID_EXAMPLES = 0.1, 2000
-"""The share of the training data that is set aside for validation where there is no file for it."""
-
-FEW_EXAMPLES, FEW_SHARE = 40, 0.05
-"""Of fewer examples than this a smaller share is set aside: training misses each of them more."""
 
 EXAMPLES_PER_MESSAGE = 20_000
 """Examples between two messages on the progress of reading a file."""
@@ -79,7 +73,7 @@ class DataReader:
     ) -> None:
         self.task, self.data, self.skip, self.python_data = task, data, skip_bad_lines, python_data
         self.tokenizers = tokenizers
-        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines) if task.caches else None
+        self.cache = DataCache.open(task.name, data, skip_bad_lines=skip_bad_lines)
         self.fresh, self.progress = fresh, progress
         self.doing = "reading"
         self.notes: list[str] = []
@@ -99,7 +93,7 @@ class DataReader:
 
         if self.cache and self.fresh:
             forget(stamps(path) or [], self.cache.names)
-        content = self.cache and self.cache.content(path)
+        content = self.cache and self.task.caches and self.cache.content(path)
         survey, notes = self.cache.survey(content, first_pass) if self.cache and content else first_pass()
         self.notes += notes
         return corpus, survey
@@ -118,17 +112,20 @@ class DataReader:
 
     def training(self, config: Config, corpus: Corpus, survey: Survey) -> TrainingData:
         """Learn the tokenizers and encode the training data, or take both from the cache."""
-        if self.cache and survey.content:
+        content = survey.content
+        if self.cache and not self.task.caches and str(config.data.train) not in self.python_data:
+            content = self.task.content(corpus, config.data)
+        if self.cache and content:
             return self.cache.training(
                 self.task,
                 config,
-                survey.content,
+                content,
                 known_tokens(self.tokenizers),
                 lambda folder: write_training(*self._learn(config, corpus, survey), folder=folder),
             )
-        task, rest, held, notes = self._learn(config, corpus, survey)
-        examples = encode(task, rest, task.limit(training=True))
-        return TrainingData(task, examples, held, [*notes, *examples.notes])
+        task, divided = self._learn(config, corpus, survey)
+        examples = encode(task, task.order(divided.train), task.limit(training=True))
+        return TrainingData(task, examples, divided.aside, [*divided.notes, *examples.notes])
 
     def learn(self, records: Iterable[Record], text: Any) -> Codec:
         """Learn tokenizers and labels, except the tokenizers that are taken from another run."""
@@ -136,13 +133,13 @@ class DataReader:
             return self.task.learn_with(records, text, self.tokenizers)
         return self.task.learn(records, text)
 
-    def _learn(self, config: Config, corpus: Corpus, survey: Survey) -> tuple[Task, Corpus, Corpus | None, list[str]]:
-        """Learn tokenizers and labels without the part set aside; return the task, both parts of the data and notes."""
-        rest, held, notes = set_aside(config, corpus, survey)
+    def _learn(self, config: Config, corpus: Corpus, survey: Survey) -> tuple[Task, Division]:
+        """Learn tokenizers and labels without the parts set aside; return the task and all parts of the data."""
+        divided = set_aside(config, corpus, survey)
         self.doing = "learning the tokens of"
-        codec = self.learn(rest, config.text)
+        codec = self.learn(divided.train, config.text)
         self.doing = "tokenising"
-        return self.task(codec, config.data), rest, held, notes
+        return self.task(codec, config.data), divided
 
 
 def _describe_skipped(bad: BadLines, path: str | list[str]) -> Iterator[str]:
@@ -151,35 +148,6 @@ def _describe_skipped(bad: BadLines, path: str | list[str]) -> Iterator[str]:
         yield f"{path}: skipped {bad}"
     if bad.empty:
         yield f"left out {counted(bad.empty, 'pair')} of {' and '.join(each_path(path))} with an empty side"
-
-
-def set_aside(config: Config, corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus | None, list[str]]:
-    """Divide the training data: the part to learn from, and a part for validation if there is no file for it."""
-    divided = TASKS[config.task].divide(corpus, config.data)
-    if divided is not None:
-        return divided
-    if config.data.valid is not None:
-        return corpus, None, []
-    if config.data.running:
-        return _set_aside_end(corpus, survey)
-    share = FEW_SHARE if survey.examples < FEW_EXAMPLES else VALID_SHARE
-    aside = hold_out(survey.keys, strata=survey.strata, fraction=share, most=MAX_VALID_EXAMPLES, seed=config.seed)
-    note = (
-        f"no data.valid: set aside {int(aside.sum()):,} of {counted(survey.examples, 'training example')}, "
-        f"grouped so that no text is on both sides{', by label' * (survey.strata is not None)}"
-    )
-    return corpus.where(~aside), corpus.where(aside), [note]
-
-
-def _set_aside_end(corpus: Corpus, survey: Survey) -> tuple[Corpus, Corpus, list[str]]:
-    """Set aside the last blocks of running text: a block from the middle would be too easy to predict."""
-    if survey.examples < 2:
-        what = "nothing to hold out from: the text is a single block"
-        raise DataError(what, where="data.train", cure="give a file as data.valid")
-    count = min(max(1, round(VALID_SHARE * survey.examples)), MAX_VALID_EXAMPLES)
-    aside = np.arange(survey.examples) >= survey.examples - count
-    note = f"no data.valid: set aside the end of the text, {count / survey.examples:.0%} of it"
-    return corpus.where(~aside), corpus.where(aside), [note]
 
 
 def suggest_unknown(config: Config, survey: Survey) -> list[str]:
@@ -238,14 +206,22 @@ def facts(survey: Survey, config: Config) -> Facts:
     return Facts(survey.examples, survey.characters, device, source, target, survey.width)
 
 
-def survey_config(
+class DividedData(NamedTuple):
+    """The training records, and those for validation and test by the name of the part, each with its past."""
+
+    config: Config
+    train: Corpus
+    parts: dict[str, Iterable[Record]]
+
+
+def read_divided(
     tree: Tree, *, skip_bad_lines: bool = False, cells: Mapping[str, CellClass] | None = None
-) -> tuple[Config, DataReader, Corpus, Survey, Corpus | None]:
-    """Read the training data once; return the filled configuration, and the data in its two parts."""
+) -> DividedData:
+    """Read all files once; return the filled configuration, and the data in its parts."""
     config, reader, corpus, survey = survey_training(tree, skip_bad_lines=skip_bad_lines, cells=cells)
-    rest, held, notes = set_aside(config, corpus, survey)
-    reader.notes += notes
-    return config, reader, rest, survey, held
+    divided = set_aside(config, corpus, survey)
+    given = {part: reader.survey(path)[0] for part in LATER_PARTS if (path := config.data.files(part))}
+    return DividedData(config, divided.train, later_parts(reader.task, corpus, divided.aside, given))
 
 
 def prepare(
@@ -288,30 +264,32 @@ def prepare(
             f"chose train.rate_decay = {config.train.rate_decay}, since weights of another run need small changes: a "
             "layer learns at that share of the rate of the layer above it; 1 is one rate for all"
         )
-    others: dict[str, Iterable[Record]] = {}
+    given: dict[str, Corpus] = {}
     earlier = {"training data": survey}
-    for part in ("valid", "test"):  # before the long work, so that a mistake in them is found at once
-        path = getattr(config.data, part)
+    for part in LATER_PARTS:  # before the long work, so that a mistake in them is found at once
+        path = config.data.files(part)
         if path is None:
             continue
-        others[part], found = reader.survey(path)
+        given[part], found = reader.survey(path)
         reader.notes += describe_overlaps(reader, earlier, found, part)
         earlier["validation data, by which the model is chosen"] = found
-    task, train, held, notes = reader.training(config, corpus, survey)
+    task, train, aside, notes = reader.training(config, corpus, survey)
     records = None
     if task.label_column is not None or task.has_baselines:
-        records = set_aside(config, corpus, survey)[0]
+        records = set_aside(config, corpus, survey).train
     if task.label_column is not None:
         reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
     reader.notes += notes
-    before: Iterable[Record] = corpus
-    if held is not None:
-        others["valid"] = before = held
-    for part in ("valid", "test"):
-        if getattr(config.data, part) is not None:
-            others[part] = before = task.follow(before, others[part])
+    others = later_parts(task, corpus, aside, given)
     running = config.train.truncate is not None
-    rest = {part: encode_evaluation(task, records, task.data, running=running) for part, records in others.items()}
+    rest = {
+        part: encode_evaluation(task, records, task.data, positions=positions(config), running=running)
+        for part, records in others.items()
+    }
+    for part, examples in rest.items():
+        if examples.records is not None:  # a task that cuts every long text into pieces loses nothing
+            reader.notes += [f"{part}: {note}" for note in examples.notes]
+    check_positions(config, {"train": train, **rest})
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
     return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)

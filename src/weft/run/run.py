@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft import limits
+from weft.charts import check_format, draw
 from weft.config import Config, validate
+from weft.config.schema import positions
 from weft.data import BadLines, Record, read_input, read_language, write_vectors
 from weft.data.vectors import Format
-from weft.decoding import DecodeConfig
+from weft.decoding import DecodeConfig, SearchListener
 from weft.errors import ConfigError, DataError, counted
 from weft.evaluate import Evaluation, evaluate, predict, score, stream
 from weft.models.vectors import Neighbour
-from weft.run.curves import check_format, draw
 from weft.run.inputs import each_input, find_source, read_records
 from weft.run.report import read_report
 from weft.run.vectors import Embedded, Level, embed_records, find_neighbours, word_table
@@ -57,6 +58,7 @@ class Run:
         forbid_unknown: bool = False,
         attention: bool = False,
         language: str | Sequence[str] | None = None,
+        listener: SearchListener | None = None,
         **options: Any,
     ) -> Prediction | list[Prediction]:
         """Return the prediction for one input, or a list of predictions; options are those of `[decode]`, as in beam=5.
@@ -67,7 +69,8 @@ class Run:
         Generated texts contain no word or phrase of `forbid` and all of `require`: one list for all inputs, or a list
         for each. Translations begin with `prefix`: one for all, or one for each. `forbid_unknown` excludes the unknown
         token, which a vocabulary of words may generate. With `attention` candidates have the attention weights.
-        `language` is the one to translate to, for all inputs or for each, where a run has several.
+        `language` is the one to translate to, for all inputs or for each, where a run has several. A `listener` is
+        called at each step of the beam search for one input (`weft.decoding.SearchTrace` keeps all of them).
         """
         several = not self.task.is_one_input(inputs)
         given = self.task.read_inputs(inputs)
@@ -76,20 +79,26 @@ class Run:
             records = given if isinstance(given, list) else [given]
         else:
             rows = enumerate(each_input(inputs)) if several else [(None, inputs)]
-            records = [
-                self._input_record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows
-            ]
+            records = [self.record(row, "inputs" if number is None else f"inputs[{number}]") for number, row in rows]
         records = self._in_language(records, language)
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
         )
-        if wordings or attention:
-            self._check_writes("forbid, require, prefix and attention")
+        if wordings or attention or listener:
+            self._check_writes("forbid, require, prefix, attention and listener")
         if not records:
             return []
         decode = self.decode(options)
         examples = encode(self.task, self.task.to_predict(records))
-        answers = predict(self.task, self.model, examples, decode=decode, wordings=wordings, attention=attention)
+        answers = predict(
+            self.task,
+            self.model,
+            examples,
+            decode=decode,
+            wordings=wordings,
+            attention=attention,
+            listener=listener,
+        )
         return answers if several else answers[0]
 
     def draw(self, answers: Sequence[Prediction], path: str | Path) -> Path:
@@ -111,21 +120,21 @@ class Run:
         """Yield the first text of `predict(source)` in pieces, each as soon as no later step can change it."""
         self._check_writes("stream")
         wordings = read_wordings(1, forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown)
-        examples = encode(self.task, self._in_language([self._input_record(source, "source")], language))
+        examples = encode(self.task, self._in_language([self.record(source, "source")], language))
         return stream(self.task, self.model, examples, decode=self.decode(options), wordings=wordings)
 
-    def score(self, inputs: Iterable[Any]) -> list[ScoredText]:
+    def score(self, inputs: Iterable[Any], *, candidates: int = 0) -> list[ScoredText]:
         """Return the log-probability and rank of each token of texts; a translator scores pairs of source and target.
 
         A tagger scores tagged sentences: all tags of a sentence together, and each by itself. Records from a reader of
-        files are accepted too.
+        files are accepted too. `candidates` asks for the likeliest so many tokens, or tags, at each place.
         """
         if not self.task.scores_texts:
             others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
             where = f'task = "{self.config.task}"'
             raise ConfigError("gives no probability to texts", where=where, cure=f"runs of {others} do")
         records = [self.task.record_to_score(item) for item in inputs]
-        return score(self.task, self.model, encode(self.task, records)) if records else []
+        return score(self.task, self.model, encode(self.task, records), candidates=candidates) if records else []
 
     @overload
     def embed(self, texts: Iterable[Any], *, level: Literal["sentence"] = "sentence") -> NDArray[np.float32]: ...
@@ -142,15 +151,16 @@ class Run:
         """
         if isinstance(texts, str | Mapping | Record):
             raise DataError("a single text", where="texts", cure="give a list of texts")
-        records = [self._input_record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
+        records = [self.record(row, f"texts[{number}]") for number, row in enumerate(each_input(texts))]
         return embed_records(self.task, self.model, records, level=level)
 
-    def neighbours(self, text: str, n: int = 10) -> list[Neighbour]:
+    def neighbours(self, text: str, n: int = 10, *, part: str | None = None) -> list[Neighbour]:
         """Return the n words nearest to a word, or to a sum and difference of words: "king - man + woman".
 
-        The words of `text` itself do not count. Only runs of embed have neighbours.
+        The words of `text` itself do not count. A network has the embeddings of its tokens, in each `part` that reads
+        some: a translator those of its "encoder" and "decoder".
         """
-        return find_neighbours(self.task, self.model, text, n=n)
+        return find_neighbours(self.task, self.model, text, n=n, part=part)
 
     def analogy(self, first: str, second: str, third: str, n: int = 1) -> list[Neighbour]:
         """Return the n best words w for: the first word is to the second as the third is to w."""
@@ -191,10 +201,13 @@ class Run:
         layout = self._layout(columns or {})
         records = read_records(self.task, source, layout, bad)
         running = self.config.train.truncate is not None
-        examples = encode_evaluation(self.task, records, layout, running=running, origins=backtest)
+        most = positions(self.config)
+        examples = encode_evaluation(self.task, records, layout, positions=most, running=running, origins=backtest)
         found = evaluate(self.task, self.model, examples, decode=decode)
         if bad.count:
             found.details["skipped"] = str(bad)
+        if examples.records is not None and examples.notes:
+            found.details["overlong"] = ", ".join(examples.notes)
         return found
 
     def _layout(self, columns: Mapping[str, Any]) -> DataConfig:
@@ -240,8 +253,8 @@ class Run:
             where = f'task = "{self.config.task}"'
             raise ConfigError(f"writes no text, so {what} mean nothing", where=where, cure=f"runs of {others} do")
 
-    def _input_record(self, source: Any, place: str) -> Record:
-        """Return an input as a record, which it may already be."""
+    def record(self, source: Any, place: str = "input") -> Record:
+        """Return an input of `predict` as a record, which it may already be."""
         if isinstance(source, Record):
             return source
         columns = self.task.columns(self.config.data)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from weft.catalog import TASKS
 from weft.config import Config, merge, schema, validate
-from weft.config.schema import networks, table_in
+from weft.config.schema import positions, table_in
 from weft.config.tree import nest
 from weft.errors import ConfigError, RunError
 from weft.models import FittedSettings, PartSettings
@@ -187,10 +187,10 @@ def _fitting(task: type[Task], tree: Tree, place: StackPlace, run: StartRun, par
 def _fitting_length(task: type[Task], tree: Tree, config: Config) -> Tree:
     """A `data.max_length` that the positions of the runs suffice for, where none is written and the usual is longer."""
     most = dict(config.data).get("max_length")
-    bounds = [longest for _, table in networks(config.model) if (longest := getattr(table, "longest", None))]
-    if most is None or not bounds or written(tree, "data", "max_length") is not None:
+    bound = positions(config)
+    if most is None or bound is None or written(tree, "data", "max_length") is not None:
         return {}
-    beyond = task.row_tokens(config) - min(bounds)
+    beyond = task.row_tokens(config) - bound
     return {"data": {"max_length": max(1, most - beyond)}} if beyond > 0 else {}
 
 
@@ -266,7 +266,8 @@ def _where(setting: Any, side: str = "") -> str:
 def resumed_start(tree: Tree, head: Tree, files: RunFiles) -> Start:
     """The start of a resumed training, from the settings and tokenizers in its checkpoint; the runs are not needed."""
     config = head["config"]
-    merged = merge({"text": config["text"], "model": config["model"]}, tree)
+    kept = {name: config["data"][name] for name in ("max_length",) if name in config["data"]}  # see _fitting_length
+    merged = merge({"data": kept, "text": config["text"], "model": config["model"]}, tree)
     before = validate(config, keep_unread=True)
     roles = TASKS[before.task].tokenizer_roles(before.text, before.data)
     tokenizers = {role: _stored_tokenizer(files, role, text) for role, text in roles.items()}

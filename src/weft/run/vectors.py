@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from weft.models.vectors import Neighbour, WordVectors
 from weft.tasks import Task
 from weft.tasks.embed import Embed
 from weft.tasks.states import Located, word_means
+from weft.tasks.word_tables import WordTable
 
 Level: TypeAlias = Literal["word", "token", "sentence"]
 LEVELS: Final = ("word", "token", "sentence")
@@ -65,20 +67,30 @@ def _parts(
             yield Embedded(one.words, word_means(own, one).numpy())
 
 
-def find_neighbours(task: Task, model: Any, text: str, *, n: int) -> list[Neighbour]:
-    """The words nearest to a word, or to a sum such as "king - man + woman"."""
-    task, model = _vectors_of(task, model)
+def find_neighbours(task: Task, model: Any, text: str, *, n: int, part: str | None = None) -> list[Neighbour]:
+    """The words nearest to a word, or to a sum such as "king - man + woman", in one part of the model."""
     if n < 1:
         raise ConfigError("asks for no word", where=f"n = {n}", cure="raise it")
-    found = task.neighbours(model, text, n=n)
-    if text.split() and not found.unknown and not found.neighbours:
-        raise DataError(f'"{text}" has no neighbours: its vectors cancel out', cure="leave out a word")
-    if not found.neighbours:
+    _, table = find_table(task, model, part)
+    found = table.neighbours(text, n=n)
+    if found.unknown or not text.split():
         unknown = found.unknown[0] if found.unknown else text
-        what = f'"{unknown}" has no vector'
-        known = [word for word, count in zip(model.words, model.counts.tolist(), strict=True) if count]
-        raise DataError(what, cure=_near(unknown, known))
+        raise DataError(f'"{unknown}" has no vector', cure=_near(unknown, table.known_words()))
+    if not found.neighbours:
+        raise DataError(f'"{text}" has no neighbours: its vectors cancel out', cure="leave out a word")
     return list(found.neighbours)
+
+
+def find_table(task: Task, model: Any, part: str | None = None) -> tuple[str, WordTable]:
+    """The vectors of single words or tokens in a part of the model, by default the first that has some."""
+    tables = task.word_tables(model)
+    if not tables:
+        where = f'task = "{task.name}"'
+        raise ConfigError("the model has no vectors of words", where=where, cure="models with embeddings have them")
+    if part is not None and part not in tables:
+        raise ConfigError("has no vectors of words", where=f"part = {part!r}", cure=did_you_mean(part, tables))
+    name = next(iter(tables)) if part is None else part
+    return name, tables[name]
 
 
 def word_table(task: Task, model: Any) -> tuple[list[str], NDArray[np.float32]]:
@@ -92,10 +104,11 @@ def word_table(task: Task, model: Any) -> tuple[list[str], NDArray[np.float32]]:
 def _vectors_of(task: Task, model: Any) -> tuple[Embed, WordVectors]:
     if not isinstance(task, Embed) or not isinstance(model, WordVectors):
         where = f'task = "{task.name}"'
-        raise ConfigError("has no vectors of single words", where=where, cure="runs of embed do; see run.embed")
+        raise ConfigError("writes no vectors of words", where=where, cure="runs of embed do; see run.embed")
     return task, model
 
 
 def _near(word: str, words: Sequence[str]) -> str:
-    cure = did_you_mean(word, words)
-    return cure if cure.startswith("did you mean") else "the training text has too few of it"
+    near = get_close_matches(word, [bare for bare in (one.strip("▁") for one in words) if bare], n=3, cutoff=0.7)
+    names = " or ".join(f'"{name}"' for name in dict.fromkeys(near))
+    return f"did you mean {names}?" if names else "the training text has too few of it, or it is several tokens"

@@ -10,6 +10,7 @@ from weft.tasks.forecast_answer import SeriesForecast
 from weft.tasks.generation import Candidate, Generation
 from weft.tasks.lm import LanguageModelling
 from weft.tasks.mask import Mask
+from weft.tasks.records import Division
 from weft.tasks.regress import Regress, Regression
 from weft.tasks.results import Prediction, Scores
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree
@@ -39,6 +40,7 @@ __all__ = [
     "Classify",
     "Codec",
     "DataConfig",
+    "Division",
     "Embed",
     "Facts",
     "Filled",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -22,12 +25,15 @@ from weft.data import (
     Limit,
     Pair,
     Picture,
+    PixelShape,
+    Ragged,
     Statistics,
     Steps,
     group_references,
     pack_pixels,
     pad_numbers,
     picture_of,
+    pillow,
     read_captions,
     read_pixels,
     source_pair,
@@ -56,6 +62,9 @@ SAMPLE = 256
 
 MAX_DEFAULT_SIDE = 64
 """The largest side of pictures by default."""
+
+MIN_CACHED_PIXELS = 8_000_000
+"""Pictures that have fewer pixels together are decoded quickly, and are not kept for the next run."""
 
 PATCH = 4
 """A picture counts as one token for each square of so many pixels in the size of a batch."""
@@ -95,6 +104,7 @@ class Caption(PairTask):
     sections = Sections(CaptionData, TextConfig, CaptionerConfig)
     data: CaptionData
     pipeline_tag = "image-to-text"
+    reads_files = True
     caches = False
     prediction_hint = "name a picture or a folder of pictures after it"
 
@@ -186,6 +196,30 @@ class Caption(PairTask):
     def gather(records: Iterable[Pair], data: CaptionData, *, origins: int | None = None) -> Iterable[Pair]:
         return group_references(records)
 
+    @staticmethod
+    def order(records: Iterable[Pair]) -> Iterable[Pair]:
+        found: dict[str, list[Pair]] = {}
+        for pair in records:
+            found.setdefault(pair.key, []).append(pair)
+        return chain.from_iterable(found.values())
+
+    @staticmethod
+    def content(records: Iterable[Pair], data: CaptionData) -> str | None:
+        if data.features is not None:
+            return None
+        found, pictures = hashlib.sha256(pillow().__version__.encode()), set[str]()
+        for pair in records:
+            assert pair.picture is not None
+            pictures.add(pair.picture.digest)
+            about = [pair.picture.path, pair.picture.name, pair.picture.digest, pair.target, pair.place]
+            found.update(json.dumps(about).encode())
+        large = len(pictures) * data.size**2 >= MIN_CACHED_PIXELS
+        return found.hexdigest() if large else None
+
+    def input_columns(self) -> Columns:
+        shape = None if self.features is not None else PixelShape(self.data.size, self.channels)
+        return super().input_columns()._replace(pixels=shape)
+
     @property
     def column(self) -> str:
         """The column of sources in encoded examples."""
@@ -193,12 +227,16 @@ class Caption(PairTask):
 
     def encode(self, records: Sequence[Pair], limit: Limit | None) -> dict[str, list[Ids]]:
         columns: dict[str, list[Ids]] = {self.column: [], "target": []}
+        before = None
         targets = self.target.encode_many([pair.target or "" for pair in records])
         for pair, target in zip(records, targets, strict=True):
             cut = [target] if limit is None else limit.cut(target, pair.place)
             if not cut:
                 continue
-            columns[self.column].append(self._encode_source(pair))
+            # Captions of one picture follow each other in training: the first alone has its pixels (`windows`).
+            again = limit is not None and pair.key == before and self.features is None
+            columns[self.column].append([] if again else self._encode_source(pair))
+            before = pair.key
             columns["target"].append([SOS, *cut[0], EOS])
         return columns
 
@@ -207,6 +245,14 @@ class Caption(PairTask):
             return standardised(pair, self.features).reshape(-1)
         assert pair.picture is not None
         return pack_pixels(read_pixels(pair.picture, size=self.data.size, channels=self.channels, place=pair.place))
+
+    def windows(self, columns: Mapping[str, Ragged]) -> Mapping[str, Ragged]:
+        """A row of pixels for each caption, that of the last caption before it which has some."""
+        if self.features is not None:
+            return columns
+        pixels = columns[PIXELS]
+        own = np.maximum.accumulate(np.where(pixels.lengths > 0, np.arange(len(pixels)), 0))
+        return {**columns, PIXELS: pixels.view(pixels.starts(own), pixels.lengths[own])}
 
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         targets = columns["target"].lengths - 1
@@ -272,10 +318,13 @@ class Caption(PairTask):
 def learn_channels(records: Iterable[Pair]) -> Statistics:
     """The mean and scale of each channel over a sample of the pictures, as shares of 255; colours where any picture has
     some."""
-    draw, chosen, colour = random.Random(0), list[Pair](), False
-    for number, pair in enumerate(records):
+    draw, chosen, colour, seen = random.Random(0), list[Pair](), False, set[str]()
+    for pair in records:
         assert pair.picture is not None
-        colour = colour or pair.picture.colour
+        if pair.key in seen:
+            continue
+        number, colour = len(seen), colour or pair.picture.colour
+        seen.add(pair.key)
         place = number if number < SAMPLE else draw.randrange(number + 1)
         if place < SAMPLE:
             chosen[place : place + 1] = [pair]

@@ -12,19 +12,18 @@ from torch import Tensor, nn
 
 from weft.data import Capacity, Columns, Examples, Labelled, ManyLabelled, labels_of
 from weft.decoding import DecodeConfig
-from weft.models import CLASSIFIERS, Bag, BagConfig, Classifier, ClassifierSettings
+from weft.models import CLASSIFIERS, Bag, Classifier, ScoringSettings
 from weft.nn import Packing
 from weft.settings import OneOf, Unread
 from weft.tasks.baselines import text_baselines
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
 from weft.tasks.deciding import Classification, Deciding, OneLabel, thresholds_of
-from weft.tasks.features import FEATURES
 from weft.tasks.labels import collect_labels, count_labels, require_classes
 from weft.tasks.length import passes, started_rates
 from weft.tasks.many_labels import ManyClassification, ManyLabels, many_baselines
 from weft.tasks.results import Prediction
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import SequenceData, SequenceTask, learn_inputs, sequence_defaults
+from weft.tasks.sequences import SequenceData, SequenceTask, inputs_of, learn_inputs, sequence_defaults
 from weft.tasks.tables import LabelledData
 from weft.tasks.task import UNSEEN, Baselines, Batch, Codec, Loss, Rows
 from weft.text import FramedText, TextConfig, Tokenizer, word_defaults
@@ -70,7 +69,7 @@ class Classify(SequenceTask):
     summary = "labelled texts to a classifier"
     metric = "accuracy"
     metrics: tuple[str, ...] = ("accuracy", "micro_f1", "f1", "exact", "loss")
-    sections = Sections(ClassifyData, FramedText, Annotated[ClassifierSettings, MODEL])
+    sections = Sections(ClassifyData, FramedText, Annotated[ScoringSettings, MODEL])
     data: ClassifyData
     pipeline_tag = "text-classification"
     label_column = answers = "labels"
@@ -133,13 +132,8 @@ class Classify(SequenceTask):
         return replace(learn_inputs(records, text, known), labels=labels)
 
     @staticmethod
-    def build(model: ClassifierSettings | BagConfig, codec: Codec) -> Classifier | Bag:
-        if isinstance(model, BagConfig):
-            return Bag(model, len(codec.labels), codec.tokenizers[""])
-        features = codec.statistics.get(FEATURES)
-        if features is not None:
-            return Classifier(model, 0, len(codec.labels), features=len(features.mean))
-        return Classifier(model, len(codec.tokenizers[""]), len(codec.labels))
+    def build(model: ScoringSettings, codec: Codec) -> Classifier | Bag:
+        return model.build_classifier(inputs_of(codec), len(codec.labels))
 
     def answer(self, record: Any) -> list[int]:
         """The numbers of a record's labels; `UNSEEN` for one that is not in the training data, or where a single label

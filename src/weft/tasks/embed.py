@@ -3,14 +3,12 @@ judgements of similarity."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -38,7 +36,6 @@ from weft.models.vectors import (
     VectorSettings,
     WordVectors,
     heldout_loss,
-    nearest,
     solve_analogies,
 )
 from weft.settings import OneOf
@@ -46,6 +43,7 @@ from weft.tasks.results import Prediction
 from weft.tasks.sections import DataConfig, Facts, Sections, Tree, written
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.tasks.vector_scores import VectorScores
+from weft.tasks.word_tables import WordTable
 from weft.text import UNK, TextConfig, Tokenizer, word_defaults
 
 ROW_WORDS: Final = 1000
@@ -106,9 +104,6 @@ class Neighbours(Prediction):
     def line(self, *, probabilities: bool = False) -> str:
         return "\t".join(f"{word} {similarity:.3f}" for word, similarity in self.neighbours)
 
-
-SMALLEST_SUM: Final = 1e-4
-"""Length of a sum of vectors of length 1 under which they cancel out: its direction is chance."""
 
 MODEL = OneOf(VECTORS)
 
@@ -236,27 +231,21 @@ class Embed(Task):
         found = self.tokenizer.encode_words([word])[0]
         return None if found == UNK else found
 
+    def word_table(self, model: WordVectors) -> WordTable:
+        """The vectors of the words, and with n-grams of those that are not in the vocabulary."""
+        return WordTable(model, self.number, lambda word: model.unseen(self.tokenizer.normalize(word)))
+
+    def word_tables(self, model: nn.Module) -> dict[str, WordTable]:
+        assert isinstance(model, WordVectors)
+        return {"words": self.word_table(model)}
+
     def vector(self, model: WordVectors, word: str) -> Tensor | None:
         """The vector (D,) of a word at length 1; None for a word that is unknown and has no n-grams."""
-        number = self.number(word)
-        if number is not None:
-            return model.normalized()[number]
-        made = model.unseen(self.tokenizer.normalize(word))
-        return None if made is None else F.normalize(made, dim=0)
+        return self.word_table(model).vector(word)
 
     def neighbours(self, model: WordVectors, text: str, *, n: int = NEIGHBOURS) -> Neighbours:
         """The words nearest to a word, or to a sum such as "king - man + woman", whose own words do not count."""
-        terms = read_terms(text)
-        vectors = [self.vector(model, word) for _, word in terms]
-        unknown = tuple(word for (_, word), vector in zip(terms, vectors, strict=True) if vector is None)
-        if unknown or not terms:
-            return Neighbours(text, (), unknown)
-        signed = [sign * vector for (sign, _), vector in zip(terms, vectors, strict=True) if vector is not None]
-        target = torch.stack(signed).sum(0)
-        if float(target.norm()) < SMALLEST_SUM:
-            return Neighbours(text, ())
-        own = set(self.tokenizer.encode_words([word for _, word in terms])) - {UNK}
-        return Neighbours(text, tuple(nearest(model, target, n=n, without=own)))
+        return Neighbours(text, *self.word_table(model).neighbours(text, n=n))
 
     def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         assert isinstance(model, WordVectors)
@@ -287,15 +276,3 @@ def text_of(record: Any) -> str:
         return record.text
     what = "word similarities and analogies test vectors, which are learned from text"
     raise DataError(what, where=record.place, cure="give them as data.valid or data.test, or to weft evaluate")
-
-
-def read_terms(text: str) -> list[tuple[int, str]]:
-    """The words of "a - b + c", each with its sign."""
-    terms, sign = list[tuple[int, str]](), 1
-    for part in text.split():
-        if re.fullmatch(r"[+-]", part):
-            sign = -1 if part == "-" else 1
-        else:
-            terms.append((sign, part))
-            sign = 1
-    return terms

@@ -36,17 +36,26 @@ EXAMPLES, LENGTHS = "examples.json", ".lengths"
 
 
 def encode(task: Task, records: Iterable[Record], limit: Limit | None = None, *, running: bool = False) -> Examples:
-    """Encode records. Without a limit each record is one row, and the records are kept for answers and scores."""
-    kept: list[Record] | None = [] if limit is None else None
+    """Encode records. Without a limit, or with that of a model's positions, each record is one row, and the records are
+    kept for answers and scores."""
+    kept: list[Record] | None = [] if limit is None or limit.positions is not None else None
     columns = {name: builder.build() for name, builder in _collect(task, records, limit, kept=kept).items()}
     return _examples(task, columns, limit, kept, limit.notes() if limit else (), running=running)
 
 
 def encode_evaluation(
-    task: Task, records: Iterable[Record], data: Any, *, running: bool = False, origins: int | None = None
+    task: Task,
+    records: Iterable[Record],
+    data: Any,
+    *,
+    positions: int | None,
+    running: bool = False,
+    origins: int | None = None,
 ) -> Examples:
-    """Encode the records of a file, read with these settings of `[data]`, for an evaluation."""
-    return encode(task, task.gather(records, data, origins=origins), task.limit(training=False), running=running)
+    """Encode the records of a file, read with these settings of `[data]`, for an evaluation of a model that has so many
+    positions, or no limit."""
+    gathered = task.gather(records, data, origins=origins)
+    return encode(task, gathered, task.evaluation_limit(positions), running=running)
 
 
 def write_examples(task: Task, records: Iterable[Record], limit: Limit, folder: Path) -> None:

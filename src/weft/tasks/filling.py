@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -70,6 +71,17 @@ def _strings(gap: tuple[Filler, ...], *, probabilities: bool) -> list[str]:
     return [
         f"{name} {found.probability:.3f}" if probabilities else name for name, found in zip(names, gap, strict=True)
     ]
+
+
+def fill_text(tokenizer: Tokenizer, text: str, fillers: Sequence[int]) -> str:
+    """The text as it is written, with a token in each gap."""
+    filled, *parts = GAP.split(text)
+    for piece, part in zip(tokenizer.pieces(fillers), parts, strict=True):
+        if tokenizer.kind in BLANK_IN_TOKEN:
+            filled = filled.rstrip(" ")
+        said = piece.replace("▁", " ")
+        filled += (said if filled else said.lstrip(" ")) + part
+    return filled
 
 
 def encode_gaps(tokenizer: Tokenizer, text: str) -> list[int]:

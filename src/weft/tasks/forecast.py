@@ -33,19 +33,16 @@ from weft.models.forecaster import Forecaster, ForecastSizes
 from weft.models.forecaster_settings import FORECASTERS, ForecasterConfig
 from weft.settings import OneOf, TableError
 from weft.tasks.forecast_answer import SeriesForecast, SeriesInputs
-from weft.tasks.forecast_data import (
-    ForecastData,
-    continue_series,
-    divide_in_time,
-    evaluation_origins,
-    find_data_settings,
-)
+from weft.tasks.forecast_data import ForecastData, evaluation_origins, find_data_settings
 from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
-from weft.tasks.forecast_inputs import forecast_window, own_files, read_series_inputs
+from weft.tasks.forecast_inputs import forecast_window, last_window, own_files, read_series_inputs
+from weft.tasks.forecast_parts import conflicts_in_data, continue_series, divide_corpus
 from weft.tasks.forecast_picture import draw_forecasts
 from weft.tasks.forecast_scaling import learn_scalings
 from weft.tasks.forecast_scores import ForecastScores
 from weft.tasks.length import passes
+from weft.tasks.lessons import Lesson
+from weft.tasks.records import Division
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.task import Baselines, Codec, Loss
 from weft.text import TextConfig
@@ -81,10 +78,12 @@ class Forecast(SeriesTask):
     files = ("train.csv", "valid.csv", "test.csv")
     pipeline_tag = "time-series-forecasting"
     reads_text = False
+    reads_files = has_answer = True
     has_baselines = True
     smooths_labels = False
     size_unit = "numbers"
     rolls_origin = True
+    caches = False  # parts are cut off a table by settings that the cache does not know
     min_valid_examples = 2  # each is a whole horizon, and training starts at a forecast that is worth keeping
     prediction_hint = "the next steps after the data of the run"
 
@@ -101,6 +100,7 @@ class Forecast(SeriesTask):
             "rnn": {"embedding": 32, "hidden": size, "dropout": dropout},
             "transformer": {"width": size, "heads": 4, "layers": 2, "dropout": dropout},
             "conv": {"embedding": 32, "width": size, "layers": 4, "kernel": 8, "dropout": dropout},
+            "linear": {"dropout": dropout},
         }
         rows = 32 if small else 64
         batch = rows * (history + horizon)
@@ -138,16 +138,8 @@ class Forecast(SeriesTask):
         return find_data_settings(list(records), data)
 
     @staticmethod
-    def divide(records: Corpus, data: ForecastData) -> tuple[Corpus, Corpus | None, list[str]]:
-        parts = list(divide_in_time(records, data))
-        train = [part for part, _ in parts]
-        held = [part for _, part in parts if part is not None]
-        if data.valid is not None:
-            return Corpus.of(train), None, []
-        aside = sum(part.end - part.origin for part in held)
-        every = sum(part.end for part, _ in parts) + aside
-        note = f"no data.valid: set aside the end of each series, {aside / max(1, every):.0%} of all steps"
-        return Corpus.of(train), Corpus.of(held), [note]
+    def divide(records: Corpus, data: ForecastData) -> Division:
+        return divide_corpus(records, data)
 
     @staticmethod
     def follow(earlier: Iterable[Series], later: Iterable[Series]) -> Iterable[Series]:
@@ -155,6 +147,7 @@ class Forecast(SeriesTask):
 
     @classmethod
     def conflicts(cls, config: Any) -> Iterator[TableError]:
+        yield from conflicts_in_data(config.data)
         forcing = config.train.teacher_forcing
         if forcing != 1.0 and config.model.multistep == "direct":
             what = 'the network reads no forecast of its own: model.multistep = "direct"'
@@ -169,8 +162,10 @@ class Forecast(SeriesTask):
     def network(cls, config: Any, codec: Codec) -> nn.Module:
         history, horizon, season = config.data.lengths
         known = len(config.data.known) + 2 * len(config.data.calendar or ())
-        columns = len(config.data.past), known, len(config.data.static)
-        return Forecaster(config.model, ForecastSizes(history, horizon, season, *columns, len(codec.labels)))
+        columns = len(config.data.past), known, len(config.data.static_numbers)
+        categories = tuple(map(len, (config.data.categories or {}).values()))
+        sizes = ForecastSizes(history, horizon, season, *columns, len(codec.labels), categories)
+        return Forecaster(config.model, sizes)
 
     @staticmethod
     def gather(records: Iterable[Series], data: ForecastData, *, origins: int | None = None) -> Iterable[Series]:
@@ -188,8 +183,11 @@ class Forecast(SeriesTask):
             )
         ]
         if not found:
-            what = f"no series has a step before the last {horizon}, which are to be forecast"
-            raise DataError(what, where=every[0].place or None, cure="give longer series, or lower data.horizon")
+            what, cure = "no series has a value to forecast", "give the numbers that forecasts are compared with"
+            if not any(record.origin for record in every):
+                what = f"no series has a step before the last {horizon}, which are to be forecast"
+                cure = "give longer series, or lower data.horizon"
+            raise DataError(what, where=every[0].place or None, cure=cure)
         return found
 
     def loss(self, model: nn.Module, batch: SeriesBatch, *, label_smoothing: float = 0.0) -> Loss:
@@ -281,6 +279,17 @@ class Forecast(SeriesTask):
         if isinstance(source, Series):
             return source
         raise DataError(f"{source!r:.40} is no series", cure="give a table with a header line, or a list of numbers")
+
+    def answered(self, record: Series, answer: Any) -> Series:
+        raise DataError("the answer of a forecast is the end of its series", where="target", cure="leave it out")
+
+    def lesson(self, model: Any, record: Series) -> Lesson:
+        return super().lesson(model, last_window(record, self.data))
+
+    def read_positions(self, model: Any, batch: SeriesBatch, record: Series) -> dict[str, tuple[str, ...]]:
+        """The time stamps of the steps; one that reads the value before it has its own."""
+        first, count = model.steps_read
+        return {"decoder": tuple(record.times(first, count))}
 
     def draw(self, answers: Sequence[SeriesForecast]) -> Any:
         return draw_forecasts(answers)

@@ -1,29 +1,24 @@
-"""The `[data]` section of a forecast: columns, season and lengths; those left open are found in the training data.
-
-train …………………………| valid ……………| test ……………       time →
-|← history →|← horizon →|                            a training window lies within the training part
-          |← history →|← horizon →|                  a validation window forecasts steps of the validation part
-"""
+"""The `[data]` section of a forecast: columns, season and lengths; those left open are found in the training data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, field_validator
 
+from weft import limits
 from weft.data.season import default_season, find_season
 from weft.data.series import Series
 from weft.data.series_columns import SeriesColumns
 from weft.data.series_time import HORIZONS, find_cycles, read_frequency
 from weft.errors import ConfigError, DataError, counted
-from weft.settings import Length
+from weft.settings import Length, show
 from weft.tasks.sections import DataConfig, Tree
 
 VALID_SHARE: Final = 0.2
-"""The share of each series, at its end, that is set aside for validation."""
+"""The share of each series, before its test part, that is set aside for validation."""
 
 MAX_SEASONS: Final = 4
 """Seasons of the default history where the data has enough of them."""
@@ -40,9 +35,32 @@ Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance
 """Columns; a single one may stand alone."""
 
 
+def _is_part(value: Any) -> Any:
+    """Check a share between 0 and 1 or a number of steps; what is no number is checked as a path."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or 0 < value < 1:
+        return value
+    if value < 1 or value % 1:
+        raise ValueError(f"{value} is neither a file, nor a share between 0 and 1, nor a number of steps")
+    if value > limits.LENGTH_TOKENS:
+        raise ValueError(f"{show(value)} is more than {limits.LENGTH_TOKENS:,} steps, the limit")
+    return int(value)
+
+
+Part = Annotated[str | list[str] | Annotated[float, Field(gt=0.0, lt=1.0)] | Length | None, BeforeValidator(_is_part)]
+"""The files of a part of the data; or the end of each series in the training file, as a share or in steps."""
+
+
+Texts = Annotated[list[str], Field(min_length=1, max_length=limits.SIZE)]
+"""The categories of a column."""
+
+
 class ForecastData(DataConfig):
     """A table of numbers in time, with a header line: a column for each series, or a row for each series and time."""
 
+    valid: Part = None  # type: ignore[assignment]  # a number besides what other tasks have
+    """Validation data: files, or the last steps of each series before the test part, as a share (0.2) or a number."""
+    test: Part = None  # type: ignore[assignment]
+    """Test data: files, or the last steps of each series, as a share (0.2) or a number of steps."""
     target: Names | None = None
     """The columns to forecast; by default all columns of numbers without another role."""
     time: str | None = None
@@ -50,7 +68,9 @@ class ForecastData(DataConfig):
     series: str | None = None
     """The column with the name of a row's series, where a file has several below each other."""
     static: Names = Field(default_factory=list)
-    """Columns with one number for a whole series."""
+    """Columns with one number, or one text such as a category, for a whole series."""
+    categories: dict[str, Texts] | None = None
+    """The texts of those columns of `static` that hold texts, by column; by default found in the training data."""
     past: Names = Field(default_factory=list)
     """Columns of numbers that are known only of the past."""
     known: Names = Field(default_factory=list)
@@ -82,7 +102,13 @@ class ForecastData(DataConfig):
             tuple(self.past),
             tuple(self.known),
             self.frequency,
+            None if self.categories is None else tuple(self.categories),
         )
+
+    @property
+    def static_numbers(self) -> list[str]:
+        """The columns of `static` that hold numbers."""
+        return [name for name in self.static if name not in (self.categories or {})]
 
     @property
     def lengths(self) -> tuple[int, int, int]:
@@ -99,6 +125,8 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
         raise ConfigError(
             "there are no time stamps", where=f'data.frequency = "{data.frequency}"', cure="name data.time"
         )
+    # Nothing is found in the test part: it is what a user does not know yet.
+    records = [record.window(0, max(1, record.end - test_steps(record.end, data))) for record in records]
     longest = max(record.end for record in records)
     found: Tree = {
         "target": list(dict.fromkeys(record.columns[0] for record in records)),
@@ -106,6 +134,8 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
         "series": first.columns[2] or None,
         "frequency": frequency,
     }
+    if data.static and data.categories is None:
+        found["categories"] = find_categories(records)
     notes = []
     season = data.season
     if season is None:
@@ -119,10 +149,11 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     horizon = data.horizon or default_horizon(frequency or "", season, longest)
     least = 2 * horizon + 2
     if longest < least:
-        what = f"horizon = {horizon}, and the longest series has {counted(longest, 'step')}"
+        cut = "" if data.test is None or data.files("test") else " before the test part"
+        what = f"horizon = {horizon}, and the longest series has {counted(longest, 'step')}{cut}"
         cure = f"lower data.horizon, or give at least {least} steps: two horizons and two more"
         raise DataError(what, where=first.place, cure=cure)
-    train = longest if data.valid is not None else valid_start(longest, horizon)
+    train = longest if data.files("valid") else longest - valid_steps(longest, longest, data, horizon)
     history = data.history or default_history(season, horizon, train)
     step = f"a step is {frequency} of {first.columns[1]}" if frequency else "in the order of the rows"
     notes.append(
@@ -132,6 +163,15 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     cycles = find_cycles(frequency or "", seconds) if first.frequency else []
     found |= {"season": season, "horizon": horizon, "history": history, "calendar": cycles}
     return {name: value for name, value in found.items() if value is not None}, notes
+
+
+def find_categories(records: Sequence[Series]) -> dict[str, list[str]]:
+    """The texts of each static column that holds texts, in the order of the alphabet."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        for column, text in record.categories:
+            found.setdefault(column, set()).update({text} - {""})
+    return {column: sorted(texts) for column, texts in found.items()}
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -172,46 +212,37 @@ def default_history(season: int, horizon: int, train: int) -> int:
     return max(1, min(max(wanted, min(season, MAX_HISTORY)), train - horizon))
 
 
-def valid_start(length: int, horizon: int) -> int:
-    """The first step of the part of a series that is set aside for validation, if it has one: a fifth, and at least a
-    horizon, but a training window must remain."""
-    aside = min(max(horizon, round(VALID_SHARE * length)), max(0, length - horizon - 2))
-    return length - aside if aside >= horizon else length
+def part_steps(part: Any, length: int) -> int:
+    """The steps of a series of this length that a share or a number of steps cuts off its end; 0 for files."""
+    return round(part * length) if isinstance(part, float) else part if isinstance(part, int) else 0
 
 
-def divide_in_time(records: Iterable[Series], data: ForecastData) -> Iterator[tuple[Series, Series | None]]:
-    """Each series as its training part, and as a whole with the origin where validation begins; None where it is too
-    short, or where there is a file for validation."""
-    _, horizon, season = data.lengths
-    for record in records:
-        whole = replace(record, season=season, origin=0)
-        begin = whole.end if data.valid is not None else valid_start(whole.end, horizon)
-        # The end of the training part is a copy: a window of it must not see what follows.
-        held = None if begin == whole.end else replace(whole.window(0, whole.end), origin=begin)
-        yield whole.window(0, begin), held
+def test_steps(length: int, data: ForecastData) -> int:
+    """The steps at the end of a series that are its test part: at least a horizon, where that is known."""
+    steps = part_steps(data.test, length)
+    return max(steps, data.horizon or 1) if isinstance(data.test, float) else steps
 
 
-def continue_series(earlier: Iterable[Series], later: Iterable[Series]) -> Iterator[Series]:
-    """Each series of a later file, with its past in the earlier one as history, and its season."""
-    known = {record.name: record for record in earlier}
-    for record in later:
-        before = known.get(record.name)
-        if before is None:
-            yield replace(record, season=next(iter(known.values())).season if known else 1)
-            continue
-        if record.frequency and record.start <= int(before.seconds(before.end - 1, 1)[0]):
-            what = f'series "{record.name}" begins at {record.times(0, 1)[0]}, within the data before it'
-            cure = (
-                f"validation and test data follow the training data, which ends at {before.times(before.end - 1, 1)[0]}"
-            )
-            raise DataError(what, where=record.place, cure=cure)
-        yield before.followed_by(record)
+def valid_steps(length: int, before: int, data: ForecastData, horizon: int) -> int:
+    """The steps of a series that are set aside for validation, of those before the test part: at least a horizon.
+
+    Where no setting says how many they are, a training window must remain, and a series without as many has none.
+    """
+    if data.files("valid"):
+        return 0
+    if data.valid is not None:
+        steps = part_steps(data.valid, length)
+        return max(steps, horizon) if isinstance(data.valid, float) else steps
+    steps = min(max(horizon, round(VALID_SHARE * before)), max(0, before - horizon - 2))
+    return steps if steps >= horizon else 0
 
 
 def evaluation_origins(record: Series, data: Any, *, rolling: int | None, most: int) -> range:
     """The first steps of the forecasts of a series: of `rolling` horizons at its end, or of all, at most so many."""
     history, horizon, _ = data.lengths
     last = record.end - horizon
+    if record.origin and last < record.origin:  # a part that is shorter than a horizon: as much of it as there is
+        return range(record.origin, record.origin + (record.end > record.origin))
     if last < 1:
         return range(0)
     if rolling is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -42,17 +42,20 @@ class SeriesBatch(Batch):
     known: Tensor
     series: Tensor
     static: Tensor
+    categories: Tensor
     future: Tensor
 
     @property
     def window(self) -> SeriesWindow:
-        return SeriesWindow(self.target, self.observed, self.past, self.known, self.series, self.static)
+        parts = self.target, self.observed, self.past, self.known, self.series, self.static, self.categories
+        return SeriesWindow(*parts)
 
 
 class SeriesTask(Task):
     """A task whose records are series, and whose examples are windows of them."""
 
     data: ForecastData
+    rows_overlap = True
 
     def __init__(self, codec: Codec, data: ForecastData) -> None:
         super().__init__(codec, data)
@@ -67,7 +70,7 @@ class SeriesTask(Task):
 
     @classmethod
     def statistic_sizes(cls, data: ForecastData) -> dict[str, int | None]:
-        columns = {COVARIATES: len(data.past) + len(data.known), STATIC: len(data.static)}
+        columns = {COVARIATES: len(data.past) + len(data.known), STATIC: len(data.static_numbers)}
         return dict.fromkeys((TARGET, ERROR, UNTIL, FLOOR)) | {name: size for name, size in columns.items() if size}
 
     def limit(self, *, training: bool) -> Limit | None:
@@ -86,8 +89,17 @@ class SeriesTask(Task):
             columns[STEPS].append(self.numbers(part).reshape(-1))
             number = self.codec.label_id(record.name) + 1
             static = self.standardise(STATIC, np.array([record.static])) if record.static else np.zeros((1, 0))
-            columns[SERIES].append(np.array([number, *static[0]], dtype=np.float32))
+            columns[SERIES].append(np.array([number, *self.category_ids(record), *static[0]], dtype=np.float32))
         return columns
+
+    def category_ids(self, record: Series) -> list[int]:
+        """The number of each category of a series, from 1 on; 0 for one that is missing, or not in the training data:
+        it has no vector."""
+        own = dict(record.categories)
+        return [
+            texts.index(own[column]) + 1 if own.get(column) in texts else 0
+            for column, texts in (self.data.categories or {}).items()
+        ]
 
     @property
     def room(self) -> int:
@@ -139,6 +151,19 @@ class SeriesTask(Task):
             SERIES: series.view(series.starts(owner), size),
         }
 
+    def record_of_row(self, examples: Examples) -> NDArray[np.int64]:
+        return self.stretches(cast(Sequence[Series], examples.records or ()))
+
+    def stretches(self, windows: Sequence[Series]) -> NDArray[np.int64]:
+        """The number of the stretch of each window: those whose forecasts begin within one horizon share steps."""
+        found: list[int] = []
+        first: Series | None = None
+        for window in windows:
+            new = first is None or window.name != first.name or first.steps_until(window) >= self.horizon
+            first = window if new else first
+            found.append(new + (found[-1] if found else -1))
+        return np.array(found, dtype=np.int64)
+
     def cost(self, columns: Mapping[str, Any]) -> NDArray[np.int64]:
         lengths: NDArray[np.int64] = columns[STEPS].lengths // self.width
         return lengths
@@ -149,7 +174,7 @@ class SeriesTask(Task):
         steps, _ = pad_numbers(examples.columns[STEPS], rows, self.width)
         about = torch.from_numpy(numbers_of(examples.columns[SERIES].join(rows)).reshape(len(rows), -1).copy())
         target, future = steps[:, : self.history, 0], steps[:, self.history :, 0]
-        past = 1 + len(self.data.past)
+        past, first = 1 + len(self.data.past), 1 + len(self.data.categories or ())
         return SeriesBatch(
             int((~future.isnan()).sum()),
             target.nan_to_num(),
@@ -157,7 +182,8 @@ class SeriesTask(Task):
             steps[:, : self.history, 1:past],
             steps[..., past:],
             about[:, 0].long(),
-            about[:, 1:],
+            about[:, first:],
+            about[:, 1:first].long(),
             future,
             reads=steps.size(0) * steps.size(1),
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.data import BadLines, Objects, find_objects
-from weft.data.series import Series
+from weft.data.series import Series, windows_of
 from weft.data.series_table import read_series, series_of_objects
 from weft.data.sources import PYTHON, each_path
 from weft.errors import DataError
@@ -39,7 +39,7 @@ def read_series_inputs(inputs: Any, data: ForecastData, names: Sequence[str]) ->
 
 def own_files(data: ForecastData) -> list[str]:
     """The files that a run was trained on, in the order of time."""
-    parts = [path for path in (data.train, data.valid, data.test) if path is not None]
+    parts = [path for part in ("train", "valid", "test") if (path := data.files(part)) is not None]
     paths = [one for path in parts for one in each_path(path)]
     for path in paths:
         if path.startswith(PYTHON) or not Path(path).exists():
@@ -64,3 +64,14 @@ def forecast_window(record: Series, data: ForecastData) -> Series:
         cure = f"give a row for each step after the last {record.columns[0]}, whose own cell is empty"
         raise DataError(what, where=place, cure=cure)
     return replace(window, origin=history)
+
+
+def last_window(record: Series, data: ForecastData) -> Series:
+    """The last horizon of a series, with the history before it."""
+    history, horizon, season = data.lengths
+    origin = record.end - horizon
+    if origin < 1:
+        what = f"{record.end} steps, of which the last {horizon} are to be forecast"
+        raise DataError(what, where=record.place or f'series "{record.name}"', cure="give a longer series")
+    (window,) = windows_of(replace(record, season=season), range(origin, origin + 1), history=history, horizon=horizon)
+    return window

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.charts import CATEGORIES
 from weft.tasks.forecast_answer import SeriesForecast
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ MAX_PANELS: Final = 12
 HISTORY_HORIZONS: Final = 6
 """Horizons of history that are drawn before a forecast."""
 
-INK, COLOUR = "#5b6770", "#1f6fb4"
+COLOUR, INK = CATEGORIES[0], CATEGORIES[-1]
 
 
 def draw_forecasts(answers: Sequence[SeriesForecast]) -> altair.VConcatChart:
@@ -28,13 +29,7 @@ def draw_forecasts(answers: Sequence[SeriesForecast]) -> altair.VConcatChart:
     if not answers:
         return altair.vconcat()
     panels = [_panel(answer) for answer in answers[:MAX_PANELS]]
-    whole: altair.VConcatChart = (
-        altair.vconcat(*panels, spacing=24)
-        .configure_view(stroke=None)
-        .configure_axis(gridColor="#e4e6ea", domain=False, tickColor="#c9ccd2", labelColor="#4a4f57")
-        .configure_axisX(grid=False, domain=True, domainColor="#c9ccd2")
-        .configure_title(anchor="start", fontSize=13, fontWeight="bold", color="#24272c")
-    )
+    whole: altair.VConcatChart = altair.vconcat(*panels, spacing=24).configure_axisX(grid=False)
     return whole
 
 
@@ -43,7 +38,8 @@ def _panel(answer: SeriesForecast) -> Any:
 
     points = list(points_of(answer))
     dates = not points[0]["time"].lstrip("-").isdecimal()
-    x = altair.X("time:T" if dates else "step:Q", title=None, scale=altair.Scale(nice=False, zero=False))
+    x_scale = altair.Scale(nice=False) if dates else altair.Scale(nice=False, zero=False)
+    x = altair.X("time:T" if dates else "step:Q", title=None, scale=x_scale)
     levels = list(answer.quantiles)
     base = altair.Chart(altair.InlineData(values=points), title=answer.series)
     scale = altair.Scale(zero=False, nice=True)

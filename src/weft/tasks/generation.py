@@ -1,4 +1,4 @@
-"""Generated text as an answer, and the probabilities of given text."""
+"""Generated text as an answer."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-import torch
 from torch import Tensor
 
 from weft.data import Pair, Record, Text
-from weft.decoding import Constraint, DecodeConfig, Hypothesis, StopStrings, search
-from weft.decoding.score import score_tokens
+from weft.decoding import Constraint, DecodeConfig, Hypothesis, SearchListener, StopStrings, search
 from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
-from weft.metrics import LossTally
-from weft.models import AnyLanguageModel, PairModel
-from weft.nn import length_mask
 from weft.tasks.beginning import Beginning
-from weft.tasks.results import Prediction, ScoredText
+from weft.tasks.results import Prediction
 from weft.tasks.wording import Wording
-from weft.text import SPECIALS, UNK, Tokenizer
+from weft.text import UNK, Tokenizer
 
 NO_TEXT: Final = (
     "without a text: every text that the settings allow has the probability 0; lower --min-length, forbid less, or "
@@ -185,8 +180,10 @@ def generate(
     decode: DecodeConfig,
     wordings: Sequence[Wording] | None = None,
     attention: bool = False,
+    listener: SearchListener | None = None,
 ) -> list[Generation]:
-    """Write a text for each record of a batch; attention weights are computed only on request, and to copy words."""
+    """Write a text for each record of a batch; attention weights are computed only on request, and to copy words. A
+    listener is called at each step of the search, for a batch of one."""
     question = task.question(model, batch, records=records).beginning(wordings)
     sources = task.source_tokens(model, batch) if attention else [None] * len(records)
     if sources is None:
@@ -204,6 +201,7 @@ def generate(
         constraints=_constraints(question.tokenizer, wordings or ()),
         stops=stops_of(question.tokenizer, decode),
         attention=attention or decode.copy_unknown,
+        listener=listener,
     )
     prompts, asked = question.beginnings(len(records)), wordings or [Wording()] * len(records)
     words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
@@ -282,66 +280,3 @@ def copy_words(tokens: Sequence[int], attention: Tensor, words: Sequence[str]) -
         return {}
     nearest = attention[unknown][:, places].argmax(-1).tolist()
     return {place: words[places[column]] for place, column in zip(unknown, nearest, strict=True)}
-
-
-@dataclass(frozen=True)
-class Scored(ScoredText):
-    """The log-probability and the rank, from 1 on, that a model gives to each token of a text and to its end."""
-
-    source: str | None
-    text: str
-    tokens: tuple[str, ...]
-    pieces: tuple[str, ...]
-    """The tokens in readable form, as in `Tokenizer.pieces`."""
-    log_probabilities: tuple[float, ...]
-    ranks: tuple[int, ...]
-
-    headings = ("token", "probability", "log-probability", "rank")
-
-    @property
-    def title(self) -> str:
-        return self.text if self.source is None else f"{self.source} → {self.text}"
-
-    def rows(self) -> list[tuple[str, ...]]:
-        columns = zip(self.pieces, self.log_probabilities, self.ranks, strict=True)
-        return [(token, f"{100 * math.exp(log):.2f}%", f"{log:.4f}", f"{rank:,}") for token, log, rank in columns]
-
-    def add_to(self, tally: LossTally) -> None:
-        tally.add(-self.total, len(self.tokens), self.tokens.count(SPECIALS[UNK]))
-
-    @property
-    def total(self) -> float:
-        """The log-probability of the text."""
-        return math.fsum(self.log_probabilities)
-
-    def record(self) -> dict[str, Any]:
-        source = {} if self.source is None else {"source": self.source}
-        return source | {
-            "text": self.text,
-            "log_probability": self.total,
-            "tokens": list(self.tokens),
-            "pieces": list(self.pieces),
-            "log_probabilities": list(self.log_probabilities),
-            "ranks": list(self.ranks),
-        }
-
-
-def scored(
-    model: AnyLanguageModel | PairModel,
-    tokenizer: Tokenizer,
-    hidden: Tensor,
-    expected: Tensor,
-    lengths: Tensor,
-    *,
-    texts: Sequence[tuple[str | None, str]],
-) -> list[Scored]:
-    """Score texts: hidden (B, T, D) before the expected tokens (M) of rows of these lengths (B) -> one result each."""
-    found = score_tokens(model.output, hidden[length_mask(lengths, hidden.size(1))], expected)
-    sizes = lengths.tolist()
-    columns = zip(*(torch.split(part, sizes) for part in (expected, *found)), strict=True)
-    scored = []
-    for (source, text), parts in zip(texts, columns, strict=True):
-        ids, logs, ranks = (part.tolist() for part in parts)
-        names = tuple(tokenizer.tokens(ids)), tuple(tokenizer.pieces(ids))
-        scored.append(Scored(source, text, *names, tuple(logs), tuple(ranks)))
-    return scored

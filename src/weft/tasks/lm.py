@@ -26,9 +26,11 @@ from weft.models import (
 )
 from weft.nn import Packing
 from weft.settings import Length, OneOf
-from weft.tasks.generation import Question, Scored, scored, text_columns
+from weft.tasks.generation import Question, text_columns
 from weft.tasks.length import passes
+from weft.tasks.lessons import read_tokens
 from weft.tasks.results import Numbers, Scores
+from weft.tasks.scoring import Scored, scored
 from weft.tasks.sections import DataConfig, Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import Expecting, count_unknown, predictions, shift, token_loss
 from weft.tasks.states import pad_ids
@@ -112,7 +114,7 @@ class LanguageModelling(Task):
     data: TextData
     files = ("train.txt", "valid.txt", "test.txt")
     pipeline_tag = "text-generation"
-    writes = scores_texts = continues = True
+    writes = scores_texts = continues = has_answer = True
 
     def __init__(self, codec: Codec, data: TextData) -> None:
         super().__init__(codec, data)
@@ -258,17 +260,26 @@ class LanguageModelling(Task):
             raise DataError(f"{item!r} is not what a run of lm can score", cure="give the text alone")
         return Text(item)
 
+    @property
+    def leading_tokens(self) -> int:
+        return 1
+
     def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
         if not isinstance(model, LanguageModel):
             return super().states(model, records)
         rows = self.tokenizer.encode_many([record.text for record in records])
         tokens, lengths = pad_ids([[SOS, *row] for row in rows], next(model.parameters()).device)
         hidden: Tensor = model(tokens, lengths)
-        return hidden[:, 1:]
+        return hidden[:, self.leading_tokens :]
 
-    def score(self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text]) -> list[Scored]:
+    def read_positions(self, model: Any, batch: TextBatch, record: Text) -> dict[str, tuple[str, ...]]:
+        return {"decoder": read_tokens(self.tokenizer, batch.tokens)}
+
+    def score(
+        self, model: nn.Module, batch: TextBatch, *, records: Sequence[Text], candidates: int = 0
+    ) -> list[Scored]:
         assert isinstance(model, AnyLanguageModel)
         assert isinstance(batch.lengths, Tensor)
-        texts = [(None, record.text) for record in records]
-        hidden = model(batch.tokens, batch.lengths)
-        return scored(model, self.tokenizer, hidden, batch.expected, batch.lengths, texts=texts)
+        texts, lengths = [(None, record.text) for record in records], batch.lengths
+        hidden = model(batch.tokens, lengths)
+        return scored(model, self.tokenizer, hidden, batch.expected, lengths, texts=texts, candidates=candidates)

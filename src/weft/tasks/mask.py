@@ -14,25 +14,26 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.data import Capacity, Columns, Examples, Limit, Text
+from weft.data import Capacity, Columns, Examples, Limit, Pair, Text
 from weft.decoding import DecodeConfig
-from weft.decoding.score import score_tokens
-from weft.errors import DataError
+from weft.decoding.score import TokenScores, score_tokens
+from weft.errors import DataError, counted
 from weft.metrics import LossTally
 from weft.models import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.nn import Packing
 from weft.settings import OneOf, TableError
-from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps
-from weft.tasks.generation import Scored
+from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps, fill_text
 from weft.tasks.length import passes
+from weft.tasks.lessons import Lesson
 from weft.tasks.lm import LanguageModelling, TextData
 from weft.tasks.masking import Chance, MaskConfig, Masking
 from weft.tasks.results import Numbers, Scores
+from weft.tasks.scoring import Scored, scored_text
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
-from weft.text import MASK, SPECIALS, FramedText, Tokenizer, frame_of
+from weft.text import MASK, SPECIALS, UNK, FramedText, Tokenizer, frame_of
 
 FILLERS: Final = 5
 """Candidates for a gap by default."""
@@ -222,17 +223,49 @@ class Mask(Task):
         shares[:, : len(SPECIALS)] = -1.0  # no special token stands in a text
         best = shares.topk(min(decode.n_best, shares.size(-1) - len(SPECIALS)))
         found: list[list[tuple[Filler, ...]]] = [[] for _ in records]
+        fillers: list[list[int]] = [[] for _ in records]
         for row, place, values, ids in zip(*(part.tolist() for part in (rows_of, places, *best)), strict=True):
             tokens_of = [self.tokenizer.pieces([number])[0].replace("▁", " ").strip() or "▁" for number in ids]
             found[row].append(tuple(map(Filler, tokens_of, values, map(self.tokenizer.token, ids))))
             rows[row][place] = ids[0]
+            fillers[row].append(ids[0])
+        # A text whose words are not all in the vocabulary keeps them; decoded, they would be unknown.
         texts = [
-            self.tokenizer.decode(row) if gaps else record.text
-            for record, row, gaps in zip(records, rows, found, strict=True)
+            fill_text(self.tokenizer, record.text, chosen) if UNK in row or not chosen else self.tokenizer.decode(row)
+            for record, row, chosen in zip(records, rows, fillers, strict=True)
         ]
         return [
             Filled(record.text, text, tuple(gaps)) for record, text, gaps in zip(records, texts, found, strict=True)
         ]
+
+    def answered(self, record: Text, answer: Filled | str) -> Pair:
+        """The text with its gaps as the source, the tokens of the gaps as the target."""
+        fillers = [gap[0].entry for gap in answer.gaps] if isinstance(answer, Filled) else answer.split()
+        return Pair(record.text, " ".join(fillers))
+
+    def lesson(self, model: Any, record: Pair) -> Lesson:
+        """The text with its gaps; every token is expected where it has none."""
+        ids, fillers = encode_gaps(self.tokenizer, record.source), (record.target or "").split()
+        gaps = [place for place, token in enumerate(ids) if token == MASK]
+        if len(fillers) != len(gaps):
+            what = f"{counted(len(fillers), 'token')} for {counted(len(gaps), 'gap')}"
+            raise DataError(what, where="target", cure="give a token of the vocabulary for each gap, between blanks")
+        expected = list(ids)
+        for place, filler in zip(gaps, fillers, strict=True):
+            expected[place] = self._filler(filler)
+        row, first = torch.tensor([self.frame.around(ids)]), len(self.frame.start)
+        chosen = torch.tensor(gaps or range(len(ids)), dtype=torch.long)
+        wanted = torch.tensor(expected, dtype=torch.long)[chosen]
+        batch = MaskedBatch(len(chosen), row, torch.tensor([row.size(1)]), wanted, chosen + first, reads=row.size(1))
+        batch = batch.to(next(model.parameters()).device)
+        return Lesson(record, batch, self.read_positions(model, batch, record))
+
+    def _filler(self, token: str) -> int:
+        """The id of a token as the vocabulary spells it, or of a word that is one token."""
+        ids = [self.tokenizer.id(token)] if self.tokenizer.id(token) != UNK else self.tokenizer.encode(f" {token}")
+        if len(ids) != 1:
+            raise DataError(f'"{token}" is not one token', where="target", cure="give one token for each gap")
+        return ids[0]
 
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return [name, CANDIDATES]
@@ -246,36 +279,40 @@ class Mask(Task):
             raise DataError(f"{item!r} is not what a run of mask can score", cure="give the text alone")
         return Text(item)
 
-    def score(self, model: nn.Module, batch: MaskedBatch, *, records: Sequence[Text]) -> list[Scored]:
+    def score(
+        self, model: nn.Module, batch: MaskedBatch, *, records: Sequence[Text], candidates: int = 0
+    ) -> list[Scored]:
         """The pseudo-log-likelihood (Salazar et al., 2020): each token hidden in turn, given all others."""
         assert isinstance(model, MaskedLanguageModel)
-        return [self._score(model, record.text) for record in records]
+        return [self._score(model, record.text, candidates) for record in records]
 
-    def _score(self, model: MaskedLanguageModel, text: str) -> Scored:
-        ids = self.tokenizer.encode(text)
+    def _score(self, model: MaskedLanguageModel, text: str, candidates: int) -> Scored:
         device = next(model.parameters()).device
-        row, logs, ranks = torch.tensor(self.frame.around(ids), device=device), list[float](), list[int]()
-        begin = len(self.frame.start)
+        ids = torch.tensor(self.tokenizer.encode(text), dtype=torch.long, device=device)
+        row, begin = torch.tensor(self.frame.around(ids.tolist()), device=device), len(self.frame.start)
         at_once = max(1, SCORED_TOKENS // len(row))
-        for first in range(0, len(ids), at_once):
-            places = torch.arange(first, min(len(ids), first + at_once), device=device) + begin
+        found: list[TokenScores] = []
+        for places in torch.split(torch.arange(len(ids), device=device) + begin, at_once) if len(ids) else ():
             copy = torch.arange(len(places), device=device)
             copies = row.repeat(len(places), 1)
             copies[copy, places] = MASK
             hidden = model(copies, torch.full((len(places),), len(row), device=device))
-            found = score_tokens(model.output, hidden[copy, places], row[places])
-            logs += found.log_probabilities.tolist()
-            ranks += found.ranks.tolist()
-        names = tuple(self.tokenizer.tokens(ids)), tuple(self.tokenizer.pieces(ids))
-        return Scored(None, text, *names, tuple(logs), tuple(ranks))
+            found.append(score_tokens(model.output, hidden[copy, places], row[places], candidates=candidates))
+        none = [torch.zeros(0)] * len(TokenScores._fields)
+        whole = TokenScores(*([torch.cat(parts) for parts in zip(*found, strict=True)] or none))
+        return scored_text(self.tokenizer, ids, whole, source=None, text=text)
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
         own = {"log_probability": "log_likelihood", "log_probability_per_token": "log_likelihood_per_token"}
         names = {name: f"pseudo_{new}" for name, new in {**own, "perplexity": "perplexity"}.items()}
         return {names.get(name, name): value for name, value in super().summarise_scored(tally, count).items()}
 
+    @property
+    def leading_tokens(self) -> int:
+        return len(self.frame.start)
+
     def states(self, model: nn.Module, records: Sequence[Text]) -> Tensor:
         assert isinstance(model, MaskedLanguageModel)
         rows = self.tokenizer.encode_many([record.text for record in records])
         found: Tensor = model(*pad_ids([self.frame.around(row) for row in rows], next(model.parameters()).device))
-        return found[:, len(self.frame.start) :]
+        return found[:, self.leading_tokens :]

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from weft.data import FEW_WORDS, Pair
 from weft.models import PairModel
 from weft.nn import Packing
-from weft.tasks.generation import Generation, Scored, scored, text_columns
+from weft.tasks.generation import Generation, text_columns
+from weft.tasks.lessons import read_tokens
 from weft.tasks.pair_scores import TranslationScores
+from weft.tasks.scoring import Scored, scored
 from weft.tasks.shift import count_unknown, token_loss
 from weft.tasks.task import Batch, Codec, Loss, Task
 
@@ -71,9 +73,21 @@ class PairTask(Task):
     def answer_columns(self, name: str, *, n_best: int = 1, probabilities: bool = False) -> list[str]:
         return text_columns(name, n_best=n_best, probabilities=probabilities)
 
-    def score(self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair]) -> list[Scored]:
+    def source_pieces(self, model: PairModel, batch: PairBatch) -> tuple[str, ...]:
+        """The source of a batch of one record, in readable tokens or positions."""
+        (found,) = self.source_tokens(model, batch) or [()]
+        return found
+
+    def read_positions(self, model: PairModel, batch: PairBatch, record: Pair) -> dict[str, tuple[str, ...]]:
+        source, target = self.source_pieces(model, batch), read_tokens(self.target, batch.target)
+        return {"encoder": source, "decoder": target} if model.has_encoder else {"decoder": (*source, *target)}
+
+    def score(
+        self, model: nn.Module, batch: PairBatch, *, records: Sequence[Pair], candidates: int = 0
+    ) -> list[Scored]:
         assert isinstance(model, PairModel)
         assert isinstance(batch.target_lengths, Tensor)
         hidden = model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
         texts = [(pair.title, pair.target or "") for pair in records]
-        return scored(model, self.target, hidden, batch.expected, batch.target_lengths, texts=texts)
+        lengths = batch.target_lengths
+        return scored(model, self.target, hidden, batch.expected, lengths, texts=texts, candidates=candidates)

@@ -3,8 +3,8 @@ predictions. A task whose records are examples that do not depend on each other 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from weft.data import BadLines, Columns, Corpus, InputFile, Objects, Record, open_inputs
 from weft.data.columns import Column
@@ -14,6 +14,14 @@ from weft.errors import ConfigError
 from weft.tasks.sections import Tree
 
 
+class Division(NamedTuple):
+    """The records to learn from, those set aside as `valid` or `test` where there is no file for that, and notes."""
+
+    train: Corpus
+    aside: Mapping[str, Corpus]
+    notes: list[str]
+
+
 class WithRecords:
     """Records that may be divided at random, and inputs that are read one by one."""
 
@@ -21,6 +29,8 @@ class WithRecords:
     data: Any
     reads_text: bool = True
     """Whether its inputs are texts: there is a section `[text]`."""
+    reads_files: bool = False
+    """Whether an input may be the path of a file that is one input: a picture, a table of numbers."""
     prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
     """What `weft predict RUN` does, in the summary of a training."""
     min_valid_examples: int = 10
@@ -46,9 +56,8 @@ class WithRecords:
         return {}, []
 
     @staticmethod
-    def divide(records: Corpus, data: Any) -> tuple[Corpus, Corpus | None, list[str]] | None:
-        """The training records in two parts, to learn from and to validate on (None where there is a file for that),
-        and notes; None for a task whose records may be divided at random."""
+    def divide(records: Corpus, data: Any) -> Division | None:
+        """The training records in parts; None for a task whose records may be divided at random."""
         return None
 
     @staticmethod
@@ -56,9 +65,24 @@ class WithRecords:
         """The records of validation or test data, given those before them: with their past where they continue it."""
         return later
 
+    @staticmethod
+    def order(records: Iterable[Any]) -> Iterable[Any]:
+        """The training records in the order in which they are encoded."""
+        return records
+
+    @staticmethod
+    def content(records: Iterable[Any], data: Any) -> str | None:
+        """A hash of all that examples of these training records are made of, where `caches` is false and they are worth
+        keeping for the next run."""
+        return None
+
     def read_inputs(self, inputs: Any) -> list[Any] | Record | None:
         """Inputs given in Python as records, or one input as a record; None for a task that reads them one by one."""
         return None
+
+    def input_columns(self) -> Columns:
+        """The columns of a file of inputs."""
+        return self.columns(self.data)
 
     def open_inputs(
         self, name: str | None, *, format: str | None, column: Column | None, names: list[str]
@@ -67,7 +91,7 @@ class WithRecords:
         data = self.data
         return open_inputs(
             name or STDIN,
-            self.columns(data),
+            self.input_columns(),
             format=format,
             column=column,
             layout=getattr(data, "layout", LAYOUT),

@@ -18,15 +18,14 @@ from weft.data import Capacity, Columns, Examples, Measured, Statistics
 from weft.data.ragged import Ids, numbers_of
 from weft.decoding import DecodeConfig
 from weft.metrics import errors, spearman
-from weft.models import REGRESSORS, Bag, BagRegressorConfig, Classifier, ClassifierSettings, fit_number_bag
+from weft.models import REGRESSORS, Bag, Classifier, ScoringSettings, fit_number_bag
 from weft.models.bag.config import NUMBER_RATE
 from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
-from weft.tasks.features import FEATURES
 from weft.tasks.results import Numbers, Prediction, Scores
 from weft.tasks.sections import Facts, Sections, Tree, written
-from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, learn_inputs, sequence_defaults
+from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, inputs_of, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
 from weft.text import FramedText, TextConfig, Tokenizer
 
@@ -116,7 +115,7 @@ class Regress(SequenceTask):
     metric = "rmse"
     metrics: tuple[str, ...] = ("mae", "rmse", "spearman", "loss")
     lower_is_better = ("mae", "rmse", "loss")
-    sections = Sections(SequenceData, FramedText, Annotated[ClassifierSettings, MODEL])
+    sections = Sections(SequenceData, FramedText, Annotated[ScoringSettings, MODEL])
     data: SequenceData
     answers = "numbers"
     has_baselines = True
@@ -151,13 +150,8 @@ class Regress(SequenceTask):
         return replace(found, statistics={**found.statistics, TARGET: Statistics.of(numbers)})
 
     @staticmethod
-    def build(model: ClassifierSettings | BagRegressorConfig, codec: Codec) -> Classifier | Bag:
-        if isinstance(model, BagRegressorConfig):
-            return Bag(model, 1, codec.tokenizers[""])
-        features = codec.statistics.get(FEATURES)
-        if features is not None:
-            return Classifier(model, 0, 1, features=len(features.mean))
-        return Classifier(model, len(codec.tokenizers[""]), 1)
+    def build(model: ScoringSettings, codec: Codec) -> Classifier | Bag:
+        return model.build_classifier(inputs_of(codec), 1)
 
     def answer(self, record: Measured) -> Ids:
         number = math.nan if record.number is None else record.number

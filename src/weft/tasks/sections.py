@@ -45,6 +45,11 @@ class DataConfig(Settings):
             raise ValueError("names no file; give a path")
         return paths
 
+    def files(self, part: str) -> str | list[str] | None:
+        """The files of `train`, `valid` or `test`; None for a part without any, or one that is cut off `train`."""
+        found = getattr(self, part)
+        return found if isinstance(found, str | list) else None
+
     @property
     def running(self) -> bool:
         """Whether a file is one running text, whose records are blocks of it."""

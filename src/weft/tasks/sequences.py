@@ -24,10 +24,11 @@ from weft.data import (
     Steps,
     read_answered,
 )
+from weft.data.limit import Overlong
 from weft.data.ragged import Ids
 from weft.data.records import WholeInput
 from weft.errors import DataError
-from weft.models import Classifier
+from weft.models import Classifier, SequenceInputs
 from weft.nn import Packing
 from weft.settings import Unread
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
@@ -102,6 +103,13 @@ class SequenceTask(FeatureTask):
     def learn(cls, records: Iterable[Any], text: TextConfig) -> Codec:
         return cls.learn_with(records, text, {})
 
+    def evaluation_limit(self, positions: int | None) -> Limit | None:
+        if positions is None:
+            return None
+        marks = 0 if self.features is not None else self.frame.marks(pairs=self.data.pair is not None)
+        overlong: Overlong = "truncate" if self.data.overlong == "truncate" else "error"
+        return Limit(positions - marks, overlong, positions=positions)
+
     @abstractmethod
     def answer(self, record: Any) -> Ids:
         """The answer of a record as numbers of its column."""
@@ -159,11 +167,15 @@ class SequenceTask(FeatureTask):
         marks = [SPECIALS[token] for token in self.frame.between]
         return first.joined(marks, locate(self.tokenizer_of(""), record.second))
 
+    @property
+    def leading_tokens(self) -> int:
+        return len(self.frame.start) if self.features is None else 0
+
     def states(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):
             return super().states(model, records)
         states: Tensor = model.encoder(*self._laid(model, records)).states
-        return states[:, len(self.frame.start) :] if self.features is None else states
+        return states[:, self.leading_tokens :]
 
     def sentence_vectors(self, model: nn.Module, records: Sequence[Any]) -> Tensor:
         if not isinstance(model, Classifier):
@@ -203,6 +215,14 @@ def learn_inputs(records: Iterable[Any], text: TextConfig, known: Mapping[str, T
     if (features := learn_features(records)) is not None:
         return Codec({}, (), {FEATURES: features})
     return Codec({"": known.get("") or Tokenizer.learn(_each_text(records), text)})
+
+
+def inputs_of(codec: Codec) -> SequenceInputs:
+    """The inputs that a model is built for."""
+    features = codec.statistics.get(FEATURES)
+    if features is not None:
+        return SequenceInputs(features=len(features.mean))
+    return SequenceInputs(codec.tokenizers[""])
 
 
 def _each_text(records: Iterable[WholeInput]) -> Iterator[str]:

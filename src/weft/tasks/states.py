@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from weft.errors import ConfigError
 from weft.nn import length_mask
+from weft.tasks.word_tables import WordTable, token_tables
 from weft.text import Tokenizer
 
 
@@ -75,6 +76,15 @@ class WithStates:
         """The tokenizer whose entries have the rows of an embedding, given the name of that part of the network."""
         found: Tokenizer = self.codec.side("")
         return found
+
+    @property
+    def leading_tokens(self) -> int:
+        """Special tokens that the network reads before the tokens of a text."""
+        return 0
+
+    def word_tables(self, model: Any) -> dict[str, WordTable]:
+        """The vectors of single words or tokens by the part of the network that has them; none where there are none."""
+        return token_tables(model, self.tokenizer_of)
 
     def locate(self, record: Any) -> Located:
         """The tokens and words of the text whose states `states` returns."""

@@ -37,16 +37,16 @@ from weft.tasks.baselines import word_baselines
 from weft.tasks.features import FEATURES, FeatureTask, learn_features
 from weft.tasks.labels import collect_labels, label_columns, require_classes
 from weft.tasks.length import passes, started_rates
+from weft.tasks.lessons import read_tokens
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
 from weft.tasks.tag_words import cut_words, split_text
-from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, spell, summarise_tags
+from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, score_tags, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
 
 SPELLING = TextConfig(kind="char", size=1000)
-
 
 MODEL = OneOf(TAGGERS)
 
@@ -170,7 +170,7 @@ class Tag(FeatureTask):
         return model.build_tagger(TaggerSizes(len(words), len(characters), len(codec.labels), classes, legal))
 
     def tokenizer_of(self, part: str) -> Tokenizer:
-        return self.words
+        return self.characters if part.startswith("speller") and self.characters is not None else self.words
 
     def encode(self, records: Sequence[Tagged], limit: Limit | None) -> dict[str, list[Ids]]:
         names = ("words", "tags", "characters", "sizes") if self.features is None else (FEATURES, "tags")
@@ -276,6 +276,10 @@ class Tag(FeatureTask):
         batch = self.collate(examples, range(len(records))).to(next(model.parameters()).device)
         return model.encode(batch.words, batch.lengths, batch.spelling)
 
+    def read_positions(self, model: Any, batch: TaggedBatch, record: Tagged) -> dict[str, tuple[str, ...]]:
+        subwords = self.features is None and self.characters is None
+        return {"encoder": read_tokens(self.words, batch.spelling.characters) if subwords else record.words}
+
     def baselines(
         self, train: Iterable[Tagged], parts: Mapping[str, Sequence[Tagged]], *, model: nn.Module, seed: int
     ) -> dict[str, Baselines]:
@@ -321,22 +325,10 @@ class Tag(FeatureTask):
                 raise DataError(what, where=record.place or None, cure=near)
         return record
 
-    def score(self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged]) -> list[ScoredTags]:
-        found = self.distribution(model, batch)
-        logs, tags = found.log_probabilities(), batch.tags.clamp(min=0)
-        own = logs.gather(2, tags[..., None])
-        ranks, shares = ((logs > own).sum(2) + 1).tolist(), own.squeeze(2).exp().tolist()
-        totals = found.log_likelihood(batch.tags).tolist()
-        return [
-            ScoredTags(
-                record.words,
-                record.tags or (),
-                total,
-                tuple(row[: len(record.words)]),
-                tuple(rank[: len(record.words)]),
-            )
-            for record, total, row, rank in zip(records, totals, shares, ranks, strict=True)
-        ]
+    def score(
+        self, model: nn.Module, batch: TaggedBatch, *, records: Sequence[Tagged], candidates: int = 0
+    ) -> list[ScoredTags]:
+        return score_tags(self.distribution(model, batch), batch.tags, records, self.codec.labels, candidates)
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:
         return summarise_tags(tally, count, self.codec.labels)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data import Examples
+from weft.data import Examples, Tagged
 from weft.metrics import LossTally, SpanScheme, SpanTally, looks_like_spans
 from weft.metrics.scores import f1
 from weft.models import Spelling, TagDistribution
@@ -105,6 +105,8 @@ class ScoredTags(ScoredText):
     log_probability: float
     probabilities: tuple[float, ...]
     ranks: tuple[int, ...]
+    candidates: tuple[tuple[tuple[str, float], ...], ...] = ()
+    """The likeliest tags of each word with their log-probabilities, where they were requested."""
 
     headings = ("word", "tag", "probability", "rank")
 
@@ -120,13 +122,34 @@ class ScoredTags(ScoredText):
         tally.add(-self.log_probability, len(self.words))
 
     def record(self) -> Tree:
-        return {
+        asked = {"candidates": [[list(one) for one in place] for place in self.candidates]} if self.candidates else {}
+        return asked | {
             "words": list(self.words),
             "tags": list(self.tags),
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
             "probabilities": list(self.probabilities),
             "ranks": list(self.ranks),
         }
+
+
+def score_tags(
+    found: TagDistribution, given: Tensor, records: Sequence[Tagged], labels: Sequence[str], candidates: int
+) -> list[ScoredTags]:
+    """given (B, T): the tags of each record -> their probabilities and ranks, with the likeliest tags of each word."""
+    logs = found.log_probabilities()
+    own = logs.gather(2, given.clamp(min=0)[..., None])
+    best = logs.topk(min(candidates, logs.size(2)))
+    parts = (own.squeeze(2).exp(), (logs > own).sum(2) + 1, best.indices, best.values)
+    columns = (part.tolist() for part in (found.log_likelihood(given), *parts))
+    scored = []
+    for record, total, *rows in zip(records, *columns, strict=True):
+        shares, ranks, tags, tag_logs = (row[: len(record.words)] for row in rows)
+        places = (
+            zip(map(labels.__getitem__, own), logs, strict=True) for own, logs in zip(tags, tag_logs, strict=True)
+        )
+        likeliest = tuple(map(tuple, places)) if candidates else ()
+        scored.append(ScoredTags(record.words, record.tags or (), total, tuple(shares), tuple(ranks), likeliest))
+    return scored
 
 
 def summarise_tags(tally: LossTally, sentences: int, labels: Sequence[str]) -> dict[str, float]:

@@ -29,6 +29,7 @@ from weft.tasks.batch import Batch, Origin
 from weft.tasks.calibration import calibrate_logits
 from weft.tasks.codec import UNSEEN, Codec
 from weft.tasks.generation import Question, generate
+from weft.tasks.lessons import WithLessons
 from weft.tasks.loss import Loss, cross_entropy
 from weft.tasks.records import WithRecords
 from weft.tasks.results import Prediction, ScoredText, Scores
@@ -45,7 +46,7 @@ Baselines = dict[str, dict[str, float]]
 """The metrics of each simple model by its name."""
 
 
-class Task(WithRecords, WithStates, ABC):
+class Task(WithRecords, WithStates, WithLessons, ABC):
     """A task owns its data formats, its defaults, its network, its loss and its metrics.
 
     A new task has the attributes without a value and the abstract methods. The other attributes and methods have plain
@@ -91,6 +92,8 @@ class Task(WithRecords, WithStates, ABC):
     """Whether an example may have any number of labels."""
     smooths_labels: bool = True
     """Whether `loss` reads `label_smoothing`."""
+    rows_overlap: bool = False
+    """Whether rows of one record (`record_of_row`) share what they are measured on: a bootstrap draws them together."""
     calibrates: bool = False
     """Whether its probabilities are calibrated on validation data, with `labelled_logits` and `set_temperature`."""
 
@@ -200,6 +203,10 @@ class Task(WithRecords, WithStates, ABC):
         """The greatest length of an example and the treatment of longer ones; None keeps all as they are."""
         return Limit(self.data.max_length, self.data.overlong) if training else None
 
+    def evaluation_limit(self, positions: int | None) -> Limit | None:
+        """`limit` for an evaluation of a model that reads so many tokens of a row at most, or any number of them."""
+        return self.limit(training=False)
+
     @abstractmethod
     def encode(self, records: Sequence[Any], limit: Limit | None) -> Mapping[str, Sequence[Ids]]:
         """Columns of token ids, or of float32 numbers; a limit may drop a record or cut it into several rows."""
@@ -287,8 +294,10 @@ class Task(WithRecords, WithStates, ABC):
         """A text given in Python as a record to score; anything else is a DataError (`scores_texts`)."""
         raise NotImplementedError
 
-    def score(self, model: nn.Module, batch: Any, *, records: Sequence[Any]) -> Sequence[ScoredText]:
-        """The probabilities of the texts of a batch, in its order (`scores_texts`)."""
+    def score(
+        self, model: nn.Module, batch: Any, *, records: Sequence[Any], candidates: int = 0
+    ) -> Sequence[ScoredText]:
+        """The probabilities of the texts of a batch (`scores_texts`), and the likeliest candidates at each place."""
         raise NotImplementedError
 
     def summarise_scored(self, tally: LossTally, count: int) -> dict[str, float]:

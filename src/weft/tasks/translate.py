@@ -230,6 +230,11 @@ class Translate(PairTask):
     def _source_token(self, index: int) -> str:
         return self.languages.name(index) if index in self.languages.ids else self.source.token(index)
 
+    def source_pieces(self, model: PairModel, batch: PairBatch) -> tuple[str, ...]:
+        ids = batch.source[0].tolist()
+        names = [self.languages.name(index) for index in ids if index in self.languages.ids]
+        return (*names, *self.source.pieces(ids[len(names) :]))
+
     def source_words(self, records: Sequence[Pair]) -> list[tuple[str, ...]]:
         if self.target.kind != "word":
             what = f'copies nothing: text.kind = "{self.target.kind}" has no unknown words'

@@ -10,48 +10,67 @@ Lines of documents (-DOCSTART-) and comments are left out. The files are for tra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from weft.data.badlines import BadLines
+from weft.data.badlines import BadLines, at_least_one
 from weft.data.convert.contract import PARTS, Converted, Converter
 from weft.data.sources import lines
 from weft.errors import DataError
 
 X_COLUMNS, COLUMNS_2009 = 10, 14
 DOCUMENT = "-DOCSTART-"
+BLANKS = re.compile(r"[ \t]+")
+"""The space between two columns; other blanks of Unicode may stand inside a word."""
 
 Tagged = list[tuple[str, str]]
 
 
 def read(files: list[str]) -> Iterator[Converted]:
     for part, name in zip(PARTS, files, strict=False):
-        sentence: Tagged = []
-        for number, line in lines(name, BadLines()):
-            if line.strip():
-                found = _word(line, f"{name}:{number}")
-                sentence += [found] if found else []
-            elif sentence:
-                yield Converted(part, _block(sentence))
-                sentence = []
-        if sentence:
+        for sentence in at_least_one(_sentences(name), name, BadLines()):
             yield Converted(part, _block(sentence))
 
 
-def _word(line: str, place: str) -> tuple[str, str] | None:
-    """The word and the tag of a line; None of a comment, a document's line, or a token of several words."""
+def _sentences(name: str) -> Iterator[Tagged]:
+    sentence: Tagged = []
+    columns: int | None = None
+    for number, line in lines(name, BadLines()):
+        if not line.strip():
+            if sentence:
+                yield sentence
+            sentence = []
+            continue
+        cells = _cells(line)
+        if cells is None:
+            continue
+        place, columns = f"{name}:{number}", columns or len(cells)
+        if len(cells) != columns:
+            what = f"{len(cells)} columns, where the lines before it have {columns}"
+            raise DataError(what, where=place, cure="correct the line, or remove it")
+        sentence.append(_word(cells, place))
+    if sentence:
+        yield sentence
+
+
+def _cells(line: str) -> list[str] | None:
+    """The columns of a line; None of a comment, a document's line, or a token of several words."""
     if line.startswith((DOCUMENT, "# ")) or line.strip() == "#":
         return None
     cells = line.split("\t")
     if len(cells) >= X_COLUMNS and cells[0][:1].isdigit():
-        if not cells[0].isdecimal():
-            return None
+        return cells if cells[0].isdecimal() else None
+    return BLANKS.split(line.strip(" \t"))
+
+
+def _word(cells: list[str], place: str) -> tuple[str, str]:
+    """The word and the tag of a line."""
+    if len(cells) < 2:
+        cure = "a line is a word and its tag, with columns of others between them"
+        raise DataError("one column where a word and a tag are expected", where=place, cure=cure)
+    word, tag = cells[0], cells[-1]
+    if len(cells) >= X_COLUMNS and cells[0].isdecimal():
         word, tag = cells[1], cells[4 if len(cells) >= COLUMNS_2009 else 3]
-    else:
-        cells = line.split()
-        if len(cells) < 2:
-            cure = "a line is a word and its tag, with columns of others between them"
-            raise DataError("one column where a word and a tag are expected", where=place, cure=cure)
-        word, tag = cells[0], cells[-1]
     if not word.strip() or not tag.strip():
         raise DataError("a word or a tag is empty", where=place, cure="fill it in")
     return "_".join(word.split()), tag.strip()

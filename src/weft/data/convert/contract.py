@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -65,6 +66,9 @@ def convert(converter: Converter, files: list[str], out: Path) -> dict[Path, int
             seen.setdefault(part, set()).add(text)
     if not rows:
         raise DataError("no examples found", where=", ".join(files), cure=converter.summary)
+    for part in rows:
+        if os.path.lexists(path := out / f"{part}{converter.suffix}"):
+            raise ConfigError("is there already", where=str(path), cure="choose another --out")
     counts = {}
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator
 
 from weft import limits
 from weft.models.bag.ngrams import NgramKinds
 from weft.models.fitting import GRADIENT_SETTINGS, FittedSettings
-from weft.models.heads import DecisionSettings
+from weft.models.heads import DecisionSettings, SequenceInputs
 from weft.settings import Count, Size
+
+if TYPE_CHECKING:
+    from weft.models.bag.model import Bag
 
 WordNgrams = Annotated[int, Field(ge=1, le=limits.NGRAM)]
 CharacterNgrams = Annotated[int, Field(ge=0, le=limits.NGRAM)]
@@ -66,6 +69,11 @@ class BagSettings(FittedSettings):
         if self.width is not None:
             return self.width
         return 0 if labels <= MAX_DIRECT_LABELS else MAX_DIRECT_LABELS
+
+    def build_classifier(self, inputs: SequenceInputs, labels: int) -> Bag:
+        from weft.models.bag.model import Bag  # imports these settings
+
+        return Bag(self, labels, inputs.tokenizer)
 
 
 class BagConfig(DecisionSettings, BagSettings):

@@ -2,7 +2,7 @@
 
 from weft.models.vectors.heldout import heldout_loss
 from weft.models.vectors.model import WordVectors
-from weft.models.vectors.queries import Neighbour, nearest, solve_analogies
+from weft.models.vectors.queries import Neighbour, VectorTable, nearest, solve_analogies
 from weft.models.vectors.settings import VECTORS, CbowSettings, SkipGramSettings, VectorSettings
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Neighbour",
     "SkipGramSettings",
     "VectorSettings",
+    "VectorTable",
     "WordVectors",
     "heldout_loss",
     "nearest",

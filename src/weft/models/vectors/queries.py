@@ -7,7 +7,7 @@ a is to b as c is to …  = argmax_d cos(v_d, v_b/|v_b| - v_a/|v_a| + v_c/|v_c|)
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -26,13 +26,28 @@ class Neighbour(NamedTuple):
     similarity: float
 
 
-def nearest(model: WordVectors, target: Tensor, *, n: int, without: Collection[int] = ()) -> list[Neighbour]:
+class VectorTable(Protocol):
+    """Words with a vector each: word vectors, or the embeddings of a network."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The word of each row."""
+
+    @property
+    def counts(self) -> Tensor:
+        """(V,) occurrences of each word; those with 0 are no neighbours."""
+
+    def normalized(self) -> Tensor:
+        """The vector of every word at length 1 (V, D)."""
+
+
+def nearest(table: VectorTable, target: Tensor, *, n: int, without: Collection[int] = ()) -> list[Neighbour]:
     """The n words nearest to a vector (D,), except the numbers in `without` and words that never occurred."""
-    scores = model.normalized() @ F.normalize(target, dim=0)
-    scores[model.counts == 0] = -torch.inf
+    scores = table.normalized() @ F.normalize(target, dim=0)
+    scores[table.counts == 0] = -torch.inf
     scores[list(without)] = -torch.inf
     best, numbers = scores.topk(min(n, int((scores > -torch.inf).sum())))
-    return [Neighbour(model.words[k], score) for k, score in zip(numbers.tolist(), best.tolist(), strict=True)]
+    return [Neighbour(table.words[k], score) for k, score in zip(numbers.tolist(), best.tolist(), strict=True)]
 
 
 def solve_analogies(model: WordVectors, questions: Sequence[Sequence[int]]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import torch
@@ -15,6 +16,9 @@ from weft.nn.state import State, map_state
 
 Backend = Literal["auto", "engine", "reference", "vendor"]
 Merge = Literal["concat", "sum", "mean", "project"]
+
+Observer = Callable[[Tensor, Tensor | None, State, list[Tensor]], None]
+"""Called after a layer ran, with x (B, T, I), lengths, the first state, and the outputs (B, T, O) of each direction."""
 
 RUN: Final = {"reference": reference.run, "vendor": vendor.run}
 """The backends without a plan, which run one direction after the other."""
@@ -35,6 +39,7 @@ class Layer(nn.Module):
         self.output_size = 2 * size if len(cells) == 2 and merge == "concat" else size
         self.project = nn.Linear(2 * size, size) if len(cells) == 2 and merge == "project" else None
         self.initial = nn.ModuleList([LearnedState(cell) for cell in cells]) if learned else None
+        self.observers: list[Observer] = []
         if backend == "vendor" and (reason := vendor.missing(cells[0])):
             raise ConfigError(f'"vendor" cannot run: {reason}', where="backend", cure='use "auto"')
 
@@ -63,6 +68,9 @@ class Layer(nn.Module):
         cells = self._cells()
         states = [state] if len(cells) == 1 else list(state)
         outputs, finals = self._run(cells, x, states, lengths)
+        if not torch.compiler.is_compiling():
+            for observe in self.observers:
+                observe(x, lengths, state, outputs)
         return outputs, finals[0] if len(cells) == 1 else tuple(finals)
 
     def join(self, outputs: list[Tensor], lengths: Tensor | None) -> Tensor:
@@ -90,7 +98,26 @@ class Layer(nn.Module):
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (B, I) -> output (B, O), next state; one direction only."""
-        return self._cells()[0].step(x, state)
+        output, after = self._cells()[0].step(x, state)
+        if not torch.compiler.is_compiling():
+            for observe in self.observers:
+                observe(x[:, None], None, state, [output[:, None]])
+        return output, after
+
+    def histories(self, x: Tensor, lengths: Tensor | None, state: State) -> list[State]:
+        """x (B, T, I), the first state -> each direction's states after every step (B, T, n), in the order of x and
+        zero past each row's end: a state of the cell whose tensors have a dimension of time."""
+        cells, choice = self._cells(), self.choose(x.device.type)
+        states, found = [state] if len(cells) == 1 else list(state), list[State]()
+        if engine.BACKENDS[choice.backend].planned and x.size(0) and x.size(1):
+            engine.run(cells, x, states, lengths, choice=choice, histories=found)
+        if found:
+            return found
+        for cell, start, backwards in zip(cells, states, (False, True), strict=False):
+            history = reference.history(cell, reverse_rows(x, lengths) if backwards else x, start)
+            history = map_state(lambda part: zero_past_end(part, lengths), history)
+            found.append(map_state(lambda part: reverse_rows(part, lengths), history) if backwards else history)
+        return found
 
     def explain(self) -> str:
         """The backend that runs the cells where they are, why, and the plan."""

@@ -24,6 +24,19 @@ def run(cell: Cell, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Te
     return torch.stack(outputs, dim=1), state
 
 
+def history(cell: Cell, x: Tensor, state: State) -> State:
+    """x (B, T, I), state before the first step -> the state after every step, with tensors (B, T, n)."""
+    states = []
+    for x_t in x.unbind(1):
+        _, state = cell(x_t, state)
+        states.append(state)
+    return map_state(lambda *parts: torch.stack(parts, dim=1), *states) if states else _no_steps(state)
+
+
+def _no_steps(state: State) -> State:
+    return map_state(lambda part: part[:, None][:, :0], state)
+
+
 def _where(rows: Tensor, new: Tensor, old: Tensor) -> Tensor:
     """Choose whole rows (B,) of tensors with any further dimensions."""
     return torch.where(rows.view(-1, *[1] * (new.dim() - 1)), new, old)

@@ -131,14 +131,16 @@ class Kernels:
         return {NOTHING: sizes, IN_PLACE: kept, COPY: kept | copied}
 
     @cached_property
-    def results(self) -> dict[str, tuple[list[int], list[int], int]]:
-        """By what is kept: where emitted values and last states stand among the outputs of a direction, and how many
-        outputs there are. Made with the plan, so that torch.compile meets nothing but numbers."""
-        orders = {keep: list(sizes) for keep, sizes in self._output_sizes.items()}
-        return {
-            keep: (list(map(order.index, self.emitted)), list(map(order.index, self.finals)), len(order))
-            for keep, order in orders.items()
-        }
+    def results(self) -> dict[str, tuple[list[int], list[int], list[int], int]]:
+        """By what is kept: where emitted values, last states and histories stand among the outputs of a direction, and
+        how many outputs there are. Made with the plan, so that torch.compile meets nothing but numbers."""
+        wanted = self.emitted, self.finals, arguments(Kind.HISTORY, len(self.program.state))
+        found = {}
+        for keep, sizes in self._output_sizes.items():
+            order = list(sizes)
+            emitted, finals, histories = (list(map(order.index, some)) for some in wanted)
+            found[keep] = emitted, finals, histories, len(order)
+        return found
 
     def take_inputs(self, tensors: list[Tensor]) -> list[Tensors]:
         """The inputs of each direction; products and vectors find their constants under their own arguments too."""

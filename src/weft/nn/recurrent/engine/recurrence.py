@@ -25,8 +25,9 @@ START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 
 def recur(
     kernels: Kernels, inputs: list[Tensor], steps: StepCounts, reverse: list[bool]
-) -> list[tuple[list[Tensor], list[Tensor]]]:
-    """For each direction hoisted (N, n), first states (B, n), constants -> emitted (N, n), last states (B, n)."""
+) -> list[tuple[list[Tensor], list[Tensor], list[Tensor]]]:
+    """For each direction hoisted (N, n), first states (B, n), constants -> emitted (N, n), last states (B, n), and the
+    states after each step (B * T, n), with anything past a row's end."""
     keep = NOTHING
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
         keep = COPY if torch.compiler.is_compiling() else IN_PLACE
@@ -38,9 +39,13 @@ def recur(
         outputs = _Recurrence.apply(  # type: ignore[no-untyped-call]
             steps.lengths, steps.time, kernels.number, reverse, keep, *inputs
         )
-    emitted, finals, count = kernels.results[keep]
+    emitted, finals, histories, count = kernels.results[keep]
     return [
-        ([outputs[first + place] for place in emitted], [outputs[first + place] for place in finals])
+        (
+            [outputs[first + place] for place in emitted],
+            [outputs[first + place] for place in finals],
+            [outputs[first + place] for place in histories],
+        )
         for first in range(0, len(outputs), count)
     ]
 

@@ -63,21 +63,36 @@ setattr(choose_enrolled, "_dynamo_marked_constant", True)  # noqa: B010
 
 
 def run(
-    cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None, *, choice: BackendChoice
+    cells: list[Cell],
+    x: Tensor,
+    states: list[State],
+    lengths: Tensor | None,
+    *,
+    choice: BackendChoice,
+    histories: list[State] | None = None,
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
-    The second cell, where there is one, reads every row from its own end.
+    The second cell, where there is one, reads every row from its own end. `histories`, where it is given, gets each
+    direction's states after every step (B, T, n), zero past a row's end, if the backend has kernels.
     """
     plan = PLANS.plan(choice.plan)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            return run(cells, x.to(dtype_of(cells[0])), states, lengths, choice=choice)
-    return _run_directions(cells, plan, x, states, lengths, None if choice.backend == "plain" else plan.kernels)
+            x = x.to(dtype_of(cells[0]))
+            return run(cells, x, states, lengths, choice=choice, histories=histories)
+    kernels = None if choice.backend == "plain" else plan.kernels
+    return _run_directions(cells, plan, x, states, lengths, kernels, histories)
 
 
 def _run_directions(
-    cells: list[Cell], plan: Plan, x: Tensor, states: list[State], lengths: Tensor | None, kernels: Kernels | None
+    cells: list[Cell],
+    plan: Plan,
+    x: Tensor,
+    states: list[State],
+    lengths: Tensor | None,
+    kernels: Kernels | None,
+    histories: list[State] | None,
 ) -> tuple[list[Tensor], list[State]]:
     split, batch = plan.split, x.size(0)
     # The number of real steps is known at once on a CPU; reading it elsewhere, or in a compiled graph, would block.
@@ -107,7 +122,7 @@ def _run_directions(
             for mine, backwards in zip(inputs, reverse, strict=True)
         ]
     outputs, finals = [], []
-    for (emitted, last), rest, state in zip(results, rests, states, strict=True):
+    for (emitted, last, history), rest, state in zip(results, rests, states, strict=True):
         if split.after is not None:
             output = rows.put_back(split.after(*(rows.take(value) for value in emitted), *rest)[0])
         else:
@@ -115,6 +130,9 @@ def _run_directions(
             output = output if kernels is not None else zero_past_end(output, lengths)
         outputs.append(output)
         finals.append(with_leaves(state, last))
+        if histories is not None and history:
+            every = [zero_past_end(part.view(batch, rows.time, -1), lengths) for part in history]
+            histories.append(with_leaves(state, every))
     return outputs, finals
 
 

@@ -66,7 +66,7 @@ def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
 
     x = values(torch.Size((rows, cell.input_size)))
     state = map_state(lambda zero: values(zero.shape), cell.zero_state(rows, x))
-    recorder = _Recorder(tensors, x, leaves_of(state))
+    recorder = Recorder(tensors, x, leaves_of(state))
     with torch.no_grad(), torch.autocast(device.type, enabled=False), recorder:
         output, after = cell.step(x, state)
     if tree_flatten(after)[1] != tree_flatten(state)[1]:
@@ -106,38 +106,39 @@ def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None
         node.kwargs = {name: mark(value, other_node.kwargs.get(name)) for name, value in node.kwargs.items()}
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes each operation into a graph; a tensor is known by its identity, so all of them are kept alive."""
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes each operation into a graph; a tensor is known by its identity, so all of them are kept alive.
+
+    With `strict` it raises Untraceable for what no graph of a step can hold. Without, it records the one call that it
+    sees, whatever that depends on: enough to say where each value came from.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Else torch loads its compiler at the first operation, which takes longer than all else in a first call."""
         return False
 
-    def __init__(self, tensors: dict[str, Tensor], x: Tensor, state: list[Tensor]) -> None:
+    def __init__(self, tensors: dict[str, Tensor], x: Tensor, state: list[Tensor], *, strict: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.graph = fx.Graph()
+        self.graph, self.strict = fx.Graph(), strict
+        self.values: dict[fx.Node, Tensor] = {}
         self._nodes: dict[int, fx.Node] = {}
-        self._alive: list[Tensor] = []
         self.x = self._place("x", x)
         self.state = [self._place(f"state_{number}", part) for number, part in enumerate(state)]
         self.parameters = {name: self._place("p_" + name.replace(".", "_"), tensor) for name, tensor in tensors.items()}
 
     def node(self, tensor: Tensor) -> fx.Node:
         if id(tensor) not in self._nodes:
-            raise Untraceable("it uses a tensor that is neither a parameter nor a buffer")
+            if self.strict:
+                raise Untraceable("it uses a tensor that is neither a parameter nor a buffer")
+            return self._place("constant", tensor)
         return self._nodes[id(tensor)]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = func.overloadpacket.__name__
-        if func in (aten._local_scalar_dense.default, aten.equal.default, aten.nonzero.default):
-            raise Untraceable(BY_VALUE)
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            raise Untraceable(f"it draws random numbers ({name})")
-        if func._schema.is_mutable:
-            raise Untraceable(f"it changes a tensor in place ({name})")
+        if self.strict:
+            self._check(func)
         result = func(*args, **(kwargs or {}))
         called = self.graph.call_function(func, *tree_map_only(Tensor, self.node, (args, kwargs or {})))
         if isinstance(result, Tensor):
@@ -148,6 +149,16 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._keep(part, called_item)
         return result
 
+    def _check(self, func: Any) -> None:
+        """Raise for an operation that a graph cannot hold."""
+        name = func.overloadpacket.__name__
+        if func in (aten._local_scalar_dense.default, aten.equal.default, aten.nonzero.default):
+            raise Untraceable(BY_VALUE)
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise Untraceable(f"it draws random numbers ({name})")
+        if func._schema.is_mutable:
+            raise Untraceable(f"it changes a tensor in place ({name})")
+
     def _place(self, name: str, tensor: Tensor) -> fx.Node:
         node = self.graph.placeholder(name)
         self._keep(tensor, node)
@@ -156,7 +167,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _keep(self, tensor: Tensor, node: fx.Node) -> None:
         node.meta["shape"], node.meta["dtype"] = tuple(tensor.shape), tensor.dtype
         self._nodes[id(tensor)] = node
-        self._alive.append(tensor)
+        self.values[node] = tensor
 
 
 def item(parts: Any, number: int) -> Any:

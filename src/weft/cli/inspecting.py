@@ -1,0 +1,78 @@
+"""What all views of `weft inspect` share: their options, and how a view is printed or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli.imports import read_imports
+
+if TYPE_CHECKING:
+    from weft.inspect import View
+    from weft.run import Run
+
+app = typer.Typer(help="Look inside a model: one view for each question.", no_args_is_help=True)
+
+RunFolder = Annotated[Path, typer.Argument(help="The run folder.", metavar="RUN")]
+InputText = Annotated[str, typer.Argument(help="The input that the model reads.", metavar="TEXT")]
+Target = Annotated[
+    str | None,
+    typer.Option(help="The answer to show it for; by default the model's own prediction.", metavar="TEXT"),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Write the view to this file: .html (works offline), .svg, .png or .json."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")]
+Dark = Annotated[bool, typer.Option("--dark", help="With --out: a dark picture; a page follows the reader's settings.")]
+
+
+@app.callback()
+def group() -> None:
+    """Look inside a model: one view for each question."""
+
+
+def show_run(
+    name: str,
+    folder: Path,
+    text: Any = None,
+    *,
+    out: Path | None,
+    json: bool,
+    dark: bool,
+    imports: list[str] | None,
+    target: str | None = None,
+    **options: Any,
+) -> None:
+    """Load a run and show one view of it; options that are None have the view's own defaults."""
+    from weft.inspect import check_ending, view_kind
+
+    if out is not None:
+        check_ending(out)
+    kind = view_kind(name)
+    given = {option: value for option, value in options.items() if value is not None}
+    kind.check_options(given)
+    show_view(kind.show(open_run(folder, imports), text, target=target, **given), out=out, json=json, dark=dark)
+
+
+def open_run(folder: Path, imports: list[str] | None) -> Run:
+    """Load a run on the CPU, where views are computed."""
+    from weft.run import load
+
+    return load(folder, device="cpu", cells=read_imports(imports))
+
+
+def show_view(view: View, *, out: Path | None, json: bool, dark: bool) -> None:
+    """Write the view to a file, print it as JSON, or print it for a terminal."""
+    from weft.cli.output import note, print_json, screen
+
+    if out is not None:
+        view.save(out, dark=dark)
+        note("wrote {}", out)
+    if json:
+        print_json(view.to_dict())
+    elif out is None:
+        for line in view.lines(screen.width):
+            screen.print(line, soft_wrap=True)

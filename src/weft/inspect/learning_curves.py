@@ -1,0 +1,127 @@
+"""The view `curves`: is it learning, and which run is better? Loss and scores over the updates, of one run or more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from rich.text import Text
+
+from weft.charts import Table
+from weft.errors import RunError
+from weft.inspect.terminal import colour, shade
+from weft.inspect.view import Nothing, Option, View, ViewKind
+from weft.run import Run
+from weft.run.curves import Curve, chart, own_metric, read_curve
+from weft.training.progress import metric_name, show_metric
+
+MAX_RUNS: Final = 8
+"""Runs in one picture; more have no colours of their own."""
+
+
+@dataclass(frozen=True)
+class LearningCurves(View):
+    """The journals of some runs, by their names."""
+
+    curves: dict[str, Curve]
+    metric: str
+
+    name: ClassVar[str] = "curves"
+
+    @property
+    def title(self) -> str:
+        return "Learning curves"
+
+    @property
+    def summary(self) -> str:
+        return (
+            "The loss of training and validation, and the validation metric that chooses the model, over the updates. "
+            "A validation loss that rises while that of training falls means that the model learns its data by heart."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "runs": {
+                name: {
+                    "train": [[step, _finite(loss)] for step, loss in curve.train],
+                    "valid": [
+                        [step, {metric: _finite(value) for metric, value in scores.items()}]
+                        for step, scores in curve.valid
+                    ],
+                }
+                for name, curve in self.curves.items()
+            },
+        }
+
+    def chart(self) -> Any:
+        several = len(self.curves) > 1
+        return chart(self.curves if several else {"": next(iter(self.curves.values()))}, metric=self.metric)
+
+    def table(self) -> Table:
+        rows: list[tuple[str | float | int, ...]] = [
+            (name, step, *(scores.get(metric, math.nan) for metric in self._metrics()))
+            for name, curve in self.curves.items()
+            for step, scores in curve.valid
+        ]
+        return Table(("run", "update", *self._metrics()), rows)
+
+    def _metrics(self) -> list[str]:
+        return list(dict.fromkeys(metric for curve in self.curves.values() for metric in curve.metrics))
+
+    def lines(self, width: int) -> list[Text]:
+        left = max(map(len, self.curves))
+        found = []
+        for metric in dict.fromkeys(("loss", self.metric)):
+            found.append(Text(f"validation {metric_name(metric)}", style="bold"))
+            values = [scores.get(metric, math.nan) for curve in self.curves.values() for _, scores in curve.valid]
+            known = [value for value in values if math.isfinite(value)]
+            low, high = (min(known), max(known)) if known else (0.0, 1.0)
+            for name, curve in self.curves.items():
+                points = [scores.get(metric, math.nan) for _, scores in curve.valid]
+                text = Text(f"{name:>{left}}  ")
+                for value in _last(points, max(8, width - left - 30)):
+                    share = (value - low) / (high - low) if high > low and math.isfinite(value) else 0.0
+                    text.append(shade(0.2 + 0.8 * share), style=colour(share))
+                text.append(f"  {show_metric(metric, points[0])} → {show_metric(metric, points[-1])}" if points else "")
+                found.append(text)
+        return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _last(values: Sequence[float], most: int) -> list[float]:
+    each = -(-len(values) // most) if values else 1
+    return list(values[each - 1 :: each])
+
+
+def curves(
+    runs: Run | str | Path | Sequence[Run | str | Path], *, metric: str | None = None
+) -> LearningCurves | Nothing:
+    """Return the learning curves of a run, also of one that is still in training, or of several side by side."""
+    given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
+    if not 1 <= len(given) <= MAX_RUNS:
+        raise RunError(f"{len(given)} runs cannot be drawn together", where="curves", cure=f"from 1 to {MAX_RUNS}")
+    folders = [run.folder if isinstance(run, Run) else Path(run) for run in given]
+    found = {str(folder): read_curve(folder) for folder in folders}
+    if not any(curve.metrics for curve in found.values()):
+        return Nothing("curves", "the model was not trained in updates, or was never validated")
+    first = next(folder for folder in folders if found[str(folder)].metrics)
+    return LearningCurves(
+        {name: curve for name, curve in found.items() if curve.metrics},
+        metric or own_metric(first, found[str(first)]),
+    )
+
+
+KIND: Final = ViewKind(
+    "curves",
+    "Is it learning, and which run is better?",
+    curves,
+    takes_text=False,
+    options={"metric": Option("text", None, "validation metric")},
+)

@@ -1,0 +1,64 @@
+"""Numbers as characters: heat maps of block characters, and colours for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from weft.charts import readable
+
+SHADES: Final = " ·░▒▓█"
+"""Characters for values from 0 to 1, in equal steps."""
+
+RAMP: Final = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#fde725")
+"""Colours for values from 0 to 1, in equal steps (viridis)."""
+
+MAX_LABEL_CELLS: Final = 20
+"""Columns of the longest label at the left of a heat map."""
+
+
+def shade(value: float) -> str:
+    """Return the character for a value from 0 to 1."""
+    return SHADES[min(max(int(value * len(SHADES)), 0), len(SHADES) - 1)]
+
+
+def colour(value: float) -> str:
+    """Return the colour for a value from 0 to 1."""
+    return RAMP[min(max(int(value * len(RAMP)), 0), len(RAMP) - 1)]
+
+
+def heat_lines(
+    values: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[str], *, width: int, each: int = 2
+) -> list[Text]:
+    """values (R, C) from 0 to 1 -> lines of shades, `each` characters wide, below the column labels written downwards.
+
+    A map that is wider than the terminal continues below itself.
+    """
+    left = min(MAX_LABEL_CELLS, max((cell_len(readable(name)) for name in rows), default=0))
+    at_once = max(1, (width - left - 2) // each)
+    lines: list[Text] = []
+    for first in range(0, max(1, len(columns)), at_once):
+        part = [readable(name) for name in columns[first : first + at_once]]
+        height = max(map(len, part), default=0)
+        tall = [name.rjust(height) for name in part]
+        for line in range(height):
+            lines.append(Text(" " * (left + 2) + "".join(set_cell_size(name[line], each) for name in tall)))
+        for name, row in zip(rows, values, strict=True):
+            label = set_cell_size(readable(name), left)
+            text = Text(f"{label}  ")
+            for value in row[first : first + at_once]:
+                text.append(shade(value) * each, style=colour(value) if value > 0 else "")
+            lines.append(text)
+        if first + at_once < len(columns):
+            lines.append(Text())
+    for line_ in lines:
+        line_.rstrip()
+    return lines
+
+
+def cut(text: str, cells: int) -> str:
+    """Return a text of exactly so many columns."""
+    return set_cell_size(text, cells)

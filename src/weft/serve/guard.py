@@ -1,0 +1,181 @@
+"""Checks of every request before the application sees it, and headers of every response.
+
+A page of another site may send requests to a service on this machine, also under a name of its own that it has bound to
+127.0.0.1 (DNS rebinding). So the Host must be a name of this machine, and a request that a browser sends from another
+origin is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from weft.serve.errors import LOG, HTTPError, describe_error, json_response
+
+LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+
+SAFE_METHODS: Final = ("GET", "HEAD")
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""No script but the service's own files. Styles may be inline, because the charts' library adds some."""
+
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the requests to a service."""
+
+    body_bytes: int = 1 << 20
+    body_seconds: float = 30.0
+    """Time in which the whole body must arrive."""
+    requests_per_second: float = 50.0
+    burst: int = 200
+    """Requests that may come at once, after a pause."""
+
+
+class Guard:
+    """The outermost layer of an application: checks Host, Origin, body and rate, and adds the security headers."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = LOOPBACK_NAMES, limits: Limits | None = None) -> None:
+        self.app, self.hosts = app, frozenset(hosts)
+        self.limits = limits or Limits()
+        self.rate = RateLimit(self.limits.requests_per_second, self.limits.burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # a websocket is closed before it is opened
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        try:
+            self.rate.take()
+            check_origin(scope, self.hosts)
+            body = b"" if scope["method"] in SAFE_METHODS else await read_body(scope, receive, self.limits)
+        except HTTPError as error:
+            status, found = describe_error(error)
+            await json_response(found, status)(scope, receive, with_headers(send))
+            return
+        began = False
+
+        async def answer(message: Message) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        try:
+            await self.app(scope, replay(body, receive), with_headers(answer))
+        except Exception as error:  # a mistake in weft; what has begun cannot be answered in another way
+            LOG.exception("%s %s", scope["method"], scope["path"])
+            if began:
+                raise
+            status, found = describe_error(error)
+            await json_response(found, status)(scope, receive, with_headers(send))
+
+
+class RateLimit:
+    """A bucket that fills at a constant rate; each request takes one from it."""
+
+    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.per_second, self.burst, self.clock = per_second, burst, clock
+        self.left, self.at = float(burst), clock()
+
+    def take(self) -> None:
+        """Raise where the bucket is empty."""
+        now = self.clock()
+        self.left = min(self.burst, self.left + (now - self.at) * self.per_second)
+        self.at = now
+        if self.left < 1:
+            raise HTTPError(429, "too many requests", cure="wait a moment")
+        self.left -= 1
+
+
+def check_origin(scope: Scope, hosts: frozenset[str]) -> None:
+    """Raise for a Host that is not ours, a request from another origin, and a body that a plain form could send."""
+    found = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    if len(found) != 1 or host_name(found[0]) not in hosts:
+        named = found[0][:80] if len(found) == 1 else f"{len(found)} names"
+        cure = f"use {sorted(hosts)[0]}"
+        raise HTTPError(421, f"Host: {named} is not this service", cure=cure)
+    writes = scope["method"] not in SAFE_METHODS
+    origin = headers.get("origin")
+    if origin is not None and origin != f"{scope.get('scheme', 'http')}://{found[0]}":
+        raise HTTPError(403, "the request comes from another origin")
+    site = headers.get("sec-fetch-site", "none")
+    if site not in ("none", "same-origin") and (writes or scope["path"].startswith("/api")):
+        raise HTTPError(403, "the request comes from another site")
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if writes and kind != "application/json":
+        raise HTTPError(415, "the body must be application/json", cure="set Content-Type")
+
+
+def host_name(host: str) -> str:
+    """Return the name of a Host header without its port; an IPv6 address keeps its brackets."""
+    name, colon, port = host.rpartition(":")
+    return name.lower() if colon and port.isdecimal() and name else host.lower()
+
+
+async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
+    """Return the body; raise as soon as it is too large, and where it does not arrive in time."""
+    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    too_large = HTTPError(413, f"the body has more than {limits.body_bytes:,} bytes", cure="send less")
+    if not declared.isdigit() or int(declared) > limits.body_bytes:
+        raise too_large
+    parts, size = list[bytes](), 0
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise HTTPError(400, "the body was cut off")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limits.body_bytes:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise HTTPError(408, f"the body did not arrive in {limits.body_seconds:g} s") from None
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body first, and then what the connection gives."""
+    waiting = [body]
+
+    async def again() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return again
+
+
+def with_headers(send: Send) -> Send:
+    """Return a `send` that adds the security headers to a response, where it does not set them itself."""
+
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name.lower() for name, _ in message.get("headers", [])}
+            added = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in own]
+            message = {**message, "headers": [*message.get("headers", []), *added]}
+        await send(message)
+
+    return wrapped

@@ -1,0 +1,159 @@
+"""Static pages of runs that open from disk without a server: an index, and for each run a page for each view.
+
+DIR/index.html              the runs
+DIR/vega.js                 the script that draws charts, which all pages share
+DIR/RUN/index.html          settings, scores, curves and answers of a run
+DIR/RUN/VIEW.html           a view of the run, for some inputs of its own data
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.charts import Figure, LinkedScript, Table, check_format, javascript, page
+from weft.console import visible
+from weft.disk import atomic_write
+from weft.documents import to_json
+from weft.errors import ConfigError, Fault, WeftError
+from weft.studio.discovery import Found, describe_run
+from weft.studio.inputs import example_inputs, read_text
+from weft.studio.studio import Studio
+from weft.studio.views import available_views, views_of
+
+if TYPE_CHECKING:
+    from weft.inspect import ViewKind
+    from weft.run import Run
+
+INPUTS: Final = 3
+"""Inputs of a run for which its views are shown."""
+
+SCRIPT: Final = "vega.js"
+
+
+def export(
+    paths: Sequence[str | Path], out: Path, *, imports: Sequence[str] = (), say: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Write the pages into a new folder and return the first page. A run or a view that fails has its error there."""
+    check_format(Path("index.html"))
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError("is not empty", where=str(out), cure="name a new folder")
+    studio = Studio(paths, token=None, imports=imports)
+    listed = studio.library.describe_runs()
+    if not listed:
+        raise ConfigError("there are no runs", where=", ".join(map(str, paths)), cure="name a folder of runs")
+    _write(out / SCRIPT, javascript())
+    rows: list[tuple[str, str | None, dict[str, Any]]] = []
+    for row, folder in zip(listed, _folder_names(row["id"] for row in listed), strict=True):
+        found = studio.library.run(row["id"])
+        say(f"{found.id} …")
+        try:
+            run = studio.runs().get(found)
+        except WeftError as error:
+            rows.append((visible(found.id), None, {"error": str(error)} | row))
+            continue
+        _export_run(run, found, out / folder, studio.roots)
+        rows.append((found.id, f"{folder}/index.html", row))
+    _write(out / "index.html", page("weft: runs", [], LinkedScript(SCRIPT), before=_index(rows)))
+    return out / "index.html"
+
+
+def _export_run(run: Run, found: Found, folder: Path, roots: list[Path]) -> None:
+    """Write the pages of one run."""
+    texts = example_inputs(run, roots)[:INPUTS]
+    kinds = available_views()
+    names = views_of(run)
+    script = LinkedScript(f"../{SCRIPT}")
+    links = [("all runs", "../index.html"), (found.id, "index.html"), *((name, f"{name}.html") for name in names)]
+    for name in names:
+        figures = list(_view_figures(kinds[name], run, texts))
+        _write(folder / f"{name}.html", page(f"{found.id}: {name}", figures, script, before=_navigation(links)))
+    figures = [_about(run, found), *_answers(run, texts)]
+    _write(folder / "index.html", page(found.id, figures, script, before=_navigation(links)))
+
+
+def _view_figures(kind: ViewKind, run: Run, texts: Sequence[str]) -> Iterable[Figure]:
+    """Yield the figure of a view for each input; an error is a figure of words."""
+    if kind.takes_text and not texts:
+        yield Figure(kind.name, "There is no input to show it for: the data of the run cannot be read from here.", None)
+    for text in texts if kind.takes_text else [""]:
+        try:
+            view = kind.show(run, read_text(run, text)) if kind.takes_text else kind.show(run)
+            figure = view.figure()
+            yield figure._replace(title=f"{figure.title}: {text}" if text and len(text) < 100 else figure.title)
+        except WeftError as error:
+            yield Figure(kind.name, f"There is nothing to show: {error}.", None)
+
+
+def _about(run: Run, found: Found) -> Figure:
+    """Return the scores of a run as a table, with its settings as code."""
+    row = describe_run(found)
+    kept = ("task", "kind", "metric", "value", "parameters", "seconds", "state")
+    facts = [(name, "—" if row[name] is None else row[name]) for name in kept]
+    scores = [
+        (f"{part} {name}", value) for part in ("valid", "test") for name, value in run.report.get(part, {}).items()
+    ]
+    summary = f"A run of {run.config.task}. Its settings are below."
+    settings = to_json(run.config.tree(), indent=2)
+    return Figure("the run", summary, None, code=settings, table=Table(("", "value"), [*facts, *scores]))
+
+
+def _answers(run: Run, texts: Sequence[str]) -> Iterable[Figure]:
+    """Yield the answers to the inputs as a table."""
+    rows: list[tuple[str | float | int, ...]] = []
+    for text in texts:
+        try:
+            answer: Any = run.predict(read_text(run, text))
+            shown = "; ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
+        except WeftError as error:
+            shown = str(error)
+        rows.append((text[:200], shown[:500]))
+    if rows:
+        yield Figure("answers", "Inputs, and what the model answers.", None, table=Table(("input", "answer"), rows))
+
+
+def _index(rows: Sequence[tuple[str, str | None, dict[str, Any]]]) -> str:
+    """Return the table of all runs as markup."""
+    body = []
+    for name, address, row in rows:
+        first = _text(name) if address is None else f'<a href="{escape(address)}">{_text(name)}</a>'
+        value = (
+            row["error"] if "error" in row else "" if row["value"] is None else f"{row['metric']} {row['value']:.4g}"
+        )
+        cells = [row["task"] or "", row["kind"] or "", row["state"], value]
+        body.append(f"<tr><td>{first}</td>{''.join(f'<td>{_text(str(cell))}</td>' for cell in cells)}</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("run", "task", "model", "state", "score"))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>\n"
+
+
+def _navigation(links: Sequence[tuple[str, str]]) -> str:
+    listed = "".join(f'<a href="{escape(address)}">{_text(name)}</a>' for name, address in links)
+    return f"<nav>{listed}</nav>\n"
+
+
+def _folder_names(ids: Iterable[str]) -> list[str]:
+    """Return a name of plain letters for each id, all different."""
+    names: list[str] = []
+    for id in ids:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", id).strip(".-")[:80] or "run"
+        number = 1
+        while (name := plain if number == 1 else f"{plain}-{number}") in names:
+            number += 1
+        names.append(name)
+    return names
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, content.encode())
+    except OSError as error:
+        what = f"cannot be written: {error.strerror or error}"
+        raise Fault(what, where=str(path), cure="choose another folder") from None
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))

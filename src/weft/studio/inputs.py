@@ -1,0 +1,162 @@
+"""Inputs that a page sends, as a run reads them: texts, pairs, words, pictures, tables. None of them is ever a path."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import io
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from weft.errors import DataError
+
+if TYPE_CHECKING:
+    from weft.run import Run
+
+Kind = Literal["text", "pair", "picture", "table", "words"]
+
+MAX_CHARACTERS: Final = 200_000
+"""Characters of a text or a table."""
+
+MAX_PICTURE_BYTES: Final = 8 << 20
+MAX_PICTURE_PIXELS: Final = 20_000_000
+MAX_ROWS: Final = 20_000
+
+EXAMPLES: Final = 5
+"""Inputs of a run's own data that a page offers to try."""
+
+MAX_EXAMPLE_CHARACTERS: Final = 300
+EXAMPLE_ROWS: Final = 400
+"""Rows of a table that is offered to try."""
+
+SENTENCES: Final = ("The small cat sleeps.", "They read the old book.", "The dog sees a black bird.")
+"""Texts to try where the run's own data cannot be read."""
+
+
+def input_kind(run: Run) -> Kind:
+    """Return what the run reads."""
+    columns = run.task.columns(run.config.data)
+    if columns.pictures and not columns.steps:
+        return "picture"
+    if columns.steps or not run.task.reads_text:
+        return "table"
+    from weft.data import Tagged
+
+    if columns.record is Tagged:
+        return "words"
+    return "pair" if columns.second is not None else "text"
+
+
+def read_text(run: Run, text: str) -> Any:
+    """Return the input that a page sent, as `Run.predict` and views take it; raise a DataError where it is none."""
+    kind = input_kind(run)
+    if kind == "picture":
+        return _read_picture(text)
+    if len(text) > MAX_CHARACTERS:
+        what = f"{len(text):,} characters, and {MAX_CHARACTERS:,} is the limit"
+        raise DataError(what, where="text", cure="send a part of it")
+    if kind == "table":
+        return _read_table(run, text)
+    if kind == "pair":
+        first, tab, second = text.partition("\t")
+        if not tab:
+            raise DataError("is one text, and this run reads two", where="text", cure="put a tab between them")
+        return first, second
+    return text
+
+
+def _read_picture(text: str) -> Any:
+    from weft.data.images import picture_from_bytes
+
+    content = text.partition("base64,")[2] if text.startswith("data:") else text
+    if len(content) > MAX_PICTURE_BYTES * 4 // 3 + 4:
+        raise DataError(f"more than {MAX_PICTURE_BYTES:,} bytes", where="the picture", cure="make it smaller")
+    try:
+        found = base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError("is no picture in base64", where="text", cure="choose a picture file") from None
+    return picture_from_bytes(found, place="the picture", most=MAX_PICTURE_PIXELS)
+
+
+def _read_table(run: Run, text: str) -> Any:
+    """CSV with a header line -> rows by their columns, or for feature vectors and plain series lists of numbers."""
+    columns = run.task.columns(run.config.data)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise DataError("is empty", where="the table", cure="paste rows of numbers")
+    if len(lines) > MAX_ROWS:
+        raise DataError(f"{len(lines):,} rows, and {MAX_ROWS:,} is the limit", where="the table", cure="send the end")
+    dialect = "\t" if "\t" in lines[0] else ";" if ";" in lines[0] and "," not in lines[0] else ","
+    try:
+        rows = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=dialect))
+    except csv.Error as error:
+        raise DataError(f"cannot be read: {error}", where="the table", cure="paste a CSV") from None
+    if columns.steps or _is_number(rows[0][0]):
+        return _numbers(rows) if columns.steps else [value for row in _numbers(rows) for value in row]
+    head, *body = rows
+    return [dict(zip(head, row, strict=False)) for row in body]
+
+
+def _numbers(rows: list[list[str]]) -> list[list[float]]:
+    try:
+        return [[float(cell) for cell in row] for row in rows]
+    except ValueError:
+        raise DataError("has a cell that is no number", where="the table", cure="paste numbers alone") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def example_inputs(run: Run, folders: list[Path]) -> list[str]:
+    """Return inputs to try: some of the run's validation data where that file lies in one of the folders, else
+    sentences of weft's own; none for pictures and tables that are not there."""
+    for part in ("valid", "test", "train"):
+        path = getattr(run.config.data, part, None)
+        if isinstance(path, str) and (found := _inside(path, folders)) is not None:
+            texts = _read_examples(run, found)
+            if texts:
+                return texts
+    return list(SENTENCES) if input_kind(run) in ("text", "words") else []
+
+
+def _inside(path: str, folders: list[Path]) -> str | None:
+    """Return the path where it is a file below one of the folders, links resolved."""
+    try:
+        real = Path(path).resolve(strict=True)
+        inside = real.is_file() and any(real.is_relative_to(folder.resolve()) for folder in folders)
+    except (OSError, ValueError):
+        return None
+    return str(real) if inside else None
+
+
+def _read_examples(run: Run, path: str) -> list[str]:
+    from weft.data import BadLines
+    from weft.errors import WeftError
+
+    if input_kind(run) == "table":
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            return ["".join(islice(file, EXAMPLE_ROWS))[:MAX_CHARACTERS]]
+    try:
+        records = islice(run.task.read(path, run.config.data, BadLines(skip=True)), EXAMPLES)
+        found = [_show(record) for record in records]
+    except (WeftError, OSError):
+        return []
+    return [text for text in found if text]
+
+
+def _show(record: Any) -> str:
+    """Return a record as the text of an input."""
+    if getattr(record, "picture", None) is not None or getattr(record, "steps", None) is not None:
+        return ""
+    words = getattr(record, "words", None)
+    text = " ".join(words) if words else getattr(record, "source", None) or getattr(record, "text", "")
+    second = getattr(record, "second", None)
+    shown = text if second is None else f"{text}\t{second}"
+    return str(shown)[:MAX_EXAMPLE_CHARACTERS]

@@ -1,0 +1,80 @@
+// A view of one run, with the shared input.
+
+import { go, state } from "./address.js";
+import { showPointer } from "./details.js";
+import { fill, make } from "./dom.js";
+import { FigureView } from "./figure_view.js";
+import { hasInput, inputOf } from "./input_bar.js";
+import { events, post, runPath } from "./server.js";
+import { stateSearch } from "./state_search.js";
+
+const REDRAW = 2000; // milliseconds between two pictures of a training in progress
+
+// What stands below the picture of a view.
+const EXTRAS = { states: stateSearch };
+
+export function mountRunView(place, run, details, view) {
+  const figure = new FigureView({
+    name: `${run.name}-${view.name}`,
+    question: view.question,
+    options: meaningful(view.options, details),
+    values: state.options,
+    sliders: state.sliders,
+    request: (options, signal) => post(runPath(run.id, `view/${view.name}`), body(details, view, options), { signal }),
+    onoption: (options) => go({ options, sliders: {} }, { replace: true, silent: true }),
+    onslider: (sliders) => go({ sliders }, { replace: true, silent: true }),
+    oncontent: (found, extra) => EXTRAS[view.name]?.({ run, details, found, place: extra, showPointer }),
+  });
+  fill(place, figure.place);
+  const stop = view.name === "curves" && run.state === "training" ? follow(run, figure) : () => {};
+  const update = () => {
+    if (view.takes_text && !hasInput(details)) {
+      figure.clear();
+      fill(figure.status, make("p.empty", {}, emptyText(details)));
+      return;
+    }
+    figure.values = state.options;
+    figure.renderControls();
+    figure.load();
+  };
+  update();
+  return { update, dispose: () => (stop(), figure.dispose()) };
+}
+
+// A run with one language has none to choose; several are offered as a list.
+function meaningful({ language, ...options }, details) {
+  const choices = details.languages ?? [];
+  if (!language || choices.length < 2) return options;
+  return { language: { ...language, kind: "choice", default: choices[0], choices }, ...options };
+}
+
+function body(details, view, options) {
+  const given = { options };
+  if (view.takes_text) given.text = inputOf(details);
+  if (view.takes_target && state.target) given.target = state.target;
+  return given;
+}
+
+function emptyText(details) {
+  if (details.inputs === "picture") return "Choose a picture above, and this view shows what the model does with it.";
+  return "Type an input above and press Enter: every view shows what the model does with it.";
+}
+
+// Draws the curves again while the run trains.
+function follow(run, figure) {
+  const aborter = new AbortController();
+  let last = 0;
+  (async () => {
+    try {
+      for await (const { event } of events(runPath(run.id, "events"), { signal: aborter.signal })) {
+        if (event === "state") return figure.load();
+        if (event !== "curve" || performance.now() - last < REDRAW) continue;
+        last = performance.now();
+        figure.load();
+      }
+    } catch {
+      // The stream ended with the server or with this view; the picture stays.
+    }
+  })();
+  return () => aborter.abort();
+}

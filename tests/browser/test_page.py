@@ -1,0 +1,160 @@
+"""The page around the views: its address, its input, its keys, its errors."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser.driver import Address, studio, wait_for_chart, weft
+
+TEXT = "my red house falls"
+
+
+def test_the_address_holds_run_view_input_and_options(page: Any, address: Address) -> None:
+    page.goto(address(run="translator"))
+    assert "token" not in page.url
+    page.fill("#text", TEXT)
+    page.keyboard.press("Enter")
+    page.locator(".answer .text", has_text="maison").wait_for()
+    page.locator("#views a", has_text="Tokens").click()
+    wait_for_chart(page)
+    page.select_option("#view .controls select", "probability")
+    page.wait_for_function("() => location.hash.includes('o.colour=probability')")
+    page.reload()
+    wait_for_chart(page)
+    assert page.input_value("#text") == TEXT
+    assert page.locator("#view .controls select").input_value() == "probability"
+    assert page.locator("#views a[aria-current]").inner_text() == "Tokens"
+    page.go_back()
+    page.locator(".answer .text", has_text="maison").wait_for()
+
+
+def test_keys_open_the_input_the_views_and_the_help(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", text=TEXT))
+    page.locator(".answer .text", has_text="maison").wait_for()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("m")
+    wait_for_chart(page)
+    assert page.locator("#views a[aria-current]").inner_text() == "Parameters"
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+
+
+def test_two_runs_answer_side_by_side(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", text=TEXT))
+    page.get_by_label("beside").select_option("untrained")
+    page.locator(".answer").nth(1).locator(".text").wait_for()
+    assert page.locator(".answer h3").all_inner_texts() == ["translator", "untrained"]
+
+
+def test_a_classifier_shows_the_probability_of_each_label(page: Any, address: Address) -> None:
+    page.goto(address(run="reviews", text="a great film 7"))
+    assert page.locator(".answer .text").inner_text() == "positive"
+    assert set(page.locator(".bars .name").all_inner_texts()) == {"positive", "negative"}
+
+
+def test_a_language_model_writes_piece_by_piece_and_can_be_stopped(page: Any, address: Address) -> None:
+    page.goto(address(run="language", text="the red"))
+    page.locator(".answer .links a").first.wait_for()
+    assert page.locator(".answer .text").inner_text().startswith("the red")
+
+
+@pytest.mark.parametrize(("name", "button"), [("svg", "SVG"), ("png", "PNG"), ("json", "data")])
+def test_each_view_can_be_saved(page: Any, address: Address, tmp_path: Path, name: str, button: str) -> None:
+    page.goto(address(run="translator", view="gradients", text=TEXT))
+    wait_for_chart(page)
+    with page.expect_download() as started:
+        page.locator("#view .tools button", has_text=button).click()
+    saved = tmp_path / started.value.suggested_filename
+    started.value.save_as(saved)
+    assert saved.suffix == f".{name}"
+    begin = {"svg": b"<svg", "png": b"\x89PNG", "json": b"{"}[name]
+    assert saved.read_bytes().startswith(begin)
+
+
+def test_an_error_is_a_sentence_with_its_cure(page: Any, address: Address, said: list[str]) -> None:
+    page.goto(address(run="translator", view="beam", text=TEXT, **{"o.beam": "0"}))
+    page.locator("#view .failure").wait_for()
+    assert "beam" in page.locator("#view .failure").inner_text()
+    assert all("400" in line or "422" in line for line in said), said
+    said.clear()
+
+
+def test_a_run_that_is_not_there_is_named(page: Any, address: Address) -> None:
+    page.goto(address(run="nowhere"))
+    assert 'no run "nowhere"' in page.locator("#view .failure").inner_text()
+
+
+def test_an_empty_folder_says_how_to_begin(page: Any, browser: Any, tmp_path: Path) -> None:
+    with studio(tmp_path) as address:
+        page.goto(address())
+        assert page.locator("#view h1").inner_text() == "No runs yet"
+        assert "weft train" in page.locator("#view pre").inner_text()
+
+
+def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> None:
+    page.goto(f"{address(view='compare')}&with=translator&with=untrained")
+    page.locator("#view table").first.wait_for()
+    assert "train.steps" in page.locator("#view").inner_text()
+
+
+def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
+    settings = {
+        "o.toy": "recall",
+        "o.steps": "400",
+        "o.a.cell": "lstm",
+        "o.b.cell": "gru",
+        "o.a.rate": "0.01",
+        "o.b.rate": "0.01",
+    }
+    page.goto(address(view="learn", **settings))
+    page.get_by_role("button", name="Start").click()
+    page.locator("#learned").wait_for(timeout=240_000)
+    text = page.locator("#learned").inner_text()
+    scores = [float(part.split(" %")[0].split()[-1]) for part in text.split(",")]
+    assert max(scores) > 95
+    assert page.locator("#learn-loss canvas").count() == 1
+    assert page.locator(".examples .right").count() > 0
+
+
+def test_a_training_can_be_paused_stepped_and_stopped(page: Any, address: Address) -> None:
+    page.goto(address(view="learn", **{"o.toy": "recall", "o.steps": "20000"}))
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="pause").click()
+    page.get_by_role("button", name="one step").click()
+    page.get_by_role("button", name="stop").click()
+    page.locator("#learned").wait_for()
+
+
+def test_the_page_fits_a_telephone(page: Any, address: Address) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address(run="translator", view="attention", text=TEXT))
+    wait_for_chart(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="runs").click()
+    assert page.locator("#runs").is_visible()
+
+
+def test_two_thousand_tokens_stay_usable(page: Any, address: Address, record_property: Any) -> None:
+    text = " ".join(["the red car falls"] * 500)
+    for view in ("ranks", "gradients"):
+        began = time.monotonic()
+        page.goto("about:blank")
+        page.goto(address(run="language", view=view, text=text))
+        wait_for_chart(page)
+        record_property(f"{view}_seconds", round(time.monotonic() - began, 2))
+        print(f"{view}: {time.monotonic() - began:.2f} s for 2,000 tokens")
+
+
+@pytest.mark.parametrize("view", ["attention", "gradients"])
+def test_a_page_of_weft_inspect_draws_from_a_file(page: Any, runs: Path, tmp_path: Path, view: str) -> None:
+    file = tmp_path / f"{view}.html"
+    weft("inspect", view, runs / "translator", TEXT, "-o", file)
+    page.context.set_offline(True)
+    page.goto(file.as_uri())
+    page.wait_for_selector(".chart canvas")

@@ -1,0 +1,99 @@
+"""What the views draw, read from the scene of their charts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser.driver import Address, marks, wait_for_chart, weft
+
+TEXT = "my red house falls"
+VIEWS = ("attention", "beam", "ranks", "states", "gates", "gradients", "neighbours", "parameters", "curves")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_draws_and_explains_itself(page: Any, address: Address, view: str) -> None:
+    page.goto(address(run="translator", view=view, text=TEXT))
+    wait_for_chart(page)
+    assert page.locator("#view .question").inner_text().endswith("?")
+    assert len(page.locator("#view .summary").first.inner_text()) > 30
+    assert "weft.inspect" in page.locator("#sources").inner_text()
+    page.locator("#view .numbers summary").click()
+    page.locator("#view .numbers tbody tr").first.wait_for()
+
+
+def test_the_alignment_crosses_where_adjective_and_noun_swap(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", view="attention", text=TEXT))
+    cells = [mark["datum"] for mark in marks(page, "rect") if "w" in (mark["datum"] or {})]
+    best = {row: max((cell for cell in cells if cell["r"] == row), key=lambda cell: cell["w"])["c"] for row in range(4)}
+    assert best == {0: 0, 1: 2, 2: 1, 3: 3}  # my red house falls -> ma maison rouge tombe
+
+
+def test_the_best_leaf_of_the_beam_is_the_answer(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", text=TEXT))
+    answer = page.locator(".answer .text").inner_text()
+    assert answer == "ma maison rouge tombe"
+    page.locator(".answer .links a", has_text="beam").click()
+    listed = [mark["datum"] for mark in marks(page, "text") if (mark["datum"] or {}).get("place") == "#1"]
+    assert {row["text"] for row in listed} == {answer}
+
+
+def test_the_slider_hides_later_steps_of_the_beam(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", view="beam", text=TEXT))
+    whole = len(marks(page, "symbol"))
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("() => location.hash.includes('s.step=')")
+    assert 0 < len(marks(page, "symbol")) < whole
+    page.reload()
+    assert 0 < len(marks(page, "symbol")) < whole
+
+
+def test_ranks_agree_with_weft_score(page: Any, address: Address, runs: Path, tmp_path: Path) -> None:
+    target = "ma rouge maison tombe"
+    table = tmp_path / "pair.tsv"
+    table.write_text(f"{TEXT}\t{target}\n", encoding="utf-8")
+    scored = json.loads(weft("score", runs / "translator", table, "--json").splitlines()[0])
+    page.goto(address(run="translator", view="ranks", text=TEXT, target=target))
+    wait_for_chart(page)
+    page.locator("#view .numbers summary").click()
+    page.locator("#view .numbers tbody tr").first.wait_for()
+    headings = page.locator("#view .numbers th").all_inner_texts()
+    rows = [row.locator("td").all_inner_texts() for row in page.locator("#view .numbers tbody tr").all()]
+    shown = [int(row[headings.index("rank")].replace(",", "")) for row in rows]
+    assert shown == scored["ranks"]
+    assert max(shown) > 1, "the wrong order of words surprises the model"
+
+
+def test_the_pointer_shows_the_numbers_of_a_mark(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", view="attention", text=TEXT))
+    wait_for_chart(page)
+    box = page.locator("#view .chart canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#pointer dl dd")
+    assert "house" in page.locator("#pointer").inner_text() or "red" in page.locator("#pointer").inner_text()
+
+
+def test_a_model_without_a_view_says_why(page: Any, address: Address) -> None:
+    page.goto(address(run="reviews", view="gates", text="a great film"))
+    assert page.locator("#view .empty").inner_text().startswith("There is nothing to show")
+
+
+def test_the_lesson_on_fresh_cells_follows_its_sliders(page: Any, address: Address) -> None:
+    page.goto(address(view="fresh"))
+    wait_for_chart(page)
+    first = gradient_at_the_start(page)
+    assert first["elman"] < first["lstm"]
+    slider = page.get_by_label("spectral radius")
+    slider.evaluate("(box) => { box.value = 0.3; box.dispatchEvent(new Event('input')); }")
+    page.wait_for_function("() => location.hash.includes('o.radius=0.3')")
+    wait_for_chart(page)
+    assert gradient_at_the_start(page)["elman"] < first["elman"]
+
+
+def gradient_at_the_start(page: Any) -> dict[str, float]:
+    """Return the norm at the first step of each cell."""
+    data = [mark["datum"] for mark in marks(page, "line") if mark["datum"]]
+    return {row["line"]: row["value"] for row in data if row["x"] == 1 and row["kind"] == "norm"}

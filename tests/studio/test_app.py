@@ -1,0 +1,274 @@
+"""The studio over HTTP: runs, details, views, answers, curves, comparisons, lessons, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from starlette.testclient import TestClient
+from tests.studio.conftest import ADDRESS, TOKEN
+
+from weft.errors import ConfigError, DataError
+from weft.inspect import VIEWS, view_kind
+from weft.studio import answers, create_app, inputs, views
+from weft.studio.discovery import Found
+from weft.studio.loaded import LoadedRuns
+
+NUMBERS = "/api/runs/runs/numbers"
+FIRST = "/api/runs/runs/words/first"
+
+
+def message(response):
+    return response.json()["error"]["message"]
+
+
+def events(response):
+    parts = [part.split("\n") for part in response.text.strip().split("\n\n")]
+    return [(lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))) for lines in parts]
+
+
+def test_the_studio_starts_without_torch():
+    code = "import sys, weft.studio; print(sorted({'torch', 'numpy', 'altair'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
+
+
+def test_health_and_the_list_of_runs(client):
+    assert client.get("/api/health").json()["status"] == "ok"
+    rows = {row["id"]: row for row in client.get("/api/runs").json()}
+    assert rows["runs/numbers"]["state"] == "finished"
+    assert "error" in rows["runs/cut"]
+    assert client.get("/api/ladders").json() == []
+
+
+def test_info_has_what_a_page_builds_its_controls_from(client, extras):
+    info = client.get("/api/info").json()
+    assert {"version", "themes", "views", "cells", "toys", "limits", "writable"} <= info.keys()
+    assert info["writable"] is True
+    assert "lstm" in info["cells"]
+    named = {view["name"]: view for view in info["views"]}
+    assert set(named) <= set(VIEWS)
+    assert {"gradients", "parameters", "curves"} <= set(named)
+    assert named["gradients"]["takes_target"]
+    assert info["lesson"]["length"]["high"] == 512
+
+
+def test_details_of_a_run(client):
+    found = client.get(f"{NUMBERS}/details").json()
+    assert found["config"]["task"] == "translate"
+    assert (found["inputs"], found["writes"]) == ("text", True)
+    assert "bleu" in found["report"]["valid"]
+    assert found["examples"][0].split()[0] in inputs_of_numbers()
+    assert client.get(f"{FIRST}/details").json()["labels"] == ["animal", "colour"]
+
+
+def inputs_of_numbers():
+    return {"one", "two", "three", "four", "five", "six"}
+
+
+def test_examples_are_read_only_below_the_given_folders(runs):
+    with TestClient(create_app([runs]), base_url=ADDRESS) as alone:
+        assert alone.get("/api/runs/numbers/details").json()["examples"] == list(inputs.SENTENCES)
+
+
+@pytest.mark.parametrize("id", ["cut", "begun"])
+def test_a_run_that_cannot_be_loaded_is_one_error(client, id):
+    response = client.get(f"/api/runs/runs/{id}/details")
+    assert response.status_code == 400
+    assert message(response)
+
+
+@pytest.mark.parametrize("id", ["nothing", "..%2foutside", "runs/link", "%2e%2e/outside"])
+def test_no_other_folder_can_be_opened(client, id):
+    assert client.get(f"/api/runs/{id}/details").status_code == 404
+
+
+def test_a_view_of_a_run(client, extras):
+    response = client.post(f"{NUMBERS}/view/gradients", json={"text": "one two", "options": {}})
+    found = response.json()
+    assert response.status_code == 200, found
+    assert found["view"] == "gradients"
+    assert found["specification"]["$schema"]
+    assert found["table"]["rows"]
+    assert found["code"].endswith(", 'one two')")
+    assert found["question"] == view_kind("gradients").question
+
+
+def test_a_view_that_a_model_has_nothing_for_has_no_picture(client, extras):
+    found = client.post(f"{FIRST}/view/gradients", json={"text": "the cat", "options": {}}).json()
+    assert found["specification"] is None
+    assert found["summary"].startswith("There is nothing to show")
+
+
+def test_a_view_that_is_not_there_is_a_clear_error(client, monkeypatch):
+    assert client.post(f"{NUMBERS}/view/nothing", json={}).status_code == 404
+    monkeypatch.setitem(VIEWS, "planned", "module_of_the_future")
+    response = client.post(f"{NUMBERS}/view/planned", json={"text": "one"})
+    assert response.status_code == 501
+    assert "no view planned" in message(response)
+    assert "planned" not in views.available_views()
+
+
+def test_wrong_options_of_a_view_are_refused(client):
+    response = client.post(f"{NUMBERS}/view/gradients", json={"text": "one", "options": {"depth": 3}})
+    assert response.status_code == 400
+    assert "gradients has no options" in message(response)
+    assert client.post(f"{NUMBERS}/view/gradients", json={"text": " "}).status_code == 400
+    assert client.post(f"{NUMBERS}/view/gradients", json={"text": "one", "code": "1"}).status_code == 422
+
+
+def test_predictions_are_those_of_predict(client, runs):
+    import weft
+
+    found = client.post(f"{NUMBERS}/predict", json={"text": "one two", "options": {"beam": 2, "n_best": 2}}).json()
+    expected = weft.load(runs / "numbers").predict("one two", beam=2, n_best=2).record()
+    assert found["predictions"] == [json.loads(json.dumps(expected))]
+    label = client.post(f"{FIRST}/predict", json={"text": "the cat here"}).json()["predictions"][0]
+    assert label["label"] in ("animal", "colour")
+
+
+def test_a_stream_ends_with_the_whole_text(client):
+    response = client.post(f"{NUMBERS}/stream", json={"text": "one two", "options": {"max_length": 5, "beam": 1}})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *pieces, (last, done) = events(response)
+    assert last == "done"
+    assert "".join(data["text"] for name, data in pieces if name == "piece") == done["prediction"]["text"]
+
+
+def test_an_error_in_a_stream_is_an_event(client):
+    ((name, data),) = events(client.post(f"{FIRST}/stream", json={"text": "the cat"}))
+    assert name == "error"
+    assert "writes no text" in data["message"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1000},
+        {"beam": "wide"},
+        {"max_length": 10**9},
+        {"temperature": 0},
+        {"unknown": 1},
+        {"forbid": "cat"},
+        {"forbid": ["x"] * 100},
+        {"sample": "yes"},
+        {"beam": True},
+    ],
+)
+def test_options_outside_their_bounds_are_refused(client, options):
+    response = client.post(f"{NUMBERS}/predict", json={"text": "one", "options": options})
+    assert response.status_code == 400
+    with pytest.raises(ConfigError):
+        answers.read_options(options)
+
+
+def test_long_texts_are_refused(client):
+    response = client.post(f"{NUMBERS}/predict", json={"text": "a" * (inputs.MAX_CHARACTERS + 1)})
+    assert response.status_code == 400
+    assert "is the limit" in message(response)
+
+
+def picture(side: int) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("1", (side, side)).save(file, "png")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_pictures_come_as_bytes_within_limits_and_never_as_a_path(tmp_path, monkeypatch):
+    found = inputs._read_picture(f"data:image/png;base64,{picture(8)}")
+    assert (found.width, found.height) == (8, 8)
+    path = tmp_path / "own.png"
+    path.write_bytes(base64.b64decode(picture(8)))
+    for text in (str(path), "../own.png", "data:image/png;base64,????"):
+        with pytest.raises(DataError, match="is no picture in base64"):
+            inputs._read_picture(text)
+    with pytest.raises(DataError, match="is no picture of a known format"):
+        inputs._read_picture(base64.b64encode(b"no picture").decode())
+    with pytest.raises(DataError, match="pixels, and 20,000,000 is the limit"):
+        inputs._read_picture(picture(5000))
+    monkeypatch.setattr(inputs, "MAX_PICTURE_BYTES", 10)
+    with pytest.raises(DataError, match="more than 10 bytes"):
+        inputs._read_picture(picture(8))
+
+
+def test_a_curve_has_the_points_of_the_journal(client):
+    found = client.get(f"{NUMBERS}/curve").json()
+    assert found["train"][0][0] == 1
+    assert found["valid"]
+    assert found["metric"] in found["valid"][0][1]
+    assert found["state"] == "finished"
+    assert events(client.get(f"{NUMBERS}/events")) == [("state", {"state": "finished"})]
+
+
+def test_runs_are_compared_with_intervals(client, extras):
+    ids = ["runs/words/first", "runs/words/second"]
+    found = client.post("/api/compare", json={"runs": ids}).json()
+    assert [row["id"] for row in found["rows"]] == ids
+    assert found["metric"] == "accuracy"
+    for row in found["rows"]:
+        assert row["low"] <= row["value"] <= row["high"]
+    assert {"setting": "train.epochs", "values": [1, 2]} in found["differences"]
+    measured = client.post("/api/compare", json={"runs": ids, "data": "data/labels.tsv"}).json()
+    assert {"difference", "low", "high"} <= measured["rows"][1]["difference"].keys()
+
+
+def test_a_comparison_reads_no_other_file(client):
+    response = client.post("/api/compare", json={"runs": ["runs/numbers"], "data": "/etc/passwd"})
+    assert response.status_code == 404
+    both = client.post("/api/compare", json={"runs": ["runs/numbers", "runs/words/first"]})
+    assert "different tasks" in message(both)
+
+
+def test_the_lesson_on_gradients(client, extras):
+    body = {"cells": ["elman", "lstm"], "length": 20, "hidden": 8}
+    found = client.post("/api/lesson/gradients", json=body).json()
+    assert [line["name"] for line in found["data"]["lines"]] == ["elman", "lstm"]
+    assert found["specification"]
+    assert "length=20" in found["code"]
+    assert client.post("/api/lesson/gradients", json={"cells": ["nothing"]}).status_code == 400
+    assert client.post("/api/lesson/gradients", json=body | {"length": 10**6}).status_code == 400
+
+
+def test_a_search_for_states_that_is_not_there_is_a_clear_error(client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "weft.inspect.state_search", None)
+    response = client.post(f"{NUMBERS}/search", json={"corpus": "one two"})
+    assert response.status_code == 501
+    assert "no search for states" in message(response)
+
+
+def test_files_of_the_page_are_those_of_its_folder(client):
+    assert "drawChart" in client.get("/static/figure.js").text
+    for name in ("../app.py", "..%2fapp.py", "%2e%2e/app.py", "nothing.js", ""):
+        assert client.get(f"/static/{name}").status_code == 404
+
+
+def test_a_run_is_loaded_once_and_again_when_it_changed(runs, data):
+    loaded = LoadedRuns({}, runs=1)
+    first = Found("first", runs / "words" / "first")
+    run = loaded.get(first)
+    assert loaded.get(first) is run
+    loaded.get(Found("second", runs / "words" / "second"))
+    assert list(loaded.entries) == ["second"]
+    again = loaded.get(first)
+    assert again is not run
+    manifest = first.folder / "manifest.json"
+    content = manifest.read_bytes()
+    manifest.unlink()
+    manifest.write_bytes(content)
+    assert loaded.get(first) is not again
+
+
+def test_training_needs_the_token(client, runs):
+    order = {"models": [{}], "toy": "copy"}
+    assert client.post("/api/learn", json=order).status_code == 403
+    assert client.post("/api/learn", json=order, headers={"x-weft-token": TOKEN[:-1]}).status_code == 403
+    assert client.post("/api/learn/x/stop", json={}).status_code == 403
+    with TestClient(create_app([runs]), base_url=ADDRESS) as closed:
+        assert closed.post("/api/learn", json=order, headers={"x-weft-token": ""}).status_code == 403
+        assert client.app.state.studio.playground.training is None

@@ -1,0 +1,91 @@
+"""Static pages of runs: complete, linked to each other, without anything from a network."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import urlparse
+
+import pytest
+
+from weft.charts import Figure, LinkedScript, page, rendering
+from weft.errors import ConfigError
+from weft.studio import export as exporting
+
+
+class Addresses(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [value for name, value in attrs if name in ("href", "src")]
+
+
+def addresses(path):
+    parser = Addresses()
+    parser.feed(path.read_text(encoding="utf-8"))
+    return parser.found
+
+
+@pytest.fixture
+def pages(runs, data, tmp_path, extras, monkeypatch):
+    monkeypatch.setattr(exporting, "javascript", lambda: "window.vegaEmbed = null;\n")
+    return exporting.export([runs, data], tmp_path / "pages").parent
+
+
+def test_pages_link_to_each_other_and_to_nothing_else(pages):
+    written = sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.html"))
+    assert "index.html" in written
+    assert {"runs-numbers/index.html", "runs-numbers/gradients.html", "runs-numbers/parameters.html"} <= set(written)
+    for path in pages.rglob("*.html"):
+        for address in addresses(path):
+            assert not urlparse(address).scheme
+            assert (path.parent / address).is_file(), address
+    reached, waiting = set(), [pages / "index.html"]
+    while waiting:
+        path = waiting.pop().resolve()
+        if path not in reached and path.suffix == ".html":
+            reached.add(path)
+            waiting += [path.parent / address for address in addresses(path)]
+    assert len(reached) == len(written)
+
+
+def test_a_page_has_the_views_of_some_inputs_and_the_script_is_shared(pages):
+    text = (pages / "runs-numbers" / "gradients.html").read_text(encoding="utf-8")
+    assert text.count('<div class="chart"') == exporting.INPUTS
+    assert len([path for path in pages.rglob("*") if path.name == "vega.js"]) == 1
+    assert "window.vegaEmbed = null" not in text
+
+
+def test_a_run_that_cannot_be_read_is_listed_with_its_error(pages):
+    text = (pages / "index.html").read_text(encoding="utf-8")
+    assert "runs/cut" in text
+    assert "cannot be read" in text
+
+
+def test_the_folder_must_be_new(runs, tmp_path, extras):
+    (tmp_path / "file.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="is not empty"):
+        exporting.export([runs], tmp_path)
+    with pytest.raises(ConfigError, match="there are no runs"):
+        exporting.export([tmp_path], tmp_path / "pages")
+
+
+def test_names_of_folders_are_plain_and_differ():
+    assert exporting._folder_names(["a/b", "a b", "..", "été"]) == ["a-b", "a-b-2", "run", "t"]
+
+
+def test_a_linked_script_is_allowed_by_its_place_and_an_inner_one_by_its_hash():
+    figure = Figure("<b>", "words", None)
+    linked, whole = (page("title", [figure], script) for script in (LinkedScript("../vega.js"), "draw()"))
+    assert '<script src="../vega.js"></script>' in linked
+    assert re.search(r"script-src 'self' file: 'sha256-[^']+'; style-src", linked)
+    assert re.search(r"script-src 'sha256-[^']+' 'sha256-[^']+'; style-src", whole)
+    assert "<h2>&lt;b&gt;</h2>" in linked
+
+
+def test_pages_need_the_extra(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(rendering, "can_draw", lambda: False)
+    with pytest.raises(Exception, match="pictures need altair"):
+        exporting.export([runs], tmp_path / "pages")
