@@ -96,7 +96,7 @@ def draw_tree(view: BeamTree) -> Any:
         .properties(width=column * (last + 0.95), height=LANE_PIXELS * (lanes + 0.7))
         .add_params(step)
     )
-    chart = alt.vconcat(tree, _list(view), spacing=18) if view.leaves else tree
+    chart = alt.vconcat(tree, _list(view), spacing=18).resolve_scale(color="independent") if view.leaves else tree
     # Named data is stored once; altair would check the rows of other data again for each layer.
     chart.datasets = {"nodes": rows}
     return chart

@@ -52,22 +52,20 @@ class ParameterTable(View):
         depth = 1 + max(row["depth"] for row in boxes)
         base = altair.Chart(altair.InlineData(values=boxes)).encode(
             x=altair.X("start:Q", axis=None, scale=altair.Scale(domain=[0, max(1, self.root.total)], nice=False)),
-            x2="end:Q",
             y=altair.Y("top:Q", axis=None, scale=altair.Scale(domain=[0, depth], reverse=True, nice=False)),
-            y2="bottom:Q",
             tooltip=["name:N", "kind:N", altair.Tooltip("parameters:Q", format=","), "formula:N", "where:N", "shape:N"],
         )
         colours = altair.Scale(
             domain=list(dict.fromkeys(row["branch"] for row in boxes)), range=[CATEGORIES[-1], *CATEGORIES]
         )
         rectangles = base.mark_rect(stroke="gray", strokeWidth=0.5, fillOpacity=0.35).encode(
-            color=altair.Color("branch:N", legend=None, scale=colours)
+            x2="end:Q", y2="bottom:Q", color=altair.Color("branch:N", legend=None, scale=colours)
         )
         names = (
             base.transform_filter("datum.label != ''")
             .transform_calculate(middle="(datum.start + datum.end) / 2", line="datum.top + 0.5")
             .mark_text(fontSize=12, limit=180)
-            .encode(x="middle:Q", x2=altair.Undefined, y="line:Q", y2=altair.Undefined, text="label:N")
+            .encode(x="middle:Q", y="line:Q", text="label:N")
         )
         return altair.layer(rectangles, names).properties(width=PICTURE_WIDTH, height=ROW_HEIGHT * depth)
 

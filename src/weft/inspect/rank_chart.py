@@ -38,7 +38,7 @@ def draw_ranks(view: TokenRanks) -> Any:
     alt.data_transformers.disable_max_rows()
     laid = lay_chips([one.token for one in view.tokens], view.text, width=WIDTH_PIXELS)
     rows = chip_rows(view, laid)
-    chart = alt.vconcat(_chips(view, laid, rows), _histogram(view), spacing=24)
+    chart = alt.vconcat(_chips(view, laid, rows), _histogram(view), spacing=24).resolve_scale(color="independent")
     # Named data is stored once; altair would check the rows of other data again for each layer.
     chart.datasets = {"tokens": rows}
     return chart

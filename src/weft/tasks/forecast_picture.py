@@ -38,7 +38,8 @@ def _panel(answer: SeriesForecast) -> Any:
 
     points = list(points_of(answer))
     dates = not points[0]["time"].lstrip("-").isdecimal()
-    x = altair.X("time:T" if dates else "step:Q", title=None, scale=altair.Scale(nice=False, zero=False))
+    x_scale = altair.Scale(nice=False) if dates else altair.Scale(nice=False, zero=False)
+    x = altair.X("time:T" if dates else "step:Q", title=None, scale=x_scale)
     levels = list(answer.quantiles)
     base = altair.Chart(altair.InlineData(values=points), title=answer.series)
     scale = altair.Scale(zero=False, nice=True)

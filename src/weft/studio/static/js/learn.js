@@ -174,7 +174,7 @@ class Lesson {
       this.scores[data.model] = data.accuracy;
     }
     if (data.gradients) this.points.gradients[data.model] = overTime(data.gradients.norms, data.gradients.tokens, (norm) => ({ model: name, norm: Math.max(norm, SMALLEST) }));
-    if (data.gates) this.points.gates[data.model] = Object.entries(data.gates.means).flatMap(([gate, means]) => overTime(means, data.gates.tokens, (value) => ({ model: name, gate, value })));
+    if (data.gates) this.points.gates[data.model] = data.gates.names.flatMap((gate, place) => overTime(data.gates.values[place], data.gates.tokens, (value) => ({ model: name, gate, value })));
     if (data.examples) this.latest[data.model] = data.examples;
     this.progress.value = data.step / this.steps;
     this.waiting ??= requestAnimationFrame(() => {
