@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_CHART_SIDE: Final = 400
-MAX_CHART_CELLS: Final = 40_000
+MAX_CHART_CELLS: Final = 30_000
 """Rows or columns, and cells, of the map in a chart; a browser draws so many in about a second."""
 
 
