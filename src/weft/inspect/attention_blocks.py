@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 MAX_CHART_SIDE: Final = 400
 MAX_CHART_CELLS: Final = 30_000
-"""Rows or columns, and cells, of the map in a chart; a browser draws so many in about a second."""
+"""Rows or columns, and cells, of the map in a chart; more of them take a browser seconds to draw."""
 
 
 class Blocks(NamedTuple):
