@@ -1,6 +1,6 @@
 """Charts: one Vega-Lite specification for each figure, drawn as SVG, PNG, a page, in a notebook and in the studio."""
 
-from weft.charts.data import column_data
+from weft.charts.data import column_data, row_data
 from weft.charts.page import Figure, LinkedScript, Table, page
 from weft.charts.rendering import FORMATS, can_draw, check_format, draw, draw_figures, javascript, render
 from weft.charts.theme import CATEGORIES, MAGNITUDE, SIGNED, THEMES, themed
@@ -24,6 +24,7 @@ __all__ = [
     "page",
     "readable",
     "render",
+    "row_data",
     "themed",
     "token_axis",
     "token_keys",

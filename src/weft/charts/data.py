@@ -12,6 +12,10 @@ from typing import Any
 
 def column_data(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return the data of a chart from columns of equal length; `altair.Chart(column_data(...))` takes it."""
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return row_data([dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)])
+
+
+def row_data(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the data of a chart from its rows."""
+    text = json.dumps(list(rows), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return {"values": text, "format": {"type": "json"}}

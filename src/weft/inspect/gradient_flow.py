@@ -11,7 +11,7 @@ import torch
 from rich.text import Text
 from torch import Tensor, nn
 
-from weft.charts import CATEGORIES, Table, readable, token_axis, token_keys
+from weft.charts import CATEGORIES, Table, readable, row_data, token_axis, token_keys
 from weft.charts.tokens import token_step
 from weft.errors import ConfigError
 from weft.inspect.fresh_cells import FreshFlow, compare_cells
@@ -167,7 +167,7 @@ def _panel(lines: Sequence[FlowLine], part: str) -> Any:
     else:
         x = altair.X("x:O", title=None, axis=token_axis(title=None), sort=keys)
     names = [line.name for line in lines]
-    base = altair.Chart(altair.InlineData(values=rows)).encode(
+    base = altair.Chart(row_data(rows)).encode(
         x=x,
         y=altair.Y(
             "value:Q",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.charts import MAGNITUDE, SIGNED, token_axis, token_keys
+from weft.charts import MAGNITUDE, SIGNED, row_data, token_axis, token_keys
 from weft.charts.tokens import DIGITS, token_step
 
 if TYPE_CHECKING:
-    import altair
+    pass
 
 LINE_PIXELS: Final = 1100
 """The width of a line of tokens; a longer text continues on the next one."""
@@ -57,7 +57,7 @@ def heat_chart(
     ]
     scale = altair.Scale(scheme=SIGNED if signed else MAGNITUDE, domain=[-limit if signed else 0, limit], clamp=True)
     chart = (
-        altair.Chart(quick_data(data))
+        altair.Chart(row_data(data))
         .transform_fold([f"v{row}" for row in range(len(rows))], as_=["field", "value"])
         .transform_calculate(
             row=f"{json.dumps(list(rows))}[toNumber(slice(datum.field, 1))]", text=f"slice(datum.token, {DIGITS})"
@@ -102,7 +102,7 @@ def line_chart(
         else altair.X("place:Q", title="position")
     )
     return (
-        altair.Chart(quick_data(data))
+        altair.Chart(row_data(data))
         .transform_calculate(text=f"slice(datum.token, {DIGITS})")
         .mark_line(point=fits)
         .encode(
@@ -113,14 +113,6 @@ def line_chart(
         )
         .properties(width=altair.Step(step) if fits else LINE_PIXELS, height=height)
     )
-
-
-def quick_data(rows: list[dict[str, Any]]) -> altair.InlineData:
-    """Data for altair as text: it checks each row of a list against a schema, which takes seconds."""
-    import altair
-
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    return altair.InlineData(values=text, format=altair.JsonDataFormat(type="json"))
 
 
 def _plain(value: float) -> float | None:

@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from rich.text import Text
 
-from weft.charts import Table
+from weft.charts import Table, row_data
 from weft.errors import ConfigError, DataError
 from weft.inspect import unit_search
 from weft.inspect.corpus_states import MAX_TOKENS, CorpusStates, LayerChoice, read_corpus
 from weft.inspect.found_units import CONTEXT, Excerpt, FoundUnit, Place, excerpt_of, place_at
 from weft.inspect.gate_values import kind_of, place_of
-from weft.inspect.heat_chart import heat_chart, quick_data
+from weft.inspect.heat_chart import heat_chart
 from weft.inspect.terminal import heat_lines
 from weft.inspect.view import Nothing, View
 from weft.models import FittedModel
@@ -108,7 +108,7 @@ class StateSearch(View):
         rows = [heat_chart(excerpt.scaled(), excerpt.rows, excerpt.tokens, title=title, signed=True)]
         if self.share is not None:
             data = [{"unit": f"unit {one.unit}", "F1": one.f1} for one in self.units if one.f1 is not None]
-            bars = altair.Chart(quick_data(data)).mark_bar()
+            bars = altair.Chart(row_data(data)).mark_bar()
             rows.insert(
                 0,
                 bars.encode(

@@ -121,6 +121,13 @@ class TokenVectors:
             return whole[0]
         return self.numbers.get(self.tokenizer.normalize(word))
 
+    def vector(self, word: str) -> Tensor | None:
+        """Return the mean vector (D,) of the subwords of a word that is no token; None where one of them has none."""
+        if self.tokenizer.kind in ("word", "char"):
+            return None
+        ids = self.tokenizer.encode(f" {word}")
+        return self.normalized()[ids].mean(0) if ids and bool((self.counts[ids] > 0).all()) else None
+
 
 def token_tables(model: nn.Module, tokenizer_of: Callable[[str], Tokenizer]) -> dict[str, WordTable]:
     """Return the tables of embeddings of a network by the name of the part that reads them; a shared one once."""
@@ -133,7 +140,7 @@ def token_tables(model: nn.Module, tokenizer_of: Callable[[str], Tokenizer]) -> 
         if len(tokenizer) == module.num_embeddings:
             seen.add(id(module.weight))
             vectors = TokenVectors(tokenizer, module.weight.detach().cpu())
-            found[name.removesuffix(".embedding")] = WordTable(vectors, vectors.number)
+            found[name.removesuffix(".embedding")] = WordTable(vectors, vectors.number, vectors.vector)
     return found
 
 
