@@ -98,7 +98,7 @@ def test_an_empty_folder_says_how_to_begin(page: Any, browser: Any, tmp_path: Pa
 
 
 def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> None:
-    page.goto(f"{address(view='compare')}&with=translator&with=untrained")
+    page.goto(address(view="compare", **{"with": ["translator", "untrained"]}))
     page.locator("#view table").first.wait_for()
     assert "train.steps" in page.locator("#view").inner_text()
 
