@@ -1,5 +1,6 @@
 """Charts: one Vega-Lite specification for each figure, drawn as SVG, PNG, a page, in a notebook and in the studio."""
 
+from weft.charts.data import column_data
 from weft.charts.page import Figure, LinkedScript, Table, page
 from weft.charts.rendering import FORMATS, can_draw, check_format, draw, draw_figures, javascript, render
 from weft.charts.theme import CATEGORIES, MAGNITUDE, SIGNED, THEMES, themed
@@ -16,6 +17,7 @@ __all__ = [
     "Table",
     "can_draw",
     "check_format",
+    "column_data",
     "draw",
     "draw_figures",
     "javascript",

@@ -1,4 +1,4 @@
-"""weft inspect parameters|alignment, and the commands of the modules that are imported here"""
+"""weft inspect: the views of its own modules, and the table of parameters."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli import inspect_gradients, inspect_inside, inspect_search
+from weft.cli import inspect_attention, inspect_gradients, inspect_inside, inspect_search
 from weft.cli.imports import Imports, read_imports
 from weft.cli.inspecting import Dark, Json, Out, app, show_view
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["app", "inspect_gradients", "inspect_inside", "inspect_search"]
+__all__ = ["app", "inspect_attention", "inspect_gradients", "inspect_inside", "inspect_search"]
 
 DEFAULT_WORDS, DEFAULT_LABELS = 8000, 2
 """Entries of the vocabulary and labels of a model that was not trained, without --words and --labels."""
@@ -80,40 +80,6 @@ def curves(
     named = ", ".join(f'"{run}"' for run in runs)
     view = learning_curves(runs, metric=metric)
     show_view(view.with_code(f"weft.inspect.curves([{named}])"), out=out, json=json, dark=dark)
-
-
-@app.command()
-def alignment(
-    run: Annotated[Path, typer.Argument(help="The run folder of a translator or captioner with attention.")],
-    text: Annotated[str, typer.Argument(help="A text to translate, or the path of a picture.", metavar="TEXT|PICTURE")],
-    language: Annotated[
-        str | None, typer.Option(help="The language to translate to, where the run has several.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Draw attention over a picture to this PNG.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print tokens and weights as JSON.")] = False,
-    imports: Imports = None,
-) -> None:
-    """Translate a text or write the caption of a picture, and show what each written token attended to.
-
-    Examples:
-    weft inspect alignment runs/cmudict through
-    weft inspect alignment runs/fashion boot.png --out attention.png
-    """
-    from weft.cli.output import print_json, say
-    from weft.inspect import align
-    from weft.inspect.picture import draw_attention
-    from weft.run import load
-
-    options = {} if language is None else {"language": language}
-    found = align(load(run, cells=read_imports(imports)), text, **options)
-    if out is not None:
-        draw_attention(found, text, out)
-    if json:
-        print_json(found.tree())
-        return
-    say("{}", found.text)
-    for line in found.lines():
-        say("{}", line)
 
 
 def find_model(

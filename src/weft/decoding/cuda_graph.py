@@ -21,6 +21,7 @@ from weft.decoding.slots import MAX_ROWS, Poll, Slots, dtype_of, shape_of
 from weft.models.memory import Memory
 from weft.models.stepper import FixedStepper, is_fixed
 from weft.nn import select_rows
+from weft.nn.attention.recording import recording
 from weft.nn.cuda_graph import GraphCache, addresses, record
 from weft.nn.kernels import power_of_two
 from weft.nn.slots import own, write
@@ -132,5 +133,7 @@ def max_sentences(rows: int) -> int:
 
 
 def can_record(model: Any, request: Request) -> bool:
-    """Whether a step can be recorded: a network on a GPU, with states of fixed shape, in evaluation mode."""
-    return request.device.type == "cuda" and is_fixed(model) and isinstance(model, nn.Module) and not model.training
+    """Whether a step can be recorded: a network on a GPU, with states of fixed shape, in evaluation mode. A replayed
+    graph calls no attention, so not where its calls are recorded."""
+    on_gpu = request.device.type == "cuda" and not recording()
+    return on_gpu and is_fixed(model) and isinstance(model, nn.Module) and not model.training

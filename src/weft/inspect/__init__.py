@@ -1,6 +1,6 @@
-"""Plain data about models and training examples, to be printed: parameters, formulas, fields, tokens, alignments."""
+"""Views of what happens inside a model, and plain data about models and training examples, to be printed."""
 
-from weft.inspect.alignment import Alignment, align
+from weft.inspect.attention_maps import Attention, attention
 from weft.inspect.beam_tree import BeamTree, beam
 from weft.inspect.embedding_map import EmbeddingMap, MapPoint, neighbours
 from weft.inspect.formulas import FORMULAS, Formula
@@ -9,6 +9,7 @@ from weft.inspect.gradient_flow import FlowLine, GradientFlow, gradients, norm_s
 from weft.inspect.learning_curves import LearningCurves, curves
 from weft.inspect.parameter_counts import Part, PartRow, count_parameters
 from weft.inspect.parameter_table import ParameterTable, parameters
+from weft.inspect.position_codes import PositionCodes, positions
 from weft.inspect.recurrent_trace import LayerPass, forget_products, record_layers
 from weft.inspect.search_tree import Leaf, SearchTree, TreeNode
 from weft.inspect.sketch import sketch
@@ -20,7 +21,7 @@ from weft.inspect.view import VIEWS, Nothing, Option, View, ViewKind, check_endi
 __all__ = [
     "FORMULAS",
     "VIEWS",
-    "Alignment",
+    "Attention",
     "BeamTree",
     "EmbeddingMap",
     "FlowLine",
@@ -36,6 +37,7 @@ __all__ = [
     "ParameterTable",
     "Part",
     "PartRow",
+    "PositionCodes",
     "RankedToken",
     "SearchTree",
     "StateSearch",
@@ -44,8 +46,8 @@ __all__ = [
     "UnitStates",
     "View",
     "ViewKind",
-    "align",
     "answer_search",
+    "attention",
     "beam",
     "check_ending",
     "count_parameters",
@@ -56,6 +58,7 @@ __all__ = [
     "neighbours",
     "norm_shrinkage",
     "parameters",
+    "positions",
     "ranks",
     "record_layers",
     "search_states",

@@ -11,7 +11,7 @@ The last two have the output r_t = tanh(W [a_t; s_t]).          B batch, S sourc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field, field_validator
@@ -22,6 +22,7 @@ from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.models.recurrent import RecurrentConfig
 from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
+from weft.nn.attention.recording import AttendsTo
 from weft.nn.attention.scores import scale_of
 from weft.settings import Positive, Unread, known
 
@@ -214,6 +215,8 @@ class SourceAttention(nn.Module):
     that starts flat learns in one epoch what a sharp one learns in two.
     """
 
+    attends_to: ClassVar[AttendsTo] = "memory"
+
     def __init__(self, config: RecurrentDecoderConfig, query_size: int, key_size: int) -> None:
         super().__init__()
         self.score = SCORES[config.attention](query_size, key_size)
@@ -231,16 +234,18 @@ class SourceAttention(nn.Module):
 
     def forward(self, query: Tensor, source: AttendedSource) -> Tensor:
         """query (B, T, D) -> context (B, T, D')."""
-        mask, score, scale = source.real[:, None], self.score.compare, self.scale
-        return attend(query, source.keys, source.values, score=score, mask=mask, scale=scale, hard=self.hard)
+        found: Tensor = attend(query, source.keys, source.values, **self._options(source))
+        return found
 
     def at(self, query: Tensor, shared: Shared) -> tuple[Tensor, Tensor]:
         """One query of each row, (N, D), and the source of its sentence -> context (N, D'), weights (N, S)."""
         queries, source = shared.meet(query)
-        mask, score, scale = source.real[:, None], self.score.compare, self.scale
-        options: dict[str, Any] = {"score": score, "mask": mask, "scale": scale, "hard": self.hard}
-        found = attend(queries, source.keys, source.values, weights=True, **options)
+        found = attend(queries, source.keys, source.values, weights=True, **self._options(source))
         return found[0].flatten(0, 1), found[1].flatten(0, 1)
+
+    def _options(self, source: AttendedSource) -> dict[str, Any]:
+        mask, score = source.real[:, None], self.score.compare
+        return {"score": score, "mask": mask, "scale": self.scale, "hard": self.hard, "module": self}
 
 
 class Readout(nn.Module):

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 
 from weft.models.memory import Memory
 from weft.nn import map_state
+from weft.nn.attention.recording import recording
 from weft.nn.cuda_graph import GraphCache, addresses, record
 from weft.nn.kernels import power_of_two
 from weft.text import PAD
@@ -78,7 +79,7 @@ _lock = threading.Lock()
 
 def can_record(encoder: nn.Module, tokens: Tensor) -> bool:
     """Whether these padded rows lie on a GPU and the encoder runs without gradients, outside of other recordings."""
-    if not tokens.is_cuda or tokens.dim() != 2:  # feature vectors have three dimensions
+    if not tokens.is_cuda or tokens.dim() != 2 or recording():  # feature vectors have three dimensions
         return False
     idle = not torch.is_grad_enabled() and not encoder.training and not torch.is_autocast_enabled("cuda")
     free = not torch.compiler.is_compiling() and not torch.cuda.is_current_stream_capturing()

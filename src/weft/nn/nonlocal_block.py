@@ -40,12 +40,12 @@ class NonLocal(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (B, C, …) -> (B, C, …)."""
         query, key, value = self._maps(x)
-        return self._join(x, attend(query, key, value, score="dot"))
+        return self._join(x, attend(query, key, value, score="dot", module=self))
 
     def attend(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """`forward` with the attention weights: x (B, C, …) -> (B, C, …), weights (B, P, P)."""
         query, key, value = self._maps(x)
-        context, weights = attend(query, key, value, score="dot", weights=True)
+        context, weights = attend(query, key, value, score="dot", weights=True, module=self)
         return self._join(x, context), weights
 
     def _maps(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

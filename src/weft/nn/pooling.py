@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor, nn
 
 from weft.errors import ConfigError, did_you_mean
 from weft.nn.attention import attend, length_mask
+from weft.nn.attention.recording import AttendsTo
 from weft.nn.recurrent.lengths import last_of
 
 
@@ -71,6 +72,8 @@ class MaxPooling(nn.Module):
 class AttentionPooling(nn.Module):
     """A mean weighted by a learned query, softmax over the steps of q·tanh(W h + b); with k `queries`, k means."""
 
+    attends_to: ClassVar[AttendsTo] = "pooling"
+
     def __init__(self, size: int, *, queries: int = 1) -> None:
         super().__init__()
         self.size, self.output_size = size, queries * size
@@ -87,7 +90,7 @@ class AttentionPooling(nn.Module):
         keys = torch.tanh(self.to_key(states))
         mask = length_mask(lengths, states.size(1))[:, None]
         query = self.query.expand(states.size(0), -1, -1)
-        pooled, weights = attend(query, keys, states, score="dot", mask=mask, weights=True)
+        pooled, weights = attend(query, keys, states, score="dot", mask=mask, weights=True, module=self)
         return pooled.flatten(1), weights[:, 0] if self.query.size(0) == 1 else weights
 
 

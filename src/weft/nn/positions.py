@@ -24,6 +24,9 @@ class Positions(Protocol):
 
     def __call__(self, x: Tensor, places: Tensor) -> Tensor: ...
 
+    def codes(self, places: Tensor) -> Tensor | None:
+        """The vector that stands for each place (…), whatever the token: (…, D); None where there is none."""
+
 
 def sinusoids(places: Tensor, size: int) -> Tensor:
     """places (…) -> (…, size) in float32: columns 2i and 2i + 1 are sin and cos of t / 10000^(2i/size)."""
@@ -45,6 +48,9 @@ class NoPositions(nn.Module):
     def forward(self, x: Tensor, places: Tensor) -> Tensor:
         return x
 
+    def codes(self, places: Tensor) -> None:
+        return None
+
 
 class OneHotPositions(nn.Module):
     """[x; e_t]."""
@@ -56,6 +62,10 @@ class OneHotPositions(nn.Module):
     def forward(self, x: Tensor, places: Tensor) -> Tensor:
         indicator = F.one_hot(places, self.longest).to(x.dtype)
         return torch.cat([x, indicator.expand(*x.shape[:-1], -1)], dim=-1)
+
+    def codes(self, places: Tensor) -> Tensor:
+        """e_t."""
+        return F.one_hot(places, self.longest).float()
 
 
 class LearnedPositions(nn.Module):
@@ -70,6 +80,10 @@ class LearnedPositions(nn.Module):
     def forward(self, x: Tensor, places: Tensor) -> Tensor:
         shifted: Tensor = x + self.table(places)
         return shifted
+
+    def codes(self, places: Tensor) -> Tensor:
+        """p_t."""
+        return self.table.weight[places]
 
     @property
     def vectors(self) -> Tensor:
@@ -92,6 +106,10 @@ class JointPositions(nn.Module):
         mixed: Tensor = self.w1(torch.tanh(self.w2(x) + self.w3(places)))
         return mixed
 
+    def codes(self, places: Tensor) -> Tensor:
+        """W3 e_t."""
+        return self.w3.weight[places]
+
 
 class SinusoidPositions(nn.Module):
     """x + s_t."""
@@ -112,6 +130,10 @@ class SinusoidPositions(nn.Module):
         waves = self.table[places] if within else sinusoids(places, self.output_size)
         return x + waves.to(x.dtype)
 
+    def codes(self, places: Tensor) -> Tensor:
+        """s_t."""
+        return sinusoids(places, self.output_size)
+
     @property
     def vectors(self) -> Tensor:
         """s_t of the places that are kept (T, size)."""
@@ -128,6 +150,10 @@ class SinusoidConcatPositions(nn.Module):
     def forward(self, x: Tensor, places: Tensor) -> Tensor:
         waves = sinusoids(places, self.size).to(x.dtype)
         return torch.cat([x, waves.expand(*x.shape[:-1], -1)], dim=-1)
+
+    def codes(self, places: Tensor) -> Tensor:
+        """s_t."""
+        return sinusoids(places, self.size)
 
 
 PositionsClass = type[

@@ -4,6 +4,7 @@ from weft.nn.attention.attend import attend
 from weft.nn.attention.masks import causal_mask, length_mask
 from weft.nn.attention.multihead import KeysValues, MultiHeadAttention
 from weft.nn.attention.packed import attend_packed
+from weft.nn.attention.recording import AttentionCall, record_attention
 from weft.nn.attention.rotary import Rotary
 from weft.nn.attention.scores import (
     SCORES,
@@ -22,6 +23,7 @@ from weft.nn.attention.scores import (
 __all__ = [
     "SCORES",
     "Additive",
+    "AttentionCall",
     "Bilinear",
     "Concat",
     "Dot",
@@ -37,5 +39,6 @@ __all__ = [
     "causal_mask",
     "dot",
     "length_mask",
+    "record_attention",
     "scaled_dot",
 ]

@@ -11,13 +11,14 @@ import math
 from typing import Literal, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
 from weft.errors import ConfigError, did_you_mean
-from weft.nn.attention.masks import causal_mask
+from weft.nn.attention.recording import AttentionCall, announce, recording
 from weft.nn.attention.scores import FUNCTIONS, Scale, Score, ScoreFunction, dot, scale_of, scaled_dot
+from weft.nn.attention.weights import may_attend, weigh
 
 
 @overload
@@ -33,6 +34,7 @@ def attend(
     dropout: float = ...,
     hard: bool = ...,
     weights: Literal[False] = ...,
+    module: nn.Module | None = ...,
 ) -> Tensor: ...
 
 
@@ -49,6 +51,7 @@ def attend(
     dropout: float = ...,
     hard: bool = ...,
     weights: Literal[True],
+    module: nn.Module | None = ...,
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -64,6 +67,7 @@ def attend(
     dropout: float = 0.0,
     hard: bool = False,
     weights: bool = False,
+    module: nn.Module | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """query (…, Tq, Q), key (…, Tk, K), value (…, Tk, V) -> context (…, Tq, V), with weights=True also (…, Tq, Tk).
 
@@ -72,7 +76,7 @@ def attend(
     number or a name of `scale_of`, takes the place of 1/√D in scaled_dot and multiplies the other scores. dropout acts
     whenever it is not zero: pass zero outside training. hard: the best key alone; backward, the weights have the
     gradient of the softmax (straight-through). The weights returned are those used, so context = weights @ value. A
-    query that may look nowhere gets zeros.
+    query that may look nowhere gets zeros. `module` is the one that attends, for those who record calls (recording.py).
     """
     scale = None if scale is None else scale_of(scale, query.size(-1), key.size(-1))
     if isinstance(score, Score):
@@ -80,39 +84,17 @@ def attend(
     function = _named(score) if isinstance(score, str) else score
     if function is scaled_dot:
         function, scale = dot, 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    used: Tensor | None = None
     if function is dot and not hard and not weights:
-        return _fast(query, key, value, mask, causal, 1.0 if scale is None else scale, dropout)
-    scores = function(query, key) if scale is None else function(query, key) * scale
-    used = _weigh(scores, _may_attend(scores.shape, mask, causal, scores.device), hard=hard)
-    used = drop(used, dropout) if dropout else used
-    context = used @ value
-    return (context, used) if weights else context
-
-
-def _weigh(scores: Tensor, may: Tensor | None, *, hard: bool) -> Tensor:
-    """scores and mask (…, Tq, Tk) -> weights that sum to one, or to zero where the mask hides every key."""
-    if may is not None:
-        # A finite floor: with -inf a row without any key would be NaN, and so would its gradient.
-        scores = scores.masked_fill(~may, torch.finfo(scores.dtype).min)
-    weights = _hard(scores) if hard else scores.softmax(-1)
-    return weights if may is None else weights.masked_fill(~may, 0)
-
-
-def _hard(scores: Tensor) -> Tensor:
-    """scores (…, Tq, Tk) -> 1 at the best key, 0 elsewhere; with the gradient of the softmax (Bengio et al., 2013),
-    since their own is zero."""
-    best = torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
-    if not (torch.is_grad_enabled() and scores.requires_grad):
-        return best
-    soft = scores.softmax(-1)
-    return best + (soft - soft.detach())
-
-
-def _may_attend(shape: torch.Size, mask: Tensor | None, causal: bool, device: torch.device) -> Tensor | None:
-    if not causal:
-        return mask
-    past = causal_mask(shape[-2], shape[-1], device=device)
-    return past if mask is None else mask & past
+        context = _fast(query, key, value, mask, causal, 1.0 if scale is None else scale, dropout)
+    else:
+        scores = function(query, key) if scale is None else function(query, key) * scale
+        used = weigh(scores, may_attend(scores.shape, mask, causal, scores.device), hard=hard)
+        used = drop(used, dropout) if dropout else used
+        context = used @ value
+    if recording():
+        announce(AttentionCall(module, query, key, value, context, mask, function, scale, causal, hard))
+    return context if used is None or not weights else (context, used)
 
 
 def _fast(
@@ -123,7 +105,7 @@ def _fast(
     # torch aligns a causal mask at the start, so it only means the same for as many queries as keys.
     if mask is None and (not causal or queries == keys):
         return scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal, scale=scale)
-    may = _may_attend(torch.Size((queries, keys)), mask, causal, query.device)
+    may = may_attend(torch.Size((queries, keys)), mask, causal, query.device)
     assert may is not None
     # Kernels differ on rows without any key; such a row attends to all keys and its result is set to zero.
     nowhere = ~may.any(-1, keepdim=True)

@@ -6,13 +6,14 @@ holds position t of its own text. When hypotheses change places, only these numb
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.nn.attention import single_query_cpu
 from weft.nn.attention.attend import attend
+from weft.nn.attention.recording import recording
 from weft.nn.attention.scores import ScoreFunction
 from weft.nn.attention.single_query import attend_next, serves
 
@@ -74,10 +75,12 @@ def attend_cached(
     score: str | ScoreFunction = "scaled_dot",
     scale: float | None = None,
     hard: bool = False,
+    module: nn.Module | None = None,
 ) -> Tensor:
     """q, k (N, H, m), v (N, H, v) of the next position -> (N, H, v); k and v are written to the cache, and
     origin records it."""
-    fused, factor = score == "scaled_dot" and not hard, q.size(-1) ** -0.5 if scale is None else scale
+    factor = q.size(-1) ** -0.5 if scale is None else scale
+    fused = score == "scaled_dot" and not hard and not recording()
     if fused and serves(q):
         return attend_next(q, k, v, *cache, scale=factor)
     if fused and single_query_cpu.LIBRARY.serves(q, cache.keys):
@@ -98,4 +101,6 @@ def attend_cached(
     real = (places <= cache.length[:, None])[:, None]
     # Positions that were never written may hold NaN or ∞, and 0 · ∞ is not 0.
     keys, values = (part.masked_fill(~real[..., None], 0) for part in (keys, values))
-    return attend(q[:, :, None], keys, values, score=score, mask=real[:, :, None], scale=scale, hard=hard)[:, :, 0]
+    options: dict[str, Any] = {"score": score, "mask": real[:, :, None], "scale": scale, "hard": hard, "module": module}
+    found: Tensor = attend(q[:, :, None], keys, values, **options)
+    return found[:, :, 0]

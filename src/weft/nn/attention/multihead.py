@@ -19,6 +19,7 @@ from weft.nn.attention import single_query_cpu, torch_weights
 from weft.nn.attention.attend import attend
 from weft.nn.attention.kv_cache import LayerCache, attend_cached
 from weft.nn.attention.packed import attend_packed
+from weft.nn.attention.recording import AttendsTo, recording
 from weft.nn.attention.rotary import Rotary
 from weft.nn.attention.scores import Scale, Score, scale_of
 from weft.nn.attention.short import attend_short, is_short
@@ -69,6 +70,7 @@ class MultiHeadAttention(nn.Module):
             raise ConfigError(what, where="rotary", cure="leave it out, or leave out key_size")
         self.heads, self.head_size = heads, head_size or query_size // heads
         self.value_head_size = value_head_size or self.head_size
+        self.attends_to: AttendsTo = "self" if key_size is None else "memory"
         self.score, self.dropout, self.hard = score, dropout, hard
         self.factor = scale_of("sqrt_d" if scale is None else scale, self.head_size, self.head_size)
         usual = scale is None or (score == "scaled_dot" and self.factor == self.head_size**-0.5)
@@ -194,7 +196,7 @@ class MultiHeadAttention(nn.Module):
         """query (N, Tq, …), keys and values of `remember` -> (N, Tq, output_size), and the weights if weights=True."""
         assert self.query is not None
         heads = self._heads(self.query(query), self.head_size)
-        plain = self.fused and not weights and (mask is None or mask.size(1) == 1)
+        plain = self.fused and not weights and (mask is None or mask.size(1) == 1) and not recording()
         if plain and (serves(heads) or single_query_cpu.LIBRARY.serves(heads, memory.keys)):
             real = None if mask is None else mask[:, 0]
             attend_one = attend_shared if heads.is_cuda else single_query_cpu.attend_shared
@@ -312,14 +314,14 @@ class MultiHeadAttention(nn.Module):
         """q (B, H, Tq, m) -> (B, Tq, output_size)."""
         mask = mask if mask is None or mask.dim() < 3 else mask.unsqueeze(-3)
         dropout = self.dropout if self.training else 0.0
+        options = self._options() | {"mask": mask, "causal": causal, "dropout": dropout}
         if not weights:
-            return self._merge(attend(q, *memory, mask=mask, causal=causal, dropout=dropout, **self._options()))
-        options = self._options()
-        context, used = attend(q, *memory, mask=mask, causal=causal, dropout=dropout, weights=True, **options)
+            return self._merge(attend(q, *memory, **options))
+        context, used = attend(q, *memory, weights=True, **options)
         return self._merge(context), used
 
     def _options(self) -> dict[str, Any]:
-        return {"score": self.score, "scale": self.scale, "hard": self.hard}
+        return {"score": self.score, "scale": self.scale, "hard": self.hard, "module": self}
 
     def _attend_packed(
         self, query: Tensor, key: Tensor | None, value: Tensor | None, queries: Packing, keys: Packing, *, causal: bool
@@ -330,7 +332,7 @@ class MultiHeadAttention(nn.Module):
             raise ConfigError(what, where="key_packing", cure="pack the same sentences on both sides")
         dropout, scale = self.dropout if self.training else 0.0, self.factor
         products = self._products(query, key, value)
-        plain = self.rotary is None and dropout == 0.0 and self.head_size == self.value_head_size
+        plain = self.rotary is None and dropout == 0.0 and self.head_size == self.value_head_size and not recording()
         if plain and len(products) < 3 and is_short(products[0], queries, keys, self.head_size):
             memory = products[1] if len(products) == 2 else None
             context = attend_short(products[0], memory, queries, keys, heads=self.heads, causal=causal, scale=scale)
@@ -338,9 +340,9 @@ class MultiHeadAttention(nn.Module):
             q, k, v = self._parts(products)
             if self.rotary is not None:
                 q, k = self.rotary(q, queries.positions[:, None]), self.rotary(k, keys.positions[:, None])
-            context = attend_packed(q, k, v, queries, keys, causal=causal, scale=scale, dropout=dropout).flatten(-2)
-        out: Tensor = self.output(context)
-        return out
+            options: dict[str, Any] = {"causal": causal, "scale": scale, "dropout": dropout, "module": self}
+            context = attend_packed(q, k, v, queries, keys, **options).flatten(-2)
+        return self.output(context)  # type: ignore[no-any-return]
 
     def _merge(self, context: Tensor) -> Tensor:
         """(B, H, Tq, v) -> (B, Tq, output_size)."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.nn.attention.attend import attend
 from weft.nn.attention.masks import length_mask
+from weft.nn.attention.recording import recording
 from weft.nn.kernels import in_half_on_gpu
 from weft.nn.packing import Packing
 
@@ -24,12 +25,13 @@ def attend_packed(
     causal: bool = False,
     scale: float,
     dropout: float = 0.0,
+    module: nn.Module | None = None,
 ) -> Tensor:
     """query (N, H, D), key (M, H, D), value (M, H, V) of the same rows -> (N, H, V). A row without keys gives zeros.
 
     causal needs as many queries as keys in every row.
     """
-    if has_kernel(query, value):
+    if has_kernel(query, value) and not recording():
         # The operator behind torch's own attention over nested tensors; it has the same form in every version.
         found: Tensor = torch.ops.aten._flash_attention_forward(
             query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest,
@@ -38,7 +40,7 @@ def attend_packed(
         return found
     padded = (packing.pad(x).transpose(1, 2) for x, packing in ((query, queries), (key, keys), (value, keys)))
     mask = length_mask(keys.lengths, keys.longest)[:, None, None]
-    context = attend(*padded, mask=mask, causal=causal, scale=scale, dropout=dropout)
+    context = attend(*padded, mask=mask, causal=causal, scale=scale, dropout=dropout, module=module)
     return queries.unpad(context.transpose(1, 2))
 
 

@@ -14,6 +14,7 @@ from torch.nn.functional import linear as linear_map
 
 from weft.nn.attention import KeysValues, length_mask
 from weft.nn.attention.kv_cache import KVCache
+from weft.nn.attention.recording import recording
 from weft.nn.packing import Packing
 from weft.nn.state import Shared
 from weft.nn.transformer import stack_cpu as native
@@ -45,8 +46,9 @@ class EncoderStack(nn.Module):
             mask = padding_mask(lengths, x)
         if packing is None and not causal and not self.training and native.serves(self, x):
             return native.run(self, x, mask)
+        run = _run if recording() else self.run
         for block in self.blocks:
-            x = self.run(block, x, mask=mask, causal=causal, packing=packing)
+            x = run(block, x, mask=mask, causal=causal, packing=packing)
         return self.final(x)  # type: ignore[no-any-return]
 
     def start(self, rows: int, like: Tensor) -> tuple[KeysValues, ...]:
@@ -121,8 +123,9 @@ class DecoderStack(nn.Module):
         packing = lengths if isinstance(lengths, Packing) else None
         behind = memory_lengths if isinstance(memory_lengths, Packing) else None
         mask = padding_mask(memory_lengths, memory)
+        run = _run if recording() else self.run
         for block in self.blocks:
-            x = self.run(block, x, memory, mask=mask, packing=packing, memory_packing=behind)
+            x = run(block, x, memory, mask=mask, packing=packing, memory_packing=behind)
         return self.final(x)  # type: ignore[no-any-return]
 
     def start(self, memory: Tensor, lengths: Tensor, rows: Tensor) -> DecoderState:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from weft.nn.attention.kv_cache import KVCache
 from weft.nn.attention.masks import length_mask
+from weft.nn.attention.recording import recording
 from weft.nn.attention.single_query_cpu import SINGLE_QUERY
 from weft.nn.native import pages
 from weft.nn.native.library import ARITHMETIC, CFile, Library
@@ -181,8 +182,10 @@ def _find_layout(stack: Any) -> StackLayout | None:
 
 
 def serves(stack: Any, x: Tensor) -> bool:
-    """Whether the C can run the stack."""
-    return LIBRARY.serves(x, stack.blocks[0].feedforward.inner.weight) and layout_of(stack) is not None
+    """Whether the C can run the stack; it computes no attention weights, so not while attention is recorded."""
+    return (
+        not recording() and LIBRARY.serves(x, stack.blocks[0].feedforward.inner.weight) and layout_of(stack) is not None
+    )
 
 
 def steps(stack: Any, x: Tensor) -> bool:
