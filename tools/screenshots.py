@@ -40,7 +40,7 @@ class Scene(NamedTuple):
     """A state of the page, and what is done there before the picture is taken."""
 
     name: str
-    state: dict[str, str]
+    state: dict[str, str | list[str]]
     act: Callable[[Any], None] = lambda page: None
 
 
@@ -53,7 +53,7 @@ def scenes(run: str, text: str, other: str) -> Iterator[Scene]:
     for view in ("attention", "beam", "ranks", "states", "gradients"):
         yield Scene(f"{view}-long", {"run": run, "view": view, "text": long})
     yield Scene("attention-untrained", {"run": other, "view": "attention", "text": text})
-    yield Scene("compare", {"view": "compare"})
+    yield Scene("compare", {"view": "compare", "with": [run, other]})
     yield Scene("fresh", {"view": "fresh"})
     yield Scene("learn", {"view": "learn"}, learn)
     yield Scene("error", {"run": run, "view": "beam", "text": text, "o.beam": "0"})
@@ -73,7 +73,7 @@ def take(browser: Any, address: Address, out: Path, shown: list[Scene], *, sizes
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
             for scene in shown:
                 page = context.new_page()
-                page.goto(address(**scene.state) + ("&with=demo&with=untrained" if scene.name == "compare" else ""))
+                page.goto(address(**scene.state))
                 page.wait_for_load_state("networkidle")
                 scene.act(page)
                 page.wait_for_timeout(600)

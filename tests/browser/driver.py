@@ -45,11 +45,11 @@ class Address(NamedTuple):
     base: str
     token: str
 
-    def __call__(self, **state: str) -> str:
+    def __call__(self, **state: str | list[str]) -> str:
         """Return the address of a state of the page, such as run="demo", view="beam", text="…"."""
         from urllib.parse import urlencode
 
-        return f"{self.base}#{urlencode({**state, 'token': self.token})}"
+        return f"{self.base}#{urlencode({**state, 'token': self.token}, doseq=True)}"
 
 
 def weft(*arguments: str | Path, cwd: Path | None = None) -> str:

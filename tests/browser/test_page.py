@@ -58,7 +58,7 @@ def test_a_classifier_shows_the_probability_of_each_label(page: Any, address: Ad
     assert set(page.locator(".bars .name").all_inner_texts()) == {"positive", "negative"}
 
 
-def test_a_language_model_writes_piece_by_piece_and_can_be_stopped(page: Any, address: Address) -> None:
+def test_a_language_model_continues_its_prompt(page: Any, address: Address) -> None:
     page.goto(address(run="language", text="the red"))
     page.locator(".answer .links a").first.wait_for()
     assert page.locator(".answer .text").inner_text().startswith("the red")
@@ -98,7 +98,7 @@ def test_an_empty_folder_says_how_to_begin(page: Any, browser: Any, tmp_path: Pa
 
 
 def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> None:
-    page.goto(f"{address(view='compare')}&with=translator&with=untrained")
+    page.goto(address(view="compare", **{"with": ["translator", "untrained"]}))
     page.locator("#view table").first.wait_for()
     assert "train.steps" in page.locator("#view").inner_text()
 
