@@ -3,6 +3,7 @@
 // The chart scrolls inside its element: a long input makes it wider, never smaller.
 export async function drawChart(element, specification, themes, { dark = false } = {}) {
   const theme = themes[dark ? "dark" : "light"];
+  if (dark) specification = lighten(specification, themes.on_dark);
   const own = specification.config ?? {};
   const config = { ...own };
   for (const [name, value] of Object.entries(theme)) {
@@ -13,6 +14,16 @@ export async function drawChart(element, specification, themes, { dark = false }
   const options = { ast: true, actions: false, renderer: "canvas", tooltip: { theme: dark ? "dark" : "light" } };
   const found = await window.vegaEmbed(element, { ...specification, config }, options);
   return found.view;
+}
+
+// Colours that are bright enough on a dark ground; data stays as it is.
+function lighten(part, colours) {
+  if (Array.isArray(part)) return part.map((value) => lighten(value, colours));
+  if (part === null || typeof part !== "object") return colours[part] ?? part;
+  const isData = (name) => name === "data" || name === "datasets";
+  return Object.fromEntries(
+    Object.entries(part).map(([name, value]) => [name, isData(name) ? value : lighten(value, colours)]),
+  );
 }
 
 export function prefersDark() {

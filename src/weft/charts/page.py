@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from weft.charts.theme import THEMES
+from weft.charts.theme import ON_DARK, THEMES
 from weft.console import visible
 
 FOLDER: Final = Path(__file__).parent
@@ -57,7 +57,7 @@ def page(title: str, figures: Sequence[Figure], vega: str | LinkedScript, *, bef
     start = (FOLDER / "page.js").read_text(encoding="utf-8")
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     own = f"{figure_script.replace('export ', '')}\n{start}"
-    data = {"themes": THEMES, "charts": [figure.specification for figure in figures]}
+    data = {"themes": {**THEMES, "on_dark": ON_DARK}, "charts": [figure.specification for figure in figures]}
     if isinstance(vega, LinkedScript):
         allowed, drawing = "'self' file:", f'<script src="{escape(vega.address)}"></script>'
     else:

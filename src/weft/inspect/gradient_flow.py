@@ -159,8 +159,9 @@ def _panel(lines: Sequence[FlowLine], part: str) -> Any:
             ]
     shown = [row["value"] for row in rows if row["kind"] == "norm"]
     floor, top = (min(shown), max(shown)) if shown else (1e-3, 1.0)
-    # A bound may grow beyond all norms; the axis is that of the norms, with some room.
-    rows = [row for row in rows if row["kind"] == "norm" or row["value"] <= top * 1e4]
+    # A bound may grow beyond all norms: a part of it is enough.
+    rows = [row for row in rows if row["kind"] == "norm" or row["value"] <= top * 1e6]
+    top = max((row["value"] for row in rows), default=top)
     x: Any
     if steps:
         x = altair.X("x:Q", title="step", scale=altair.Scale(domain=[1, len(tokens)], nice=False))

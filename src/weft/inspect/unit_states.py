@@ -48,8 +48,7 @@ class UnitStates(View):
     def summary(self) -> str:
         return (
             f"The value of {self.state} after each token, for the units that vary most of {len(self.values)}. A unit "
-            "that keeps its colour over several tokens holds on to something; a file in the place of the text searches "
-            "for what."
+            "that keeps its colour over several tokens holds on to something; the state search finds out what."
         )
 
     def to_dict(self) -> dict[str, Any]:

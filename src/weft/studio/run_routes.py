@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from weft.charts import THEMES, can_draw
+from weft.charts import ON_DARK, THEMES, can_draw
 from weft.errors import WeftError
 from weft.serve import Event, describe_error, event_stream
 from weft.serve.errors import json_response
@@ -123,7 +123,7 @@ def _info(studio: Studio) -> dict[str, Any]:
     names = studio.cell_names()
     return {
         "version": __version__,
-        "themes": THEMES,
+        "themes": {**THEMES, "on_dark": ON_DARK},
         "views": views.describe_views() if can_draw() else [],
         "cells": names,
         "toys": list(describe_toys()),
