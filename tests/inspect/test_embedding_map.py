@@ -72,7 +72,7 @@ def test_each_part_has_its_own_words(run: Run) -> None:
 
 
 def test_unknown_words_have_near_spellings(run: Run) -> None:
-    with pytest.raises(DataError, match=r'"quen" has no vector \(did you mean "queen"\?\)'):
+    with pytest.raises(DataError, match=r'"quen" has no vector in encoder \(did you mean "queen"\?\)'):
         neighbours(run, "quen")
     with pytest.raises(DataError, match="cancel out"):
         neighbours(run, "king - king")
@@ -144,3 +144,19 @@ def test_a_word_of_several_subwords_has_their_mean():
     vectors = TokenVectors(tokenizer, torch.randn(len(tokenizer), 4))
     assert vectors.number("slowlow") is None
     assert torch.allclose(vectors.vector("slowlow"), torch.stack([vectors.normalized()[i] for i in ids]).mean(0))
+
+
+def test_words_are_looked_up_in_the_part_that_has_them(tmp_path: Path) -> None:
+    rows = [{"words": ["the", "cat", "sleeps"], "tags": ["D", "N", "V"]}] * 12
+    tree = {"task": "tag", "data": {"train": rows, "valid": rows}, "model": SMALL}
+    made = library.train(tree, {"train.steps": 1}, out=tmp_path / "run", quiet=True)
+    assert neighbours(made, "cat").part == "encoder", "and not the characters that spell it"
+    assert neighbours(made, "c").part == "speller"
+    assert neighbours(made).part in ("encoder", "speller")
+
+
+def test_bytes_of_a_vocabulary_of_characters_are_no_neighbours(tmp_path: Path) -> None:
+    texts = [{"text": "abcab cabca"}, {"text": "bacab abc"}] * 10
+    tree = {"task": "lm", "data": {"train": texts}, "model": {"kind": "rnn"} | SMALL, "text": {"kind": "char"}}
+    made = library.train(tree, {"train.steps": 1}, out=tmp_path / "run", quiet=True)
+    assert {word for word, _ in made.neighbours("a", n=300)} <= {"b", "c", "▁"}

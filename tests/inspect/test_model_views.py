@@ -60,6 +60,26 @@ def test_curves_are_those_of_the_journal(folder):
         curves([])
 
 
+def test_runs_with_other_metrics_share_the_loss(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    (other / "config.json").write_text(json.dumps({"task": "lm"}), encoding="utf-8")
+    lines = [{"step": 10, "valid": {"perplexity": 9.0, "loss": 2.2}}]
+    (other / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    view = curves([folder, other])
+    assert "nan" not in "\n".join(line.plain for line in view.lines(80))
+    assert view.save(folder / "both.svg").exists()
+    with pytest.raises(ConfigError, match="was not measured"):
+        curves([folder, other], metric="bleu").chart()
+
+
+def test_a_picture_says_what_it_shows(tmp_path):
+    view = parameters(RNN("gru", 2, 3)).with_code("", "runs/demo: the cat")
+    text = view.save(tmp_path / "p.svg").read_text(encoding="utf-8")
+    assert "54 parameters" in text
+    assert "runs/demo: the cat" in text
+    assert "runs/demo: the cat" in view.save(tmp_path / "p.html").read_text(encoding="utf-8")
+
+
 def test_a_page_is_complete_and_what_comes_from_data_stays_text(tmp_path):
     hostile = "</script><img src=x onerror=alert(1)>"
     chart = {"mark": "bar", "data": {"values": [{"a": hostile}]}}

@@ -188,7 +188,7 @@ def test_words_that_cancel_out_have_no_neighbours(words):
 
 def test_mistakes_of_questions_are_named(words):
     run = weft_package.train(settings(train={"epochs": 1, "threads": 1}), out="run", quiet=True)
-    with pytest.raises(DataError, match=r'"catt" has no vector \(did you mean "cat"\?\)'):
+    with pytest.raises(DataError, match=r'"catt" has no vector in words \(did you mean "cat"\?\)'):
         run.neighbours("catt")
     with pytest.raises(ConfigError, match="n = 0"):
         run.neighbours("cat", n=0)

@@ -38,6 +38,16 @@ class Figure(NamedTuple):
     code: str = ""
     """The Python call that returns the same data."""
     table: Table | None = None
+    subject: str = ""
+    """The run and the input that it shows."""
+
+    def titled(self) -> dict[str, Any]:
+        """The chart with title and subject in it, for a picture, which has no words around it."""
+        assert self.specification is not None, "a figure without a chart is words, which only a page holds"
+        if not self.title or "title" in self.specification:
+            return self.specification
+        subtitle = {"subtitle": self.subject} if self.subject else {}
+        return {**self.specification, "title": {"text": self.title, "offset": 14, **subtitle}}
 
 
 class LinkedScript(NamedTuple):
@@ -94,7 +104,8 @@ def _section(number: int, figure: Figure) -> str:
     if figure.table is not None:
         parts.append(f"<details><summary>the numbers</summary>{_table(figure.table)}</details>")
     unfolded = "\n".join(parts)
-    return f"<section>\n{heading}<p>{_text(figure.summary)}</p>\n{chart}{unfolded}\n</section>"
+    subject = f'<p class="subject">{_text(figure.subject)}</p>\n' if figure.subject else ""
+    return f"<section>\n{heading}{subject}<p>{_text(figure.summary)}</p>\n{chart}{unfolded}\n</section>"
 
 
 def _table(table: Table) -> str:

@@ -70,8 +70,7 @@ def draw_figures(figures: Sequence[Figure], path: Path, *, title: str = "", dark
         content = page(title or figures[0].title or path.stem, figures, javascript()).encode()
     else:
         (figure,) = figures
-        assert figure.specification is not None, "a figure without a chart is words, which only a page holds"
-        content = render(figure.specification, path.suffix, dark=dark, where=str(path))
+        content = render(figure.titled(), path.suffix, dark=dark, where=str(path))
     try:
         atomic_write(path, content)
     except OSError as error:

@@ -69,7 +69,12 @@ def gradients(
     checked = {name: LESSON_OPTIONS[name].checked(f"--{name}", value) for name, value in given.items()}
     named = ", ".join(f"{name}={value!r}" for name, value in checked.items())
     call = f"weft.inspect.gradients({what.split(',')!r}{', ' * bool(named)}{named})"
-    show_view(flow(cells, **checked).with_code(call), out=out, json=json, dark=dark)
+    show_view(
+        flow(cells, **checked).with_code(call, ", ".join(f"{name} {value}" for name, value in checked.items())),
+        out=out,
+        json=json,
+        dark=dark,
+    )
 
 
 def _find_cells(what: str, imports: list[str] | None) -> list[Any]:

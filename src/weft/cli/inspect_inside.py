@@ -86,7 +86,7 @@ def states(
     weft inspect states runs/lm-1 "the cat sleeps" -o states.png
     weft inspect states runs/lm-1 valid.txt
     weft inspect states runs/lm-1 valid.txt --inside '(' ')' --state c
-    weft inspect states runs/lm-1 valid.txt --like 'he said "[[come in]]" and left'
+    weft inspect states runs/lm-1 valid.txt --like 'he said "\\[\\[come in]]" and left'
     weft inspect states runs/lm-1 valid.txt --on 12,40
     """
     search = {"inside": inside, "like": like, "units": read_units(on), "threshold": threshold, "top": top}

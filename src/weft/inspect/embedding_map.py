@@ -111,7 +111,7 @@ def neighbours(run: Run, word: str = "", *, n: int = 10, words: int = CONTEXT_WO
     if words < 0:
         raise ConfigError("is negative", where=f"words = {words}", cure="0 shows the neighbours alone")
     query = str(word).strip()
-    name, table = find_table(run.task, run.model, part or None)
+    name, table = find_table(run.task, run.model, part or None, query)
     found = find_neighbours(run.task, run.model, query, n=n, part=name) if query else []
     points, shares = _map_words(table, query, [one.word for one in found], words)
     if len(points) < 2:

@@ -17,7 +17,7 @@ from weft.errors import ConfigError
 from weft.inspect.fresh_cells import FreshFlow, compare_cells
 from weft.inspect.gradient_recording import RecordedStates, record_states
 from weft.inspect.lesson import Taught, loss_of, prepare_lesson
-from weft.inspect.terminal import colour, shade
+from weft.inspect.terminal import heat_lines
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.models import FittedModel
 from weft.nn import RNN
@@ -116,25 +116,37 @@ class GradientFlow(View):
         return Table(("part", "layer", "step", "token", "norm"), rows)
 
     def lines(self, width: int) -> list[Text]:
-        left = max((len(_label(line)) for line in self.lines_), default=0)
-        found = [Text(f"‖∂L/∂h_t‖ from the first step (left) to the last, bright where it is large: {self.title}")]
+        found = [Text(self.title, style="bold"), Text(self.summary), Text()]
         shown = [norm for line in self.lines_ for norm in line.norms if norm > SMALLEST and math.isfinite(norm)]
         if not shown:
             return [*found, Text("all gradients are zero")]
         low, high = math.log10(min(shown)), math.log10(max(shown))
-        for line in self.lines_:
-            text = Text(f"{_label(line):>{left}}  ")
-            for norm in _thin(line.norms, max(8, width - left - 24)):
-                value = (math.log10(norm) - low) / (high - low) if norm > SMALLEST and high > low else float(norm > 0)
-                text.append(shade(0.2 + 0.8 * value) if norm > SMALLEST else " ", style=colour(value))
-            text.append(f"  {line.norms[0]:.1e} → {line.norms[-1]:.1e}")
-            found.append(text)
+        for part in dict.fromkeys(line.part for line in self.lines_):
+            lines = [line for line in self.lines_ if line.part == part]
+            tokens = max((line.positions for line in lines), key=len)
+            names, steps = [line.name for line in lines], all(token.isdecimal() for token in tokens)
+            found += [Text(part, style="bold")] if part else []
+            values = [[_share(norm, low, high) for norm in line.norms] for line in lines]
+            if steps:  # numbers of steps say nothing, and many steps fit into one line
+                most = max(8, width - max(map(len, names)) - 2)
+                values, tokens = [_thin(row, most) for row in values], ()
+            found += [*heat_lines(values, names, tokens, width=width, each=1 if steps else 3), Text()]
+        found += [
+            Text(f"{_label(line)}: {line.norms[0]:.1e} at the first step, {line.norms[-1]:.1e} at the last")
+            for line in self.lines_
+        ]
         for line in self.lines_:
             if line.spectral_norm is not None:
-                found.append(
-                    Text(f"{line.name}: λ₁ = {line.spectral_norm:.3f}, spectral radius {line.spectral_radius:.3f}")
-                )
+                known = f"λ₁ = {line.spectral_norm:.3f}, spectral radius {line.spectral_radius:.3f}"
+                found.append(Text(f"{line.name}: {known}"))
         return found
+
+
+def _share(norm: float, low: float, high: float) -> float:
+    """The place of a norm between the smallest and the largest on a logarithmic axis, from 0.17 to 1; 0 for none."""
+    if not SMALLEST < norm < math.inf:
+        return 0.0
+    return 0.17 + 0.83 * ((math.log10(norm) - low) / (high - low) if high > low else 1.0)
 
 
 def _panel(lines: Sequence[FlowLine], part: str) -> Any:
@@ -181,8 +193,11 @@ def _panel(lines: Sequence[FlowLine], part: str) -> Any:
         ),
         tooltip=["line:N", "token:N", altair.Tooltip("value:Q", format=".3e"), "kind:N"],
     )
+    names_of_kinds = {"domain": ["norm", "bound"], "range": [[1, 0], [5, 4]]}
+    legend = altair.Legend(title=None) if any(line.bound for line in lines) else None
+    base = base.encode(strokeDash=altair.StrokeDash("kind:N", scale=altair.Scale(**names_of_kinds), legend=legend))
     norms = base.transform_filter("datum.kind == 'norm'").mark_line(point=not steps, strokeWidth=2)
-    bounds = base.transform_filter("datum.kind == 'bound'").mark_line(strokeDash=[5, 4], strokeWidth=1.4, clip=True)
+    bounds = base.transform_filter("datum.kind == 'bound'").mark_line(strokeWidth=1.4, clip=True)
     width = 640 if steps else max(320, min(len(tokens), 400) * token_step(tokens))
     return altair.layer(norms, bounds, title=part).properties(width=width, height=260)
 

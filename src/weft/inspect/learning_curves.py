@@ -82,6 +82,8 @@ class LearningCurves(View):
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
             for name, curve in self.curves.items():
                 points = [scores.get(metric, math.nan) for _, scores in curve.valid]
+                if metric not in curve.metrics:
+                    continue
                 text = Text(f"{name:>{left}}  ")
                 for value in _last(points, max(8, width - left - 30)):
                     share = (value - low) / (high - low) if high > low and math.isfinite(value) else 0.0

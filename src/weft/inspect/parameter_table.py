@@ -19,8 +19,8 @@ from weft.run import Run
 PICTURE_WIDTH, ROW_HEIGHT = 900, 34
 """Pixels of the whole model, and of one level of its parts."""
 
-MIN_LABEL_PIXELS: Final = 46
-"""The width from which a part has its name in the picture; a narrower one has a tooltip."""
+LABEL_PIXELS_PER_CHARACTER: Final = 7.2
+"""The width of a character of a part's name in the picture; a part that is too narrow for it has a tooltip."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ParameterTable(View):
         names = (
             base.transform_filter("datum.label != ''")
             .transform_calculate(middle="(datum.start + datum.end) / 2", line="datum.top + 0.5")
-            .mark_text(fontSize=12, limit=180)
+            .mark_text(fontSize=12, limit=400)
             .encode(x="middle:Q", y="line:Q", text="label:N")
         )
         return altair.layer(rectangles, names).properties(width=PICTURE_WIDTH, height=ROW_HEIGHT * depth)
@@ -122,7 +122,7 @@ def _boxes(root: Part) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": name,
-                "label": name if pixels >= MIN_LABEL_PIXELS else "",
+                "label": _label(name, size, pixels),
                 "kind": part.kind,
                 "parameters": size,
                 "formula": str(part.formula or ""),
@@ -143,6 +143,12 @@ def _boxes(root: Part) -> list[dict[str, Any]]:
 
     place(root, 0, 0, "all", 1)
     return found
+
+
+def _label(name: str, size: int, pixels: float) -> str:
+    """The name of a part and its count, as far as they fit."""
+    both = f"{name}  {size:,}"
+    return next((text for text in (both, name) if len(text) * LABEL_PIXELS_PER_CHARACTER <= pixels), "")
 
 
 def parameters(what: Run | nn.Module) -> ParameterTable:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 WIDTH_PIXELS: Final = 860
 COLOURS: Final = {
-    "top 1": "rgba(86, 180, 233, 0.15)",
-    "2–10": "rgba(86, 180, 233, 0.5)",
+    "top 1": "rgba(86, 180, 233, 0.28)",
+    "2–10": "rgba(86, 180, 233, 0.6)",
     "11–100": "#e69f00",
     "over 100": "#e2712c",
 }

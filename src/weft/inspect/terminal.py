@@ -16,7 +16,7 @@ SHADES: Final = " ·░▒▓█"
 RAMP: Final = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#fde725")
 """Colours for values from 0 to 1, in equal steps (viridis)."""
 
-MAX_LABEL_CELLS: Final = 20
+MAX_LABEL_CELLS: Final = 28
 """Columns of the longest label at the left of a heat map."""
 
 
@@ -35,12 +35,13 @@ def heat_lines(
 ) -> list[Text]:
     """values (R, C) from 0 to 1 -> lines of shades, `each` characters wide, below the column labels written downwards.
 
-    A map that is wider than the terminal continues below itself.
+    A map that is wider than the terminal continues below itself. Columns may be left without labels.
     """
     left = min(MAX_LABEL_CELLS, max((cell_len(readable(name)) for name in rows), default=0))
     at_once = max(1, (width - left - 2) // each)
     lines: list[Text] = []
-    for first in range(0, max(1, len(columns)), at_once):
+    length = max(map(len, values), default=0)
+    for first in range(0, max(1, length), at_once):
         part = [readable(name) for name in columns[first : first + at_once]]
         height = max(map(len, part), default=0)
         tall = [name.rjust(height) for name in part]
@@ -52,7 +53,7 @@ def heat_lines(
             for value in row[first : first + at_once]:
                 text.append(shade(value) * each, style=colour(value) if value > 0 else "")
             lines.append(text)
-        if first + at_once < len(columns):
+        if first + at_once < length:
             lines.append(Text())
     for line_ in lines:
         line_.rstrip()

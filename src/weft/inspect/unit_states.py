@@ -38,7 +38,9 @@ class UnitStates(View):
     shown_units: int
 
     name: ClassVar[str] = "states"
-    equation: ClassVar[str] = "h_t = f(h_{t-1}, x_t)          one row for each unit of h, one column for each t"
+    equation: ClassVar[str] = (
+        "h_t = f(h_{t-1}, x_t), or the output of a block at position t; a row for each unit of h, a column for each t"
+    )
 
     @property
     def title(self) -> str:

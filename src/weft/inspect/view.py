@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from rich.text import Text
@@ -23,6 +24,8 @@ from weft.charts import FORMATS, Figure, Table, check_format, draw_figures, them
 from weft.disk import atomic_write
 from weft.documents import to_json
 from weft.errors import ConfigError, Fault
+from weft.run import Run
+from weft.run.user_classes import user_cell_names
 
 
 class View(ABC):
@@ -63,9 +66,14 @@ class View(ABC):
         """The Python call that returns this view."""
         return str(self.__dict__.get("_code", ""))
 
-    def with_code(self, code: str) -> View:
-        """Set the call that returned this view, and return the view."""
-        self.__dict__["_code"] = code
+    @property
+    def subject(self) -> str:
+        """The run and the input that it shows, for the title of a picture; empty where they are not known."""
+        return str(self.__dict__.get("_subject", ""))
+
+    def with_code(self, code: str, subject: str = "") -> View:
+        """Set the call that returned this view and the subject of its pictures, and return the view."""
+        self.__dict__.update(_code=code, _subject=subject)
         return self
 
     def figure(self) -> Figure:
@@ -73,7 +81,7 @@ class View(ABC):
         chart = self.chart()
         # Altair checks every row of the data against its schema, which takes seconds for long inputs.
         specification = None if chart is None else chart.to_dict(validate=False)
-        return Figure(self.title, self.summary, specification, self.equation, self.code, self.table())
+        return Figure(self.title, self.summary, specification, self.equation, self.code, self.table(), self.subject)
 
     def save(self, path: str | Path, *, dark: bool = False) -> Path:
         """Write the view in the format of the file's ending: .html, .svg, .png or .json."""
@@ -225,10 +233,24 @@ class ViewKind:
         inputs = {"target": target} if self.takes_target and target is not None else {}
         arguments = [text] if self.takes_text and text is not None else []
         found = self.function(run, *arguments, **inputs, **chosen)
-        folder = getattr(run, "folder", None)
-        first = f'weft.load("{folder}")' if folder is not None else "model"
         named = [f"{name}={value!r}" for name, value in {**inputs, **chosen}.items()]
-        return found.with_code(f"weft.inspect.{self.name}({', '.join([first, *map(repr, arguments), *named])})")
+        call = f"weft.inspect.{self.name}({', '.join([_loading(run), *map(repr, arguments), *named])})"
+        shown = shorten(" ".join(map(str, arguments)), SUBJECT_CHARACTERS, placeholder=" …")
+        return found.with_code(
+            call, ": ".join(filter(None, [getattr(getattr(run, "folder", None), "name", ""), shown]))
+        )
+
+
+SUBJECT_CHARACTERS: Final = 90
+"""Characters of the input in the title of a picture."""
+
+
+def _loading(run: Any) -> str:
+    """The Python expression that loads a run, with the names of the user's own cells."""
+    if not isinstance(run, Run):
+        return "model"
+    cells = ", ".join(f'"{name}": {name}' for name in user_cell_names(run.config))
+    return f'weft.load("{run.folder}"' + (f", cells={{{cells}}})" if cells else ")")
 
 
 VIEWS: Final[dict[str, str]] = {

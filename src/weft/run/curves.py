@@ -136,10 +136,12 @@ def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
     """Return the chart of runs by their names; a single one may have the name ""."""
     import altair
 
-    for name, curve in curves.items():
-        if metric not in curve.metrics:
-            known = did_you_mean(metric, curve.metrics) if curve.metrics else "train it longer"
-            raise ConfigError(f'"{metric}" was not measured in validation', where=name or "the run", cure=known)
+    if not any(metric in curve.metrics for curve in curves.values()):
+        measured = list(dict.fromkeys(name for curve in curves.values() for name in curve.metrics))
+        known = did_you_mean(metric, measured) if measured else "train it longer"
+        raise ConfigError(
+            f'"{metric}" was not measured in validation', where=next(iter(curves)) or "the run", cure=known
+        )
     several = len(curves) > 1
     panels = [_panel(curves, "loss", several=several)]
     if metric != "loss":

@@ -71,26 +71,30 @@ def find_neighbours(task: Task, model: Any, text: str, *, n: int, part: str | No
     """The words nearest to a word, or to a sum such as "king - man + woman", in one part of the model."""
     if n < 1:
         raise ConfigError("asks for no word", where=f"n = {n}", cure="raise it")
-    _, table = find_table(task, model, part)
+    name, table = find_table(task, model, part, text)
     found = table.neighbours(text, n=n)
     if found.unknown or not text.split():
         unknown = found.unknown[0] if found.unknown else text
-        raise DataError(f'"{unknown}" has no vector', cure=_near(unknown, table.known_words()))
+        raise DataError(f'"{unknown}" has no vector in {name}', cure=_near(unknown, table.known_words()))
     if not found.neighbours:
         raise DataError(f'"{text}" has no neighbours: its vectors cancel out', cure="leave out a word")
     return list(found.neighbours)
 
 
-def find_table(task: Task, model: Any, part: str | None = None) -> tuple[str, WordTable]:
-    """The vectors of single words or tokens in a part of the model, by default the first that has some."""
+def find_table(task: Task, model: Any, part: str | None = None, text: str = "") -> tuple[str, WordTable]:
+    """The vectors of single words or tokens in a part of the model, by default the first that has those of a text."""
     tables = task.word_tables(model)
     if not tables:
         where = f'task = "{task.name}"'
         raise ConfigError("the model has no vectors of words", where=where, cure="models with embeddings have them")
     if part is not None and part not in tables:
         raise ConfigError("has no vectors of words", where=f"part = {part!r}", cure=did_you_mean(part, tables))
-    name = next(iter(tables)) if part is None else part
-    return name, tables[name]
+    if part is None:
+        knowing = [name for name, table in tables.items() if not table.target(text)[1]]
+        # Without a text, or where none knows it: words, before the characters that spell them.
+        whole = max(tables, key=lambda name: len(tables[name].known_words()))
+        part = next(iter(knowing), whole) if text.split() else whole
+    return part, tables[part]
 
 
 def word_table(task: Task, model: Any) -> tuple[list[str], NDArray[np.float32]]:

@@ -20,8 +20,8 @@ from weft.models.embedding import Vectors
 from weft.models.vectors import Neighbour, VectorTable, nearest
 from weft.text import SPECIALS, UNK, Tokenizer
 
-BYTE: Final = re.compile("<[0-9A-F]{2}>")
-"""A byte that is no character by itself, as `Tokenizer.pieces` shows it."""
+BYTE: Final = re.compile("<(0x)?[0-9A-F]{2}>")
+"""A byte that is no character by itself, as `Tokenizer.pieces` and the vocabulary write it."""
 
 SMALLEST_SUM: Final = 1e-4
 """Length of a sum of vectors of length 1 under which they cancel out: its direction is chance."""
@@ -99,7 +99,9 @@ class TokenVectors:
         counted again. A vocabulary is sorted by frequency or, for subwords, in the order in which they were learned."""
         counts = (self.weight.abs().sum(1) > 0).long()
         counts[: len(SPECIALS)] = 0
-        odd = [number for number, word in enumerate(self.words) if BYTE.search(word) or not word.isprintable()]
+        entries = self.tokenizer.tokens(range(len(self.tokenizer)))
+        pairs = enumerate(zip(entries, self.words, strict=True))
+        odd = [n for n, (entry, word) in pairs if BYTE.search(word) or BYTE.search(entry) or not word.isprintable()]
         counts[odd] = 0
         return counts
 
