@@ -193,9 +193,9 @@ def _panel(lines: Sequence[FlowLine], part: str) -> Any:
         ),
         tooltip=["line:N", "token:N", altair.Tooltip("value:Q", format=".3e"), "kind:N"],
     )
-    names_of_kinds = {"domain": ["norm", "bound"], "range": [[1, 0], [5, 4]]}
+    dashes = altair.Scale(domain=["norm", "bound"], range=[[1, 0], [5, 4]])
     legend = altair.Legend(title=None) if any(line.bound for line in lines) else None
-    base = base.encode(strokeDash=altair.StrokeDash("kind:N", scale=altair.Scale(**names_of_kinds), legend=legend))
+    base = base.encode(strokeDash=altair.StrokeDash("kind:N", scale=dashes, legend=legend))
     norms = base.transform_filter("datum.kind == 'norm'").mark_line(point=not steps, strokeWidth=2)
     bounds = base.transform_filter("datum.kind == 'bound'").mark_line(strokeWidth=1.4, clip=True)
     width = 640 if steps else max(320, min(len(tokens), 400) * token_step(tokens))
