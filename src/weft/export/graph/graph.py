@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 Size = int | str
@@ -126,11 +125,12 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "last": "x (T, …) -> (…), the last real position, zeros where T = 0",
     "reverse": "x (T, …) -> (T, …) reversed, but for the last `keep` (attribute) positions, which stay",
     "gather": "x (T, …), places (U) int -> (U, …)",
-    "windows": "x (T, D) -> (T, (before + 1 + after)·D): each position beside those before and after it, zeros outside",
+    "windows": "x (T, D), attributes before, after -> (T, (before + 1 + after)·D): each position and its neighbours in "
+    "their order, zeros outside",
     "rotate": "x (T, H, m), places (T) int, frequencies (m/2) -> rotary positions, in the layout of weft.nn's Rotary",
-    "attend": "query (Tq, H, m), keys (Tk, H, m), values (Tk, H, v)[, w (m)] -> context (Tq, H, v), weights (H, Tq, Tk); "
-    "attributes score (dot; additive: w·tanh(q + k)), scale, causal, hard. Query t sees keys up to t + Tk - Tq if causal. "
-    "H of the keys may be 1: all heads share them",
+    "attend": "query (Tq, H, m), keys (Tk, H, m), values (Tk, H, v)[, w (m)] -> context (Tq, H, v), weights "
+    "(H, Tq, Tk); attributes score (dot, or additive: w·tanh(q + k)), scale, causal (query t sees keys up to "
+    "t + Tk - Tq), hard. No keys give zeros",
     "append": "cache (past, …), x (…) -> (now, …): x behind the last position",
     "recur": "x (T, I), states … -> outputs (T, D), last states …; body: x (I), states … -> output, next states …; "
     "attributes reverse (from the last position to the first), cell (the module of which the body was traced)",
