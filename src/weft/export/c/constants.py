@@ -1,0 +1,88 @@
+"""The arrays of weights.bin, each once: packed for products, plain for all else, in int8 where that is chosen."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT: Final = 64
+BLOCK: Final = 16
+"""Outputs side by side in a packed weight, as in products.c."""
+
+MIN_QUANTIZED: Final = 512
+"""Smaller matrices stay float32: they take no space."""
+
+
+class Place(NamedTuple):
+    """Where an array lies in the section of weights, in bytes, and what it is."""
+
+    offset: int
+    kind: str
+    note: str
+
+
+class Constants:
+    """Collects arrays; the same array in the same form is stored once."""
+
+    def __init__(self, *, int8: bool = False) -> None:
+        self.int8, self.size = int8, 0
+        self.places: list[Place] = []
+        self._parts: list[bytes] = []
+        self._found: dict[tuple[int, str], int] = {}
+        self._kept: list[NDArray[Any]] = []
+        self._largest: list[tuple[NDArray[Any], NDArray[Any]]] = []
+
+    def plain(self, array: NDArray[Any], note: str = "") -> str:
+        """The expression of C for an array as it is."""
+        return self._add(array, "plain", note, lambda: _four_bytes(array))
+
+    def packed(self, array: NDArray[Any], note: str = "") -> tuple[str, str | None]:
+        """The expressions for a weight (O, I) in blocks, and for the scales of its rows where it is in int8."""
+        if not self.int8 or array.size < MIN_QUANTIZED:
+            return self._add(array, "packed", note, lambda: pack(array.astype("<f4"))), None
+        scale = np.maximum(np.abs(array).max(1), 1e-30) / 127
+        rounded = np.clip(np.rint(array / scale[:, None]), -127, 127).astype(np.int8)
+        name = self._add(array, "int8", note, lambda: pack(rounded))
+        return name, self._add(array, "scale", f"its scales {array.shape[:1]}", lambda: scale.astype("<f4"))
+
+    def bytes(self) -> bytes:
+        return b"".join(self._parts)
+
+    def macros(self) -> list[str]:
+        """The definitions of the expressions."""
+        types = {"f": "float", "i": "int32_t", "b": "signed char"}
+        return [
+            f"#define W{number}(m) ((const {types[place.kind]} *)((m)->weights + {place.offset})) /* {place.note} */"
+            for number, place in enumerate(self.places)
+        ]
+
+    def _add(self, array: NDArray[Any], form: str, note: str, make: Any) -> str:
+        key = (id(array), form)
+        if key not in self._found:
+            self._kept.append(array)
+            made = np.ascontiguousarray(make())
+            data = made.tobytes() + bytes(-made.nbytes % ALIGNMENT)
+            self._found[key] = len(self.places)
+            self.places.append(Place(self.size, _letter(made), note or f"{form} {tuple(array.shape)}"))
+            self._parts.append(data)
+            self.size += len(data)
+        return f"W{self._found[key]}(m)"
+
+
+def pack(array: NDArray[Any]) -> NDArray[Any]:
+    """(O, I) -> [O / 16][I][16], filled up with zeros."""
+    outputs, inputs = array.shape
+    blocks = -(-outputs // BLOCK)
+    padded = np.zeros((blocks * BLOCK, inputs), array.dtype)
+    padded[:outputs] = array
+    return np.ascontiguousarray(padded.reshape(blocks, BLOCK, inputs).transpose(0, 2, 1))
+
+
+def _four_bytes(array: NDArray[Any]) -> NDArray[Any]:
+    return array.astype("<f4" if np.issubdtype(array.dtype, np.floating) else "<i4")
+
+
+def _letter(array: NDArray[Any]) -> str:
+    return "b" if array.dtype == np.int8 else "f" if np.issubdtype(array.dtype, np.floating) else "i"
