@@ -15,13 +15,11 @@ static void weft_put(weft_out *out, const char *bytes, size_t count)
     out->at += count, out->left -= count, out->written += count;
 }
 
-/*? put_string */
 static void weft_put_string(weft_out *out, const char *text)
 {
     weft_put(out, text, strlen(text));
 }
 
-/*? put_number */
 static void weft_put_number(weft_out *out, const char *format, double number)
 {
     char text[48];
@@ -29,7 +27,6 @@ static void weft_put_number(weft_out *out, const char *format, double number)
     if (count > 0 && (size_t)count < sizeof text) weft_put(out, text, (size_t)count);
 }
 
-/*? put_text */
 /* The text of some ids on one line. */
 static void weft_put_text(weft_out *out, const weft_text *text, const int32_t *ids, size_t count)
 {
@@ -43,7 +40,6 @@ static void weft_put_text(weft_out *out, const weft_text *text, const int32_t *i
     out->at += size, out->left -= (size_t)size, out->written += (size_t)size;
 }
 
-/*? is_blank */
 /* Whether a text has nothing but blanks, as str.strip of Python counts them. */
 static int weft_is_blank(const char *text, size_t count)
 {
@@ -64,7 +60,6 @@ static int weft_is_blank(const char *text, size_t count)
     return 1;
 }
 
-/*? order */
 /* The numbers of `count` values, the highest first; equal ones in their order. */
 static void weft_order(const float *values, int32_t *order, long count)
 {

@@ -15,7 +15,7 @@ from weft.export.c.constants import Constants
 from weft.export.c.formulas import ELEMENTWISE, Loops, Term, c_type, formula, literal
 from weft.export.c.sizes import identifier, length, names_of
 from weft.export.c.statements import STATEMENTS, Text
-from weft.export.c.storage import place
+from weft.export.c.storage import Slot, place
 from weft.export.graph import Graph, Node, Value
 
 MAX_OPERATIONS: Final = 12
@@ -58,6 +58,7 @@ class GraphWriter:
         self.scratch: dict[Value, None] = {}
         self.marks: dict[Value, int] = {}
         self.given: tuple[str, ...] = ()
+        self.slots: list[Slot] = []
 
     def write(self) -> Written:
         graph = self.graph
@@ -190,6 +191,7 @@ class GraphWriter:
                 if root in self.scratch:
                     spans.setdefault(root, [number, number])[1] = number
         slots, found = place([(value, *span) for value, span in spans.items()])
+        self.slots = slots
         names = {str(mark): self._name(value, found) for value, mark in self.marks.items()}
         parameters = [*(f"long {length(name)}" for name in self.given)]
         lines = [f"static uint64_t {self.name}_bytes({', '.join(parameters) or 'void'})", "{"]

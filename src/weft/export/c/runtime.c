@@ -21,16 +21,16 @@ static uint64_t weft_u64(const unsigned char *p)
     return (uint64_t)weft_u32(p) | (uint64_t)weft_u32(p + 4) << 32;
 }
 
-/* A checksum that finds damage: eight sums, each of every eighth group of four bytes. */
-static uint64_t weft_checksum(const unsigned char *bytes, uint64_t count)
+/* CRC-32, as of zip files. */
+static uint32_t weft_checksum(const unsigned char *bytes, uint64_t count)
 {
-    uint64_t sums[8], total = 1469598103934665603u;
-    for (int lane = 0; lane < 8; lane++) sums[lane] = (uint64_t)lane + 1;
-    for (uint64_t at = 0; at + 32 <= count; at += 32)
-        for (int lane = 0; lane < 8; lane++)
-            sums[lane] = (sums[lane] ^ weft_u32(bytes + at + 4 * (uint64_t)lane)) * 1099511628211u;
-    for (int lane = 0; lane < 8; lane++) total = (total ^ sums[lane]) * 1099511628211u;
-    return total;
+    uint32_t table[256], sum = 0xffffffffu;
+    for (uint32_t n = 0; n < 256; n++) {
+        table[n] = n;
+        for (int bit = 0; bit < 8; bit++) table[n] = table[n] & 1 ? table[n] >> 1 ^ 0xedb88320u : table[n] >> 1;
+    }
+    for (uint64_t at = 0; at < count; at++) sum = table[(sum ^ bytes[at]) & 255] ^ sum >> 8;
+    return sum ^ 0xffffffffu;
 }
 
 /* The header of weights.bin has 64 bytes: "WEFTC" and three zeros, version (u32), number of sections (u32), the number
@@ -42,7 +42,7 @@ static int weft_check_weights(const unsigned char *bytes, uint64_t count)
     const uint32_t one = 1;
     unsigned char first;
     memcpy(&first, &one, 1);
-    if (first != 1 || sizeof(float) != 4) return WEFT_MACHINE;
+    if (first != 1 || sizeof(float) != 4 || sizeof(int32_t) != 4) return WEFT_MACHINE;
     if (count < 128 || memcmp(bytes, magic, 8) != 0) return WEFT_DAMAGED;
     if (weft_u32(bytes + 8) != WEFT_VERSION) return WEFT_OTHER;
     if (weft_u64(bytes + 16) != WEFT_NUMBER || weft_u32(bytes + 12) != WEFT_SECTIONS) return WEFT_OTHER;

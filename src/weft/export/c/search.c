@@ -51,7 +51,6 @@ static void search_arrange(weft_model *m, weft_search *s, int width, long steps,
     for (int n = 0; n < 2 * width; n++) s->found[n].tokens = s->texts ? s->texts + n * steps : 0;
 }
 
-/*? shared */
 /* Log-probabilities of logits; forbidden tokens, and an end that comes too early, get -inf. */
 static void search_logs(const float *logits, float *logs, long length, const weft_options *options)
 {
@@ -151,7 +150,6 @@ static void search_sort(weft_search *s, int n_best)
     if (s->found_count > n_best) s->found_count = n_best;
 }
 
-/*? beam */
 /* Keep a hypothesis that ends if it is among the n best. */
 static void search_finish(weft_search *s, int n_best, weft_found ending)
 {
@@ -268,7 +266,6 @@ static int search_beam(weft_model *m, weft_search *s, const int32_t *prompt, lon
     return 0;
 }
 
-/*? sample */
 /* A token drawn by its probability, which temperature, top_k, top_p and min_p reshape in this order. */
 static int32_t search_draw(weft_search *s, float uniform, const weft_options *options)
 {

@@ -6,7 +6,7 @@ In C a length named "source" is a variable `n_source`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from weft.export.graph import Size
@@ -43,6 +43,6 @@ def names_of(shape: Sequence[Size]) -> tuple[str, ...]:
     return tuple(size for size in shape if isinstance(size, str))
 
 
-def estimate(shape: Iterable[Size], lengths: Mapping[str, int] | None = None) -> int:
-    """The number of elements where the lengths are these; 64 where one is not given."""
-    return prod(size if isinstance(size, int) else (lengths or {}).get(size, 64) for size in shape)
+def estimate(shape: Iterable[Size]) -> int:
+    """The number of elements where every length is 64."""
+    return prod(size if isinstance(size, int) else 64 for size in shape)

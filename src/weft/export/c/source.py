@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterable
 from importlib import resources
 from typing import Final, NamedTuple
@@ -47,3 +48,60 @@ def chosen(names: Iterable[str]) -> str:
             wanted.add(name)
             left += every[name].needs
     return "\n".join(kernel.text for name, kernel in every.items() if name in wanted)
+
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_FUNCTION: Final = re.compile(r"^static [^;={]*?\b(\w+)\(")
+
+
+def only_used(text: str) -> str:
+    """A source without the static functions that nothing in it calls, and without the comments above them.
+
+    A function of ours begins with a line `static …(` and ends with the next line that is one closing brace.
+    """
+    chunks: list[tuple[str | None, list[str]]] = [(None, [])]
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        found = _FUNCTION.match(lines[at])
+        if found is None or _declares(lines, at):
+            chunks[-1][1].append(lines[at])
+            at += 1
+            continue
+        end = lines.index("}", at)
+        chunks.append((found.group(1), [*_comment_above(chunks[-1][1]), *lines[at : end + 1]]))
+        chunks.append((None, []))
+        at = end + 1
+    counts = [Counter(_NAME.findall("\n".join(body))) for _, body in chunks]
+    total = sum(counts, Counter())
+    alive = [True] * len(chunks)
+    changed = True
+    while changed:
+        changed = False
+        for number, (name, _) in enumerate(chunks):
+            if name is not None and alive[number] and total[name] == counts[number][name]:
+                alive[number], changed = False, True
+                total.subtract(counts[number])
+    kept = "\n".join(line for (_, body), wanted in zip(chunks, alive, strict=True) if wanted for line in body)
+    return re.sub(r"\n{3,}", "\n\n", kept)
+
+
+def _declares(lines: list[str], at: int) -> bool:
+    """Whether a function is only declared there."""
+    while not lines[at].endswith(("{", ";", ")")):
+        at += 1
+    return lines[at].endswith(";")
+
+
+def _comment_above(lines: list[str]) -> list[str]:
+    """Take the comment that ends a list of lines from it."""
+    if not lines or not lines[-1].endswith("*/"):
+        return []
+    first = len(lines) - 1
+    while first > 0 and "/*" not in lines[first]:
+        first -= 1
+    if not lines[first].startswith("/*"):
+        return []
+    comment = lines[first:]
+    del lines[first:]
+    return comment

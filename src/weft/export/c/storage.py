@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from weft.export.c.sizes import elements, estimate
 from weft.export.graph import Size, Value
@@ -50,3 +51,12 @@ def place(values: Sequence[Scratch]) -> tuple[list[Slot], dict[Value, int]]:
         slots[best].free_from = last + 1
         found[value] = best
     return slots, found
+
+
+def estimated(slots: Sequence[Slot], tokens: int) -> int:
+    """The bytes of slots where every length is so many tokens."""
+    return sum(4 * max(_numbers(shape, tokens) for shape in slot.shapes) for slot in slots)
+
+
+def _numbers(shape: tuple[Size, ...], tokens: int) -> int:
+    return prod(size if isinstance(size, int) else tokens for size in shape)

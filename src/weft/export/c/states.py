@@ -1,0 +1,100 @@
+"""The state of a decoder in C: its fields, their memory, and the functions that begin it and make one step."""
+
+from __future__ import annotations
+
+from weft.export.c.sizes import elements, identifier, length, names_of
+from weft.export.graph import Graph, Program, StateField
+
+PAST = "past"
+
+
+def write_states(program: Program, *, source: bool) -> list[str]:
+    """The functions that search.c calls. `source`: whether "encode" makes the state from m->ids."""
+    fields = program.state
+    growing = {field.grows for field in fields if field.grows}
+    lines = [
+        "/* What a decoder knows after some tokens. Fields that are shared belong to the sentence. */",
+        f"#define WEFT_FIELDS {max(1, len(fields))}",
+        "typedef struct {",
+        "    float *field[WEFT_FIELDS];",
+        "} weft_state;",
+        "",
+        *(
+            f"/* field[{number}]: {one.name} ({', '.join(map(str, one.shape))})"
+            f"{', shared' * one.shared}{', grows' * bool(one.grows)} */"
+            for number, one in enumerate(fields)
+        ),
+        "",
+        "/* Give a state its memory. The shared fields, and with `follows` those that grow, are those of `first`. */",
+        "static void state_arrange(weft_model *m, weft_state *s, const weft_state *first, long longest, int follows)",
+        "{",
+        *(f"    const long {length(name)} = longest;" for name in dict.fromkeys(_names(fields))),
+    ]
+    for number, one in enumerate(fields):
+        size = f"weft_take(m, 4 * (uint64_t)({elements(one.shape)}))"
+        if one.shared:
+            size = f"first ? first->field[{number}] : {size}"
+        elif one.grows:
+            size = f"first && follows ? first->field[{number}] : {size}"
+        lines.append(f"    s->field[{number}] = {size};")
+    lines += ["    (void)m, (void)s, (void)first, (void)longest, (void)follows;", "}", ""]
+    lines += [
+        "/* Let a state have the growing fields of another one: a step then adds to them in place. */",
+        "static void state_share(const weft_state *from, weft_state *to)",
+        "{",
+        *(f"    to->field[{number}] = from->field[{number}];" for number, one in enumerate(fields) if one.grows),
+        "    (void)from, (void)to;",
+        "}",
+        "",
+    ]
+    return [*lines, *_begin(program, source=source), *_step(program.graphs["step"], fields, growing)]
+
+
+def _begin(program: Program, *, source: bool) -> list[str]:
+    graph = program.graphs["encode" if source else "start"]
+    numbers = {field.name: number for number, field in enumerate(program.state)}
+    outputs = [f"s->field[{numbers[value.name]}]" for value in graph.outputs]
+    lengths = ["m->source"] * len(dict.fromkeys(name for value in graph.inputs for name in names_of(value.shape)))
+    inputs = ["m->input"] * len(graph.inputs)
+    call = ", ".join(["m", *lengths, *inputs, *outputs])
+    return [
+        "/* The state before the first token. */",
+        "static int state_begin(weft_model *m, weft_state *s)",
+        "{",
+        "    (void)s;",
+        f"    return graph_{identifier(graph.name)}({call});",
+        "}",
+        "",
+    ]
+
+
+def _step(graph: Graph, fields: tuple[StateField, ...], growing: set[str]) -> list[str]:
+    """The function for one token: the state before it and the state after it lie in different memory, but for fields
+    that grow."""
+    numbers = {field.name: number for number, field in enumerate(fields)}
+    lengths = dict.fromkeys(name for value in graph.inputs for name in names_of(value.shape))
+    given = ["m->source" if name not in growing else PAST for name in lengths]
+    inputs = [
+        f"before->field[{numbers[value.name]}]" if value.name in numbers else "&token" for value in graph.inputs
+    ]
+    outputs = []
+    for value in graph.outputs:
+        if value.name.startswith("next_"):
+            outputs.append(f"after->field[{numbers[value.name.removeprefix('next_')]}]")
+        else:
+            outputs.append("logits" if value.name == "logits" else "m->attention")
+    call = ", ".join(["m", *given, *inputs, *outputs])
+    return [
+        "/* Read a token after `past` others: logits of the next one, and the state after it. */",
+        "static int state_step(weft_model *m, const weft_state *before, weft_state *after, int32_t token, long past,",
+        "                      float *logits)",
+        "{",
+        "    (void)past, (void)before, (void)after;",
+        f"    return graph_step({call});",
+        "}",
+        "",
+    ]
+
+
+def _names(fields: tuple[StateField, ...]) -> list[str]:
+    return [name for field in fields for name in names_of(field.shape)]

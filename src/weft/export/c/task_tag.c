@@ -1,0 +1,125 @@
+/* Words of a line with the scores of their tags in m->logits; the number of words, or an error. */
+static long weft_tag_words(weft_model *m, const char *line, size_t count)
+{
+    const long words = weft_text_split(&m->text[0], line, count, m->words, (size_t)m->limits.tokens);
+    if (words < 0) return words == WEFT_TEXT_UTF8 ? WEFT_NOT_UTF8 : WEFT_TOO_LONG;
+    if (words > WEFT_POSITIONS) return WEFT_TOO_LONG;
+    for (long n = 0; n < words; n++) {
+        const char *const word = line + m->words[n].start;
+        m->word_ids[n] = weft_text_word(&m->text[0], word, m->words[n].size);
+#if WEFT_SPELLED
+        const long letters = weft_read(m, 1, word, m->words[n].size, 0);
+        if (letters < 0) return letters;
+        const int error = graph_spell(m, letters, m->ids, m->spelled + n * WEFT_SPELLED);
+        if (error) return error;
+#endif
+    }
+    if (words == 0) return 0;
+#if WEFT_SPELLED
+    const int error = graph_forward(m, words, m->word_ids, m->spelled, m->logits);
+#else
+    const int error = graph_forward(m, words, m->word_ids, m->logits);
+#endif
+    return error ? error : words;
+}
+
+#if WEFT_CRF
+/* log sum exp(a[i]) */
+static double weft_log_sum(const double *a, long count)
+{
+    double most = -INFINITY, total = 0.0;
+    for (long i = 0; i < count; i++) most = a[i] > most ? a[i] : most;
+    if (!(most > -INFINITY)) return -INFINITY;
+    for (long i = 0; i < count; i++) total += exp(a[i] - most);
+    return most + log(total);
+}
+
+/* The likeliest tags of a chain, and the probability of each at its word (see weft.nn.crf). */
+static void weft_decode_tags(weft_model *m, long words)
+{
+    const float *const start = WEFT_CRF_START(m), *const from = WEFT_CRF_TRANSITIONS(m), *const end = WEFT_CRF_END(m);
+    const long labels = WEFT_LABELS;
+    float *const best = m->best, *const reached = m->best + labels;
+    double *const alpha = m->alpha, *const beta = m->alpha + words * labels, *const terms = beta + 2 * labels;
+    for (long j = 0; j < labels; j++) {
+        best[j] = start[j] + m->logits[j];
+        alpha[j] = (double)start[j] + (double)m->logits[j];
+    }
+    for (long t = 1; t < words; t++) {
+        const float *const u = m->logits + t * labels;
+        for (long j = 0; j < labels; j++) {
+            float most = -INFINITY;
+            int32_t source = 0;
+            for (long i = 0; i < labels; i++) {
+                const float score = best[i] + from[i * labels + j];
+                if (score > most) most = score, source = (int32_t)i;
+                terms[i] = alpha[(t - 1) * labels + i] + (double)from[i * labels + j];
+            }
+            reached[j] = most + u[j], m->back[t * labels + j] = source;
+            alpha[t * labels + j] = weft_log_sum(terms, labels) + (double)u[j];
+        }
+        memcpy(best, reached, (size_t)labels * sizeof *best);
+    }
+    int32_t tag = 0;
+    for (long j = 1; j < labels; j++)
+        if (best[j] + end[j] > best[tag] + end[tag]) tag = (int32_t)j;
+    for (long j = 0; j < labels; j++) {
+        beta[j] = (double)end[j];
+        terms[j] = alpha[(words - 1) * labels + j] + (double)end[j];
+    }
+    const double all = weft_log_sum(terms, labels);
+    for (long t = words - 1; t >= 0; t--) {
+        m->tags[t] = tag;
+        m->shares[t] = (float)exp(alpha[t * labels + tag] + beta[tag] - all);
+        if (t == 0) break;
+        tag = m->back[t * labels + tag];
+        for (long i = 0; i < labels; i++) {
+            for (long j = 0; j < labels; j++)
+                terms[j] = (double)from[i * labels + j] + (double)m->logits[t * labels + j] + beta[j];
+            beta[labels + i] = weft_log_sum(terms, labels);
+        }
+        memcpy(beta, beta + labels, (size_t)labels * sizeof *beta);
+    }
+}
+#else
+/* The likeliest tag of each word and its probability. */
+static void weft_decode_tags(weft_model *m, long words)
+{
+    for (long t = 0; t < words; t++) {
+        const float *const scores = m->logits + t * WEFT_LABELS;
+        int32_t best = 0;
+        double total = 0.0;
+        for (int32_t j = 1; j < WEFT_LABELS; j++)
+            if (scores[j] > scores[best]) best = j;
+        for (long j = 0; j < WEFT_LABELS; j++) total += exp((double)(scores[j] - scores[best]));
+        m->tags[t] = best, m->shares[t] = (float)(1.0 / total);
+    }
+}
+#endif
+
+/* The tags of the words of a line and their probabilities; the number of words, or an error. */
+long weft_tag(weft_model *m, const char *line, size_t count, const weft_span **words, const int32_t **tags,
+              const float **probabilities)
+{
+    const long found = weft_tag_words(m, line, count);
+    if (found > 0) weft_decode_tags(m, found);
+    *words = m->words, *tags = m->tags, *probabilities = m->shares;
+    return found;
+}
+
+static int weft_answer_line(weft_model *m, const weft_options *options, const char *line, size_t count, weft_out *out)
+{
+    const weft_span *words;
+    const int32_t *tags;
+    const float *probabilities;
+    const long found = weft_tag(m, line, count, &words, &tags, &probabilities);
+    if (found < 0) return (int)found;
+    for (long n = 0; n < found; n++) {
+        if (n) weft_put_string(out, " ");
+        weft_put(out, line + words[n].start, words[n].size);
+        weft_put_string(out, "/");
+        weft_put_string(out, weft_labels[tags[n]]);
+        if (options->probabilities) weft_put_number(out, "/%.4g", (double)probabilities[n]);
+    }
+    return 0;
+}
