@@ -45,7 +45,7 @@ typedef struct {
 /* An opened vocabulary. Only weft_text_open writes it; its fields are private. */
 typedef struct {
     uint32_t kind, flags, size;
-    uint64_t unknown_bytes;
+    double unknown_score;
     weft_text_array arrays[24];
 } weft_text;
 
