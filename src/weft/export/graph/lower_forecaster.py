@@ -184,7 +184,7 @@ def _future(build: Builder, model: Forecaster, about: Prepared) -> Value:
     season = build.slice(about.simple, place, place + 1)
     season = build.binary("div", build.binary("sub", season, about.level), about.scale)
     ones = build.constant(torch.ones(horizon, 1))
-    parts = [build.mul(season, build.number(0.0)), build.mul(ones, build.number(1.0)), season]
+    parts = [build.mul(season, build.number(0.0)), ones, season]
     if about.window.past is not None:
         last = build.slice(about.window.past, history - 1, history, 0)
         parts.append(build.mul(ones, last))

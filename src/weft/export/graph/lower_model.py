@@ -39,7 +39,7 @@ from weft.models.forecaster import Forecaster
 from weft.models.hmm import HiddenMarkovModel
 from weft.models.masked import MaskedOutput
 from weft.models.speller import ConvolutionalSpeller, RecurrentSpeller
-from weft.nn import AttentionPooling, FirstPooling, LastPooling, MaxPooling, MeanPooling
+from weft.nn.pooling import AttentionPooling, FirstPooling, LastPooling, MaxPooling, MeanPooling
 
 
 def _first_pooling(build: Builder, pooling: FirstPooling, states: Value) -> Value:
@@ -260,7 +260,7 @@ COUNTED: Final[dict[type[nn.Module], str]] = {
 def program_of_model(model: nn.Module, *, picture: tuple[int, int] | None = None) -> Program:
     """The program of a model; `picture` are the side and channels of the pictures that a captioner reads."""
     if type(model) in COUNTED:
-        raise NoGraph(f"{COUNTED[type(model)]} is no network of operations", cure="--to c writes models of counts")
+        raise NoGraph(f"{COUNTED[type(model)]} is no network of operations", cure="--to c also writes models of counts")
     training = model.training
     model.eval()  # a cell may do something else in training
     try:
