@@ -18,7 +18,7 @@ static int weft_plan(weft_model *m, const void *weights, size_t bytes, const wef
     for (int section = 0; section < WEFT_SECTIONS; section++) {
         if (weft_u64((const unsigned char *)weights + 64 + 8 * section) != sizes[section]) return WEFT_OTHER;
         m->section[section] = at, m->section_bytes[section] = (size_t)sizes[section];
-        at += sizes[section];
+        at += (sizes[section] + 63) / 64 * 64;
     }
     m->weights = m->section[0];
     m->limits = *limits;

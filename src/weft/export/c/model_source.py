@@ -72,7 +72,7 @@ def write_sources(plan: Plan, program: Program | None, constants: Constants) -> 
         while tokens > 256 and estimated(writer.slots, tokens) > SCRATCH_BYTES:
             tokens //= 2
     weights = constants.bytes() or bytes(ALIGNMENT)
-    sections = [weights, *(one + bytes(-len(one) % ALIGNMENT) for one in plan.sections)]
+    sections = [weights, *plan.sections]
     defines = {
         "WEFT_VERSION": VERSION,
         "WEFT_SECTIONS": len(sections),
@@ -168,7 +168,7 @@ def _arrange(plan: Plan, scratch: Sequence[str]) -> list[str]:
 def _container(sections: Sequence[bytes], number: int) -> bytes:
     """weights.bin, as runtime.c reads it."""
     sizes = struct.pack(f"<{len(sections)}Q", *map(len, sections))
-    body = sizes + bytes(64 - len(sizes)) + b"".join(sections)
+    body = sizes + bytes(64 - len(sizes)) + b"".join(one + bytes(-len(one) % ALIGNMENT) for one in sections)
     head = b"WEFTC\0\0\0" + struct.pack("<IIQQQ", VERSION, len(sections), number, 64 + len(body), zlib.crc32(body))
     return head + bytes(64 - len(head)) + body
 

@@ -35,7 +35,7 @@ static uint32_t weft_checksum(const unsigned char *bytes, uint64_t count)
 
 /* The header of weights.bin has 64 bytes: "WEFTC" and three zeros, version (u32), number of sections (u32), the number
    of the model.c that it belongs to (u64), bytes of the whole file (u64), checksum of all after the header (u64).
-   Then the sections' bytes (u64 each, filled up to 64 bytes) and the sections, each of a multiple of 64 bytes. */
+   Then the bytes of each section (u64 each, filled up to 64 bytes) and the sections, each filled up to 64 bytes. */
 static int weft_check_weights(const unsigned char *bytes, uint64_t count)
 {
     static const unsigned char magic[8] = {'W', 'E', 'F', 'T', 'C', 0, 0, 0};
@@ -49,9 +49,9 @@ static int weft_check_weights(const unsigned char *bytes, uint64_t count)
     if (weft_u64(bytes + 24) != count || count % 64 != 0) return WEFT_DAMAGED;
     uint64_t left = count - 128;
     for (int section = 0; section < WEFT_SECTIONS; section++) {
-        const uint64_t size = weft_u64(bytes + 64 + 8 * section);
-        if (size % 64 != 0 || size > left) return WEFT_DAMAGED;
-        left -= size;
+        const uint64_t size = weft_u64(bytes + 64 + 8 * section), filled = (63 - (size + 63) % 64) + size;
+        if (size > left || filled > left) return WEFT_DAMAGED;
+        left -= filled;
     }
     if (left != 0) return WEFT_DAMAGED;
     return weft_checksum(bytes + 64, count - 64) == weft_u64(bytes + 32) ? 0 : WEFT_DAMAGED;

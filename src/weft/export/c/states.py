@@ -47,6 +47,19 @@ def write_states(program: Program, *, source: bool) -> list[str]:
         "}",
         "",
     ]
+    lines += [
+        f"#define WEFT_STATE_FIELDS {len(fields)}",
+        "/* The numbers of a field. */",
+        "static size_t state_numbers(int field, long n_source, long n_past)",
+        "{",
+        "    (void)n_source, (void)n_past;",
+        "    switch (field) {",
+        *(f"    case {number}: return (size_t)({_counted(one)});" for number, one in enumerate(fields)),
+        "    default: return 0;",
+        "    }",
+        "}",
+        "",
+    ]
     return [*lines, *_begin(program, source=source), *_step(program.graphs["step"], fields, growing)]
 
 
@@ -94,6 +107,11 @@ def _step(graph: Graph, fields: tuple[StateField, ...], growing: set[str]) -> li
         "}",
         "",
     ]
+
+
+def _counted(field: StateField) -> str:
+    shape = [PAST if size == field.grows else size for size in field.shape]
+    return elements(shape)
 
 
 def _names(fields: tuple[StateField, ...]) -> list[str]:

@@ -97,28 +97,35 @@ static void weft_decode_tags(weft_model *m, long words)
 }
 #endif
 
-/* The tags of the words of a line and their probabilities; the number of words, or an error. */
-long weft_tag(weft_model *m, const char *line, size_t count, const weft_span **words, const int32_t **tags,
-              const float **probabilities)
+long weft_tag(weft_model *m, const char *line, size_t count, const int32_t **tags, const float **probabilities)
 {
     const long found = weft_tag_words(m, line, count);
     if (found > 0) weft_decode_tags(m, found);
-    *words = m->words, *tags = m->tags, *probabilities = m->shares;
+    *tags = m->tags, *probabilities = m->shares;
     return found;
+}
+
+const char *weft_label(int32_t tag)
+{
+    return tag >= 0 && tag < WEFT_LABELS ? weft_labels[tag] : "";
+}
+
+void weft_word(const weft_model *m, long word, size_t *start, size_t *size)
+{
+    *start = m->words[word].start, *size = m->words[word].size;
 }
 
 static int weft_answer_line(weft_model *m, const weft_options *options, const char *line, size_t count, weft_out *out)
 {
-    const weft_span *words;
     const int32_t *tags;
     const float *probabilities;
-    const long found = weft_tag(m, line, count, &words, &tags, &probabilities);
+    const long found = weft_tag(m, line, count, &tags, &probabilities);
     if (found < 0) return (int)found;
     for (long n = 0; n < found; n++) {
         if (n) weft_put_string(out, " ");
-        weft_put(out, line + words[n].start, words[n].size);
+        weft_put(out, line + m->words[n].start, m->words[n].size);
         weft_put_string(out, "/");
-        weft_put_string(out, weft_labels[tags[n]]);
+        weft_put_string(out, weft_label(tags[n]));
         if (options->probabilities) weft_put_number(out, "/%.4g", (double)probabilities[n]);
     }
     return 0;

@@ -1,3 +1,13 @@
+/* Read the text to be translated; its tokens are m->ids. */
+static long weft_read_source(weft_model *m, const char *line, size_t count)
+{
+    const long found = weft_add(m, WEFT_EOS, weft_read(m, 0, line, count, 0));
+    if (found < 0) return found;
+    if (found > WEFT_SOURCE_POSITIONS) return WEFT_TOO_LONG;
+    m->source = found, m->input = m->ids;
+    return found;
+}
+
 /* The most tokens of an answer. */
 static long weft_limit(const weft_model *m, const weft_options *options, long prompt)
 {
@@ -20,16 +30,14 @@ static int weft_search_line(weft_model *m, const weft_options *options, const ch
         options->min_length > options->max_length)
         return WEFT_OPTION;
     if (WEFT_READS_SOURCE) {
-        m->source = weft_add(m, WEFT_EOS, weft_read(m, 0, line, count, 0));
-        if (m->source < 0) return (int)m->source;
-        m->input = m->ids;
+        const long read = weft_read_source(m, line, count);
+        if (read < 0) return (int)read;
         if (WEFT_PREFIX) {
             memcpy(m->prompt, m->ids, (size_t)m->source * sizeof *m->ids);
             prompt = m->source;
         }
         m->prompt[prompt++] = WEFT_SOS;
         m->before = prompt;
-        if (!WEFT_PREFIX && m->source > WEFT_SOURCE_POSITIONS) return WEFT_TOO_LONG;
     } else {
         const long read = weft_read(m, 0, line, count, 0);
         if (read < 0) return (int)read;

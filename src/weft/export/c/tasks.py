@@ -105,13 +105,11 @@ def plan_tag(run: Run, program: Program, constants: Constants) -> Plan:
         "m->alpha = weft_take(m, WEFT_CRF ? 8 * (tokens + 3) * WEFT_LABELS : 0);",
     ]
     plan.sources = [*plan.sources, read("task_tag.c")]
-    plan.header = """/* The words of a line, as parts of it, the number of the tag of each in weft_labels, and its probability; returned is
-   the number of words, or an error. */
-typedef struct weft_word {
-    size_t start, size;
-} weft_word;
-
-const char *weft_label(int32_t number);
+    plan.header = """/* Tag a line: the number of the tag of each of its words, and its probability. Returned is the number of words, or an
+   error. weft_label is the name of a tag, weft_word the part of the line that a word is. */
+long weft_tag(weft_model *m, const char *line, size_t count, const int32_t **tags, const float **probabilities);
+const char *weft_label(int32_t tag);
+void weft_word(const weft_model *m, long word, size_t *start, size_t *size);
 """
     return plan
 
@@ -176,6 +174,7 @@ def _writing(run: Run, program: Program, tokenizers: Sequence[Tokenizer], *, voc
         "long source;          /* tokens of the source */",
         "const int32_t *input; /* the source */",
         "int32_t *prompt;",
+        "long past; /* tokens that the stream has read */",
         "long prompt_count, before; /* tokens read before the first step, and those that no penalty counts */",
         "float *attention;",
         "weft_search search;",
@@ -187,9 +186,8 @@ def _writing(run: Run, program: Program, tokenizers: Sequence[Tokenizer], *, voc
         "search_arrange(m, &m->search, m->limits.beam, m->limits.new_tokens, (long)(tokens + steps));",
     ]
     plan.before = [*write_states(program, source="encode" in program.graphs), read("search.c")]
-    plan.sources = [*plan.sources, read("task_write.c")]
-    plan.header = """/* Search for the texts that answer a line: see weft_answer. */
-"""
+    plan.sources = [*plan.sources, read("task_write.c"), read("stream.c")]
+    plan.header = read("stream.h")
     return plan
 
 
