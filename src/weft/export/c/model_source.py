@@ -12,7 +12,7 @@ from typing import Final
 from weft.export.c.constants import ALIGNMENT, Constants
 from weft.export.c.graph_writer import GraphWriter
 from weft.export.c.sizes import identifier
-from weft.export.c.source import chosen, only_used, read
+from weft.export.c.source import chosen, only_used, read, resolve
 from weft.export.c.storage import estimated
 from weft.export.c.text_source import text_header, text_source
 from weft.export.graph import Program
@@ -44,6 +44,7 @@ class Plan:
     fields: list[str] = field(default_factory=list)
     arrange: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
     header: str = ""
     limits: Mapping[str, str] = field(default_factory=dict)
     longest: int = 1 << 20
@@ -93,7 +94,7 @@ def write_sources(plan: Plan, program: Program | None, constants: Constants) -> 
         *functions,
         *plan.before,
         *_arrange(plan, scratch),
-        *plan.sources,
+        *(resolve(one, defines) for one in plan.sources),
         read("model_close.c"),
     ]
     text = text_source().replace('#include "text.h"', "") if plan.texts else ""
@@ -133,8 +134,7 @@ def _structure(plan: Plan) -> str:
         *(f"    {line}" for line in plan.fields),
         "};",
     ]
-    early = [line for line in plan.before if line.startswith("/*early*/")]
-    return "\n".join([*early, *lines, ""])
+    return "\n".join([*plan.types, *lines, ""])
 
 
 def _arrange(plan: Plan, scratch: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -48,6 +48,26 @@ def chosen(names: Iterable[str]) -> str:
             wanted.add(name)
             left += every[name].needs
     return "\n".join(kernel.text for name, kernel in every.items() if name in wanted)
+
+
+def resolve(text: str, defines: Mapping[str, str | int]) -> str:
+    """A source in which each `#if NAME` of one of these definitions is decided."""
+    kept: list[str] = []
+    blocks: list[bool | None] = []  # None: one that stays
+    for line in text.split("\n"):
+        word, _, name = line.partition(" ")
+        if word in ("#if", "#ifdef", "#ifndef"):
+            blocks.append(str(defines[name]) != "0" if word == "#if" and name in defines else None)
+            decides = blocks[-1] is not None
+        elif word == "#else" and blocks[-1] is not None:
+            blocks[-1], decides = not blocks[-1], True
+        elif word == "#endif":
+            decides = blocks.pop() is not None
+        else:
+            decides = False
+        if not decides and all(block is not False for block in blocks):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")

@@ -8,17 +8,23 @@ from weft.export.graph import Graph, Program, StateField
 PAST = "past"
 
 
+def state_types(program: Program) -> list[str]:
+    """The type of a state."""
+    return [
+        "/* What a decoder knows after some tokens. Fields that are shared belong to the sentence. */",
+        f"#define WEFT_FIELDS {max(1, len(program.state))}",
+        "typedef struct {",
+        "    float *field[WEFT_FIELDS];",
+        "} weft_state;",
+        "",
+    ]
+
+
 def write_states(program: Program, *, source: bool) -> list[str]:
     """The functions that search.c calls. `source`: whether "encode" makes the state from m->ids."""
     fields = program.state
     growing = {field.grows for field in fields if field.grows}
     lines = [
-        "/* What a decoder knows after some tokens. Fields that are shared belong to the sentence. */",
-        f"#define WEFT_FIELDS {max(1, len(fields))}",
-        "typedef struct {",
-        "    float *field[WEFT_FIELDS];",
-        "} weft_state;",
-        "",
         *(
             f"/* field[{number}]: {one.name} ({', '.join(map(str, one.shape))})"
             f"{', shared' * one.shared}{', grows' * bool(one.grows)} */"

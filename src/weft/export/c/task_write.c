@@ -55,10 +55,11 @@ static int weft_search_line(weft_model *m, const weft_options *options, const ch
 /* The text of a found answer, which for a language model begins with the line itself. */
 static int weft_show(weft_model *m, const char *line, size_t count, const weft_found *found, weft_out *out)
 {
-    if (WEFT_READS_SOURCE) {
-        weft_put_text(out, &m->text[WEFT_TEXTS - 1], found->tokens, (size_t)found->step);
-        return 0;
-    }
+#if WEFT_READS_SOURCE
+    (void)line, (void)count;
+    weft_put_text(out, &m->text[WEFT_TEXTS - 1], found->tokens, (size_t)found->step);
+    return 0;
+#else
     /* A tokenizer may write other text than it has read, as for unknown words: the line is shown as it was typed. */
     const long given = m->prompt_count - 1;
     char *const text = m->line;
@@ -84,6 +85,7 @@ static int weft_show(weft_model *m, const char *line, size_t count, const weft_f
     for (size_t n = 0; n < out->written - start; n++)
         if (at[n] == '\n') at[n] = ' ';
     return 0;
+#endif
 }
 
 static int weft_answer_line(weft_model *m, const weft_options *options, const char *line, size_t count, weft_out *out)

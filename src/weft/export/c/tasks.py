@@ -13,7 +13,7 @@ from weft.export.c.constants import Constants
 from weft.export.c.formulas import literal
 from weft.export.c.model_source import Plan
 from weft.export.c.source import read
-from weft.export.c.states import write_states
+from weft.export.c.states import state_types, write_states
 from weft.export.c.text_tables import text_tables
 from weft.export.graph import Program
 from weft.run import Run
@@ -185,7 +185,8 @@ def _writing(run: Run, program: Program, tokenizers: Sequence[Tokenizer], *, voc
         "m->attention = weft_take(m, 4 * tokens);",
         "search_arrange(m, &m->search, m->limits.beam, m->limits.new_tokens, (long)(tokens + steps));",
     ]
-    plan.before = [*write_states(program, source="encode" in program.graphs), read("search.c")]
+    plan.types = [*state_types(program), read("search_types.c")]
+    plan.before = [*write_states(program, source="encode" in program.graphs), read("random.c"), read("search.c")]
     plan.sources = [*plan.sources, read("task_write.c"), read("stream.c")]
     plan.header = read("stream.h")
     return plan
