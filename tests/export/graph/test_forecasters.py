@@ -38,7 +38,7 @@ def window_of(sizes):
         torch.randn(1, length, sizes.known).double(),
         torch.randint(0, sizes.series, (1,)),
         torch.randn(1, sizes.static).double(),
-        torch.tensor([[count for count in sizes.categories]], dtype=torch.long).reshape(1, -1),
+        torch.tensor([list(sizes.categories)], dtype=torch.long).reshape(1, -1),
     )
 
 

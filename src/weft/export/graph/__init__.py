@@ -1,8 +1,8 @@
 """Models as graphs of operations that any backend can write: see `weft.export.graph.graph`.
 
-    program = program_of(run)       the graphs of the model, with its weights
-    facts = host_facts(run)         what else a program needs that runs them
-    evaluate(graph, inputs)         the numbers of a graph in numpy, for one row
+program = program_of(run)       the graphs of the model, with its weights
+facts = host_facts(run)         what else a program needs that runs them
+evaluate(graph, inputs)         the numbers of a graph in numpy, for one row
 """
 
 from weft.export.graph.evaluate import evaluate

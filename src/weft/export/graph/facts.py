@@ -5,19 +5,19 @@ kind            the kind of model: rnn, transformer, conv, linear, encoder_decod
                 has the kinds of its two parts with a + between
 name            the name of the run
 special         the ids of the special tokens: pad, unk, sos, eos, mask
-tokenizers      by role ("" where one serves all; source, target; words, characters of a tagger): file (its name in a run
-                folder), kind (char, word, bpe, unigram, imported), size, lowercase, punctuation (split, keep), unknown
-                (a word of the files that means unknown, or null), blank_first (whether decoding drops one blank at
-                the beginning)
+tokenizers      by role ("" where one serves all; source, target; words, characters of a tagger): file (its name in a
+                run folder), kind (char, word, bpe, unigram, imported), size, lowercase, punctuation (split,
+                keep), unknown (a word of the files that means unknown, or null), blank_first (whether decoding
+                drops one blank at the beginning)
 positions       the most tokens that the network reads of a row, or null
 features        mean and scale of each number of a step, where feature vectors are read in the place of tokens: the
                 network reads (x - mean) / scale; else null
 decode          the settings of `[decode]` that `weft predict` uses without options, or null for a task without a search
 
-classify        labels; many (any number of labels, by sigmoid; else one, by softmax); thresholds (one for each label, or
-                null: the likeliest label, of many those with p >= 0.5; else of one label the greatest log p - log t,
-                and of many p >= t); frame (start, between, end: ids around a text and between two); pair (whether an
-                input is two texts)
+classify        labels; many (any number of labels, by sigmoid; else one, by softmax); thresholds (one for each label,
+                or null: the likeliest label, of many those with p >= 0.5; else of one label the greatest
+                log p - log t, and of many p >= t); frame (start, between, end: ids around a text and between two);
+                pair (whether an input is two texts)
 regress         mean and scale of the number: answer = logits[0] · scale + mean; frame, pair
 tag             labels; input (words, features or subwords); crf (decode with Viterbi by the program's constants, else
                 each word by itself); frame (of subwords)
@@ -85,7 +85,7 @@ def host_facts(run: Run) -> Tree:
 
 def kind_of(run: Run) -> str:
     """The kind of model."""
-    settings = run.config.model
+    settings: Any = run.config.model
     own = getattr(settings, "kind", None)
     return str(own) if own is not None else f"{settings.encoder.kind}+{settings.decoder.kind}"
 
@@ -116,7 +116,8 @@ def _frame(tokenizer: Tokenizer | None) -> Tree | None:
 
 def _input(run: Run) -> Tree:
     """The frame of a task that reads whole inputs."""
-    return {"frame": _frame(run.task.codec.tokenizers.get("")), "pair": run.config.data.pair is not None}
+    data: Any = run.config.data
+    return {"frame": _frame(run.task.codec.tokenizers.get("")), "pair": data.pair is not None}
 
 
 def _classify(run: Run) -> Tree:
