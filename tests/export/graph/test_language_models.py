@@ -34,8 +34,8 @@ def networks():
         yield pytest.param(config, id="-".join(map(str, options.values())))
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("config", networks())
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("config", list(networks()))
 def test_a_language_model_is_the_same_at_once_in_pieces_and_in_steps(config, dtype):
     model = spread(build_language_model(config, VOCABULARY)).to(dtype)
     program, tolerance = program_of_model(model), TOLERANCE[dtype]
