@@ -42,14 +42,31 @@ static void require(int holds, const char *what) {
     abort();
 }
 
+/* Whether bytes are UTF-8: by what they decode to, unlike text.c. */
+static int is_text(const char *text, size_t n) {
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t i = 0; i < n;) {
+        size_t more = p[i] < 0x80 ? 0 : p[i] >> 5 == 6 ? 1 : p[i] >> 4 == 14 ? 2 : p[i] >> 3 == 30 ? 3 : 9;
+        uint32_t least[] = {0, 0x80, 0x800, 0x10000}, c = more > 3 ? 0 : p[i] & (more ? 0x3Fu >> more : 0x7Fu);
+        if (more > 3 || n - i <= more) return 0;
+        for (size_t k = 1; k <= more; k++) {
+            if (p[i + k] >> 6 != 2) return 0;
+            c = c << 6 | (p[i + k] & 0x3Fu);
+        }
+        if (c < least[more] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return 0;
+        i += more + 1;
+    }
+    return 1;
+}
+
 static void decode(const weft_text *t, const int32_t *given, size_t n) {
     int32_t *ids = copy_of(given, n * sizeof *ids);
     long size = weft_text_decode(t, ids, n, NULL, 0), total = 0;
     weft_text_stream s = {0};
     if (size >= 0) {
-        char *out = copy_of("", 0), *exact = malloc((size_t)size + 1);
-        exact = realloc(exact, (size_t)size ? (size_t)size : 1);
+        char *exact = malloc(size ? (size_t)size : 1);
         require(weft_text_decode(t, ids, n, exact, (size_t)size) == size, "a text is decoded to the size counted");
+        require(is_text(exact, (size_t)size), "a decoded text is UTF-8");
         if (size > 0) require(weft_text_decode(t, ids, n, exact, (size_t)size - 1) == WEFT_TEXT_FULL, "full is found");
         for (size_t i = 0; i <= n; i++) {
             long more = weft_text_stream_next(t, &s, ids, i, i == n, exact, (size_t)size);
@@ -57,7 +74,7 @@ static void decode(const weft_text *t, const int32_t *given, size_t n) {
             total += more;
         }
         require(total == size, "pieces are the whole");
-        free(out), free(exact);
+        free(exact);
     }
     for (size_t i = 0; i < n; i++) {
         const char *bytes;
@@ -79,8 +96,7 @@ static void use(const weft_text *t, const unsigned char *given, size_t n) {
     require(weft_text_encode(t, text, n, ids, most, workspace, size - 1) < 0 || n == 0, "a small workspace is refused");
     count = weft_text_encode(t, text, n, ids, most, workspace, size);
     if (count > 0) {
-        int32_t *fewer = malloc((size_t)count * sizeof *fewer);
-        fewer = realloc(fewer, (size_t)(count - 1) ? (size_t)(count - 1) * sizeof *fewer : 1);
+        int32_t *fewer = malloc(count > 1 ? (size_t)(count - 1) * sizeof *fewer : 1);
         require(weft_text_encode(t, text, n, fewer, (size_t)count - 1, workspace, size) == WEFT_TEXT_FULL, "full");
         free(fewer);
     }
@@ -94,6 +110,16 @@ static void use(const weft_text *t, const unsigned char *given, size_t n) {
     split = weft_text_split(t, text, n, words, n);
     for (long i = 0; i < split; i++) require(words[i].size > 0 && words[i].start + words[i].size <= n, "spans");
     free(text), free(workspace), free(ids), free(words);
+}
+
+/* A place in the header, in one of the arrays, or anywhere. */
+static size_t place_of(const unsigned char *tables, size_t size) {
+    size_t array = below(17), kind = below(4), from = 0, to = 0;
+    if (kind == 0) return below(size);
+    if (kind == 1) return below(40 + 16 * 17);
+    for (size_t i = 0; i < 4; i++) from |= (size_t)tables[40 + 16 * array + i] << 8 * i;
+    for (size_t i = 0; i < 4; i++) to |= (size_t)tables[56 + 16 * array + i] << 8 * i;
+    return array < 16 && to > from ? from + below(to - from) : below(size);
 }
 
 int main(int argc, char **argv) {
@@ -116,7 +142,7 @@ int main(int argc, char **argv) {
         size_t from = below(length), n = below(64), changes = below(4);
         unsigned char text[64], *changed = copy_of(tables, size);
         for (size_t i = round % 4 ? 1 + below(3) : 0; i > 0; i--) {
-            size_t at = below(2) ? below(320) : below(size), field = at & ~(size_t)3;
+            size_t at = place_of(tables, size), field = at & ~(size_t)3;
             if (below(2)) changed[at] = (unsigned char)below(256);
             else if (field + 4 <= size) memset(changed + field, below(2) ? 0xFF : 0x00, 4);
         }
