@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.export.c.c_text import CText
@@ -39,3 +40,30 @@ def text_library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 @pytest.fixture(scope="session")
 def open_text(text_library: ctypes.CDLL) -> Callable[[bytes], CText]:
     return lambda tables: CText(text_library, tables)
+
+
+@pytest.fixture(scope="session")
+def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of attack_text.c under AddressSanitizer and UBSan."""
+    folder = tmp_path_factory.mktemp("attack")
+    try:
+        compiler = find_compiler()
+    except NoCompiler as reason:
+        pytest.skip(str(reason))
+    (folder / "text.h").write_text(text_header(), encoding="utf-8")
+    (folder / "text.c").write_text(text_source(), encoding="utf-8")
+    (folder / "none.c").write_text("int main(void) { return 0; }")
+    sanitized = [*compiler, "-std=c99", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    done = subprocess.run([*sanitized, "-o", "none", "none.c"], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode or subprocess.run([folder / "none"], check=False).returncode:
+        pytest.skip(f"{compiler[0]} has no sanitizers: {done.stderr[:200]}")
+    source = Path(__file__).with_name("attack_text.c")
+    made = subprocess.run(
+        [*sanitized, "-I.", "-o", "attack", "text.c", str(source)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    return folder / "attack"

@@ -98,7 +98,7 @@ def text_tables(tokenizer: Tokenizer, *, sentences: bool = False) -> bytes:
 
 def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
     """The bytes that each entry adds to a text, their hash table where texts are cut into whole entries, and marks."""
-    kind, entries = tokenizer.kind, tokenizer.tokens(range(len(tokenizer)))
+    kind, entries, keys = tokenizer.kind, tokenizer.tokens(range(len(tokenizer))), dict[bytes, int]()
     unknown = tokenizer.config.unknown or SPECIALS[UNK]
     marks = np.zeros(len(entries), dtype=np.uint8)
     if kind in ("bpe", "unigram"):
@@ -112,8 +112,8 @@ def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
         keys = {content: index for index, content in enumerate(contents) if index >= len(SPECIALS)}
     if kind == "char":
         for index, content in enumerate(contents):
-            if found := _BYTE.fullmatch(content.decode()):
-                contents[index] = bytes([int(found[1], 16)])
+            if spelled := _BYTE.fullmatch(content.decode()):
+                contents[index] = bytes([int(spelled[1], 16)])
                 marks[index] |= IS_BYTE
                 keys.pop(content, None)
     if kind == "word":
