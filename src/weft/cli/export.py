@@ -11,16 +11,19 @@ from weft.cli.imports import Imports, read_imports
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder: a transformer (lm, translate), an n-gram model, embed.")],
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
     to: Annotated[
-        str, typer.Option(help="huggingface, ctranslate2; arpa (n-gram models), vectors (embed).", metavar="FORMAT")
+        str, typer.Option(
+            help="c, html; huggingface, ctranslate2 (transformers); arpa (n-gram models), vectors (embed).",
+            metavar="FORMAT",
+        ),
     ],
     out: Annotated[
         Path,
         typer.Option(help="The folder to write, new or empty; for arpa and vectors the new file.", metavar="OUT"),
     ],
     quantization: Annotated[
-        str | None, typer.Option(help="ctranslate2: the type of the weights, such as int8.", show_default="float32")
+        str | None, typer.Option(help="c, html: int8; ctranslate2: the type of the weights.", show_default="float32")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
     imports: Imports = None,

@@ -13,6 +13,7 @@ from weft.disk import sync
 from weft.errors import ConfigError, did_you_mean
 from weft.export.agreement import Agreement, compare, differs
 from weft.export.bert import is_reader, write_encoder
+from weft.export.c.export import ExportedC, fill_folder
 from weft.export.card import write_card, write_reader_card
 from weft.export.ctranslate2 import check_quantization, write_ctranslate2
 from weft.export.exported import CTranslate2Model, HuggingFaceModel
@@ -53,13 +54,20 @@ class Exported(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None) -> Exported:
-    """Write a folder for `to`, "huggingface" or "ctranslate2"; it is complete and compared, or absent.
+def export_run(
+    run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None
+) -> Exported | ExportedC:
+    """Write a folder for `to`, one of FORMATS or PROGRAMS; it is complete and compared, or absent.
 
-    quantization is one of CTranslate2's types of numbers, such as "int8".
+    quantization is the type of the weights, such as "int8": one of CTranslate2's, or int8 in C.
     """
-    if to not in FORMATS:
-        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "arpa", "vectors"]))
+    if to not in FORMATS and to not in PROGRAMS:
+        known = [*FORMATS, *PROGRAMS, "arpa", "vectors", "html"]
+        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, known))
+    if to in PROGRAMS:
+        run = run if isinstance(run, Run) else load(run, device="cpu")
+        with claim_folder(out, to) as folder, _filled(folder) as temporary:
+            return PROGRAMS[to](run, temporary, quantization)._replace(folder=folder)
     if quantization is not None:
         if to != "ctranslate2":
             raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")
@@ -129,6 +137,10 @@ FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] 
     "ctranslate2": _to_ctranslate2,
 }
 """The function of each format that fills a folder."""
+
+
+PROGRAMS: Final[dict[str, Callable[[Run, Path, str | None], ExportedC]]] = {"c": fill_folder}
+"""The function of each format that needs no software but weft's own to run."""
 
 
 def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Model:

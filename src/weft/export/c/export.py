@@ -2,24 +2,98 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, NamedTuple
 
+from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
+from weft.export.c.compare import OPTIONS, CAgreement, compare_c, compile_folder
 from weft.export.c.constants import Constants
+from weft.export.c.counted import COUNTED, counted_sources
 from weft.export.c.model_source import Sources, write_sources
+from weft.export.c.readme import write_readme
 from weft.export.c.source import read
 from weft.export.c.tasks import TASKS, options_source
-from weft.export.graph.lower_model import program_of_model
+from weft.export.graph.program import program_of
 from weft.run import Run
+
+INT8: Final = "int8"
+
+LACKING: Final = ("groups", "stop_at", "copy_unknown")
+"""Settings of the search that the C does not have."""
+
+
+class ExportedC(NamedTuple):
+    """The folder, how near the answers of its program are to the run's, also in int8, and settings that it lacks."""
+
+    folder: Path
+    agreement: CAgreement
+    quantized: CAgreement | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def sources_of(run: Run, *, int8: bool = False) -> Sources:
     """The files of a run."""
     task = run.config.task
-    if task not in TASKS:
-        raise ConfigError("is not written in C", where=f'task = "{task}"', cure=f"tasks are {', '.join(TASKS)}")
-    program, constants = program_of_model(run.model), Constants(int8=int8)
+    refuse(run)
+    if type(run.model) in COUNTED:
+        return counted_sources(run)
+    program, constants = program_of(run), Constants(int8=int8)
     plan = TASKS[task](run, program, constants)
     plan.sources = [options_source(run), *plan.sources]
     return write_sources(plan, program, constants)
+
+
+def refuse(run: Run) -> None:
+    """Raise for a run that cannot be written in C."""
+    task = run.config.task
+    if task not in TASKS:
+        names = ", ".join(TASKS)
+        raise ConfigError("is not written in C", where=f'task = "{task}"', cure=f"runs of {names} are; use --to onnx")
+    if run.task.codec.statistics.get("features") is not None:
+        cure = "runs that read texts can be exported to C; use --to onnx"
+        raise ConfigError("are not read from lines", where="data.features", cure=cure)
+    for role, tokenizer in run.task.codec.tokenizers.items():
+        if tokenizer.kind == "imported":
+            where = f'text{f".{role}" if role else ""}.kind = "imported"'
+            cure = "runs with tokens of weft (char, word, bpe, unigram) can be; use --to onnx"
+            raise ConfigError("has no tables in C", where=where, cure=cure)
+
+
+def fill_folder(run: Run, folder: Path, quantization: str | None) -> ExportedC:
+    """Write the files of a run into an empty folder, compile them and compare their answers with the run's.
+
+    In int8 the model computes another function: it is compared in float32 first, and then measured.
+    """
+    if quantization not in (None, "float32", INT8):
+        raise ConfigError(f'"{quantization}" is no type of weights in C', where="--quantization", cure="int8, float32")
+    agreement, quantized = _compared(run, folder, int8=False), None
+    if quantization == INT8:
+        quantized = _compared(run, folder, int8=True)
+    lacking = left_out(run.config.decode) if run.task.writes else ()
+    write_readme(run, folder, agreement, quantized)
+    return ExportedC(folder, agreement, quantized, lacking)
+
+
+def _compared(run: Run, folder: Path, *, int8: bool) -> CAgreement:
+    write_files(sources_of(run, int8=int8), folder)
+    program = compile_folder(folder, options=OPTIONS)
+    try:
+        return compare_c(run, program, exact=not int8)
+    finally:
+        program.unlink()
+
+
+def write_files(sources: Sources, folder: Path) -> None:
+    """Write model.c, model.h, main.c and weights.bin."""
+    (folder / "model.c").write_text(sources.model_c, encoding="utf-8")
+    (folder / "model.h").write_text(sources.model_h, encoding="utf-8")
+    (folder / "main.c").write_text(read("main.c"), encoding="utf-8")
+    (folder / "weights.bin").write_bytes(sources.weights)
+
+
+def left_out(decode: DecodeConfig) -> tuple[str, ...]:
+    """The settings of the search that are not the default and have no counterpart in C."""
+    plain = DecodeConfig()
+    names = [name for name in LACKING if getattr(decode, name) != getattr(plain, name)]
+    return tuple(f"{name} = {getattr(decode, name)}" for name in names)

@@ -20,10 +20,10 @@ static void weft_put_string(weft_out *out, const char *text)
     weft_put(out, text, strlen(text));
 }
 
-static void weft_put_number(weft_out *out, const char *format, double number)
+static void weft_put_number(weft_out *out, const char *before, int precise, double number)
 {
     char text[48];
-    const int count = snprintf(text, sizeof text, format, number);
+    const int count = snprintf(text, sizeof text, precise > 1 ? "%s%.9g" : "%s%.4g", before, number);
     if (count > 0 && (size_t)count < sizeof text) weft_put(out, text, (size_t)count);
 }
 

@@ -213,10 +213,10 @@ static void attend(float *context, float *weights, const float *query, const flo
                     for (long i = 0; i < size; i++) score += w[i] * hyperbolic(q[i] + k[i]);
                 } else {
                     float sums[4] = {0};
-                    long i = 0;
-                    for (; i + 4 <= size; i += 4)
+                    const long fours = size / 4 * 4;
+                    for (long i = 0; i < fours; i += 4)
                         for (int lane = 0; lane < 4; lane++) sums[lane] += q[i + lane] * k[i + lane];
-                    for (; i < size; i++) sums[0] += q[i] * k[i];
+                    for (long i = fours; i < size; i++) sums[0] += q[i] * k[i];
                     score = (sums[0] + sums[1]) + (sums[2] + sums[3]);
                 }
                 row[s] = score *= scale;

@@ -1,6 +1,6 @@
 /* Reads lines from standard input and prints an answer for each, as `weft predict` does.
 
-       model [WEIGHTS] [--probabilities] [--beam N] [--n-best N] [--max-length N] [--sample 0|1] [--seed N]
+       model [WEIGHTS] [--probabilities | --precise] [--beam N] [--n-best N] [--max-length N] [--sample 0|1] [--seed N]
              [--tokens N] [--line-bytes N]                                                                            */
 #include <errno.h>
 #include <stdio.h>
@@ -64,6 +64,8 @@ int main(int argc, char **argv)
         const char *const name = argv[n];
         if (strcmp(name, "--probabilities") == 0) {
             options.probabilities = 1;
+        } else if (strcmp(name, "--precise") == 0) {
+            options.probabilities = 2;
         } else if (strncmp(name, "--", 2) != 0) {
             path = name;
         } else {

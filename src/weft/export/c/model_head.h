@@ -38,7 +38,7 @@ void weft_default_limits(weft_limits *limits);
 
 /* How a line is answered. The defaults are the settings of the run. */
 typedef struct {
-    int probabilities; /* print probabilities, or scores, too */
+    int probabilities; /* 1: print probabilities, or scores, too; 2: with nine digits */
     int beam, n_best;  /* hypotheses of the search, and how many of them are answers */
     long max_length, min_length;
     float length_penalty;

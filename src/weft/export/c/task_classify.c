@@ -24,7 +24,7 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
         for (int n = 0; n < WEFT_LABELS; n++) {
             if (n) weft_put_string(out, "\t");
             weft_put_string(out, weft_labels[m->order[n]]);
-            weft_put_number(out, "\t%.4g", (double)probabilities[m->order[n]]);
+            weft_put_number(out, "\t", options->probabilities, (double)probabilities[m->order[n]]);
         }
         return 0;
     }

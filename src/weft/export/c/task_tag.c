@@ -126,7 +126,7 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
         weft_put(out, line + m->words[n].start, m->words[n].size);
         weft_put_string(out, "/");
         weft_put_string(out, weft_label(tags[n]));
-        if (options->probabilities) weft_put_number(out, "/%.4g", (double)probabilities[n]);
+        if (options->probabilities) weft_put_number(out, "/", options->probabilities, (double)probabilities[n]);
     }
     return 0;
 }

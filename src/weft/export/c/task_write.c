@@ -94,7 +94,7 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
     for (int n = 0; n < m->search.found_count && !error; n++) {
         if (n) weft_put_string(out, "\t");
         error = weft_show(m, line, count, &m->search.found[n], out);
-        if (options->probabilities) weft_put_number(out, "\t%.4g", m->search.found[n].score);
+        if (options->probabilities) weft_put_number(out, "\t", options->probabilities, m->search.found[n].score);
     }
     return error;
 }
