@@ -20,7 +20,7 @@ def export(
     ],
     out: Annotated[
         Path,
-        typer.Option(help="The folder to write, new or empty; for arpa and vectors the new file.", metavar="OUT"),
+        typer.Option(help="The folder to write, new or empty; for html, arpa and vectors the new file.", metavar="OUT"),
     ],
     quantization: Annotated[
         str | None, typer.Option(help="c, html: int8; ctranslate2: the type of the weights.", show_default="float32")
@@ -28,18 +28,20 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
     imports: Imports = None,
 ) -> None:
-    """Write a run as a folder, an ARPA file or a file of word vectors that other software loads without weft.
+    """Write a run as C, a web page, a folder, an ARPA file or word vectors that are used without weft.
 
-    The other software loads the folder, and its numbers and texts are compared with those of the run.
+    What was written is loaded, and its numbers and texts are compared with those of the run.
 
     Examples:
+    weft export runs/tag-1 --to c --out tagger
+    weft export runs/demo --to html --out demo.html --quantization int8
     weft export runs/translate-1 --to huggingface --out marian
     weft export runs/translate-1 --to ctranslate2 --out fast --quantization int8
     weft export runs/lm-1 --to arpa --out model.arpa
     weft export runs/embed-1 --to vectors --out vectors.bin.gz
     """
     from weft.cli.output import note, print_json
-    from weft.export import export_arpa, export_run, export_vectors
+    from weft.export import export_arpa, export_html, export_run, export_vectors
     from weft.run import load
 
     source = load(run, device="cpu", cells=read_imports(imports)) if imports else run
@@ -62,6 +64,18 @@ def export(
             return
         note("written: [bold]{}[/], {} vectors of {} numbers", file.path, f"{file.words:,}", file.size)
         note("read back and compared with the run: the same")
+        return
+    if to == "html":
+        page = export_html(source if not isinstance(source, Path) else load(source, device="cpu"), out=out, quantization=quantization)
+        if json:
+            print_json({**page._asdict(), "path": str(page.path)})
+            return
+        note("written: [bold]{}[/], {} MB", page.path, f"{page.bytes / 1e6:.1f}")
+        note("its C compared with the run: {}", page.agreement.describe())
+        if page.quantized is not None:
+            note("compared with the run, in int8: {}", page.quantized.describe())
+        if page.left_out:
+            note("left out, because the page has no counterpart: {}", ", ".join(page.left_out))
         return
     found = export_run(source, to=to, out=out, quantization=quantization)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})

@@ -2,6 +2,7 @@
 
 from weft.export.agreement import Agreement
 from weft.export.arpa import ExportedArpa, export_arpa
+from weft.export.c.html import ExportedHtml, export_html
 from weft.export.export import FORMATS, Exported, export_run
 from weft.export.vectors import ExportedVectors, export_vectors
 
@@ -10,8 +11,10 @@ __all__ = [
     "Agreement",
     "Exported",
     "ExportedArpa",
+    "ExportedHtml",
     "ExportedVectors",
     "export_arpa",
+    "export_html",
     "export_run",
     "export_vectors",
 ]
