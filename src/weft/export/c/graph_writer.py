@@ -102,7 +102,7 @@ class GraphWriter:
                 if name in self.lengths:
                     continue
                 if node.op == "append":
-                    text = f"{length(node.inputs[0].shape[0])} + 1"
+                    text = " + ".join(length(value.shape[0]) for value in node.inputs)
                 elif node.op == "concat":
                     text = " + ".join(length(value.shape[node.attributes["axis"]]) for value in node.inputs)
                 else:

@@ -235,11 +235,11 @@ static void attend(float *context, float *weights, const float *query, const flo
 }
 
 /*: append */
-/* cache (past, inner), x (inner) -> (past + 1, inner). out may be the cache itself. */
-static void append(void *out, const void *cache, const void *x, long past, size_t inner)
+/* The bytes of a cache, and those of x behind them. out may be the cache itself. */
+static void append(void *out, const void *cache, const void *x, size_t past, size_t more)
 {
-    if (out != cache) memcpy(out, cache, (size_t)past * inner);
-    memcpy((char *)out + (size_t)past * inner, x, inner);
+    if (out != cache) memcpy(out, cache, past);
+    memcpy((char *)out + past, x, more);
 }
 
 

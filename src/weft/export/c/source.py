@@ -11,6 +11,9 @@ from typing import Final, NamedTuple
 
 KERNEL_FILES: Final = ("products.c", "kernels.c")
 
+WHOLE: Final = ("reduce_sum", "reduce_max", "cumulate_sum", "cumulate_max")
+"""Kernels that are there for whole numbers too, as NAME_whole."""
+
 _HEAD: Final = re.compile(r"^/\*: (\w+)(?: needs ([\w ]+))? \*/$", re.MULTILINE)
 
 
@@ -35,6 +38,9 @@ def kernels() -> dict[str, Kernel]:
         for head, following in zip(heads, [*heads[1:], None], strict=True):
             body = text[head.end() : following.start() if following else len(text)]
             found[head.group(1)] = Kernel(body.strip() + "\n", tuple((head.group(2) or "").split()))
+    for name in WHOLE:
+        text = found[name].text.replace(f" {name}(", f" {name}_whole(").replace("float", "int32_t").replace("0.0f", "0")
+        found[f"{name}_whole"] = Kernel(text, ())
     return found
 
 

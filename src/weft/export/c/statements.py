@@ -198,7 +198,7 @@ class Text:
 
     def append(self, node: Node) -> None:
         cache, x = node.inputs
-        sizes = (length(cache.shape[0]), f"(size_t)({elements(x.shape)}) * 4")
+        sizes = [f"(size_t)({elements(value.shape)}) * 4" for value in (cache, x)]
         self.call("append", [*node.outputs], [cache, x], self.at(cache), self.at(x), *sizes)
 
     def recur(self, node: Node) -> None:
