@@ -107,7 +107,8 @@ def _cells() -> dict[str, RNN]:
     torch.manual_seed(1)
     found = {}
     for kind in CELLS:
-        found[kind] = RNN(kind, 5, 6, layers=2, bidirectional=True)
+        both = kind in ("gru", "lstm")
+        found[kind] = RNN(kind, 5, 6, layers=1 + both, bidirectional=both)
     found["leaky"] = RNN(Leaky(5, 6), 5, 6)
     found["swapping"] = RNN(Swapping(5, 6), 5, 6)
     for rnn in found.values():
