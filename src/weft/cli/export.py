@@ -13,7 +13,8 @@ from weft.cli.imports import Imports, read_imports
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     to: Annotated[
-        str, typer.Option(
+        str,
+        typer.Option(
             help="c, html; huggingface, ctranslate2 (transformers); arpa (n-gram models), vectors (embed).",
             metavar="FORMAT",
         ),
@@ -66,7 +67,9 @@ def export(
         note("read back and compared with the run: the same")
         return
     if to == "html":
-        page = export_html(source if not isinstance(source, Path) else load(source, device="cpu"), out=out, quantization=quantization)
+        page = export_html(
+            source if not isinstance(source, Path) else load(source, device="cpu"), out=out, quantization=quantization
+        )
         if json:
             print_json({**page._asdict(), "path": str(page.path)})
             return

@@ -40,7 +40,9 @@ WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror")
 class CGraphs:
     """Several graphs in one library."""
 
-    def __init__(self, graphs: Sequence[Graph], folder: Path, *, int8: bool = False, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, graphs: Sequence[Graph], folder: Path, *, int8: bool = False, options: Sequence[str] = ()
+    ) -> None:
         constants, functions, kernels = Constants(int8=int8), list[str](), set[str]()
         self.lengths = []
         for number, graph in enumerate(graphs):
@@ -50,7 +52,17 @@ class CGraphs:
             self.lengths.append(written.lengths)
         parts = [FRAME, read("runtime.c"), chosen(kernels), *constants.macros(), *functions]
         (folder / "graphs.c").write_text(only_used("\n".join(parts)), encoding="utf-8")
-        command = [*find_compiler(), *WARNINGS, *(options or ["-O1"]), "-shared", "-fPIC", "-o", "graphs.so", "graphs.c", "-lm"]
+        command = [
+            *find_compiler(),
+            *WARNINGS,
+            *(options or ["-O1"]),
+            "-shared",
+            "-fPIC",
+            "-o",
+            "graphs.so",
+            "graphs.c",
+            "-lm",
+        ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         self.library, self.graphs = ctypes.CDLL(str(folder / "graphs.so")), graphs
@@ -90,7 +102,9 @@ def _entry(number: int, graph: Graph, lengths: Sequence[str]) -> list[str]:
     given = [f"const {c_type(value)} *i{n}" for n, value in enumerate(graph.inputs)]
     wanted = [f"{c_type(value)} *o{n}" for n, value in enumerate(graph.outputs)]
     sizes = [f"long {name}" for name in names]
-    head = ", ".join(["const unsigned char *weights", "unsigned char *scratch", "uint64_t bytes", *sizes, *given, *wanted])
+    head = ", ".join(
+        ["const unsigned char *weights", "unsigned char *scratch", "uint64_t bytes", *sizes, *given, *wanted]
+    )
     call = ", ".join(["&m", *names, *(f"i{n}" for n in range(len(given))), *(f"o{n}" for n in range(len(wanted)))])
     return [
         f"int run_{number}({head})",

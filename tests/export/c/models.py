@@ -16,7 +16,8 @@ from weft.export.c.export import sources_of, write_files
 from weft.nn.native.compiler import find_compiler
 from weft.run import Run
 
-WORDS = "the a cat dog sleeps runs fast slow blue tree, house! don't café über 12 3.14 and or not".split()
+TEXT = "the a cat dog sleeps runs fast slow blue tree, house! don't café über 12 3.14 and or not"
+WORDS = TEXT.split()
 RNN_ = {"kind": "rnn", "hidden": 12, "embedding": 10}
 TRANSFORMER = {"kind": "transformer", "width": 16, "heads": 2, "layers": 2, "max_positions": 128}
 WARNINGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror")
@@ -102,7 +103,9 @@ def lines(count: int) -> list[str]:
     return [*known, "words nobody knows (zürich)", "x", '"Don\'t", she said.']
 
 
-def make_run(task: str, folder: Path, model: dict[str, Any], *, text: Any = None, decode: Any = None, many: bool = False) -> Run:
+def make_run(
+    task: str, folder: Path, model: dict[str, Any], *, text: Any = None, decode: Any = None, many: bool = False
+) -> Run:
     """A run of a task on random sentences."""
     draw, path = random.Random(0), folder / "data.tsv"
     rows = [sentence(draw) for _ in range(60)]
@@ -127,11 +130,11 @@ def make_run(task: str, folder: Path, model: dict[str, Any], *, text: Any = None
 
 def compare_lines(run: Run, model: CModel, texts: Sequence[str], *, tolerance: float = 1e-4) -> None:
     """The C's answers are those of the run: the same words, numbers within the tolerance."""
-    from weft.export.c.compare import _difference, precise
+    from weft.export.c.compare import difference_of, precise
 
     for text, answer in zip(texts, run.predict(list(texts)), strict=True):
         own, other = precise(answer), model.answer(text, probabilities=2)
-        difference = _difference(own, other)
+        difference = difference_of(own, other)
         assert difference is not None, (text, own, other)
         assert difference <= tolerance, (text, own, other)
         assert model.answer(text, probabilities=0) == answer.line()

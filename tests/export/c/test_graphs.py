@@ -16,8 +16,7 @@ from weft.export.c.formulas import ELEMENTWISE
 from weft.export.c.source import only_used, read
 from weft.export.c.statements import STATEMENTS
 from weft.export.c.storage import place
-from weft.export.graph import OPERATIONS, Graph, Value
-from weft.export.graph import lower_recurrent
+from weft.export.graph import OPERATIONS, Graph, Value, lower_recurrent
 from weft.export.graph.build import Builder
 from weft.export.graph.evaluate import evaluate
 from weft.export.graph.weights import Weights
@@ -158,7 +157,9 @@ def test_cells_equal_torch_on_50_inputs(compiled, name):
         x = torch.randn(1, 1 + draw % 17, 5)
         with torch.no_grad():
             expected, _ = cells[name](x)
-        shapes = [tuple(x.size(1) if size == "time" else size for size in value.shape) for value in graphs[number].outputs]
+        shapes = [
+            tuple(x.size(1) if size == "time" else size for size in value.shape) for value in graphs[number].outputs
+        ]
         output, *_ = run(number, {"x": x[0].numpy()}, shapes)
         np.testing.assert_allclose(output, expected[0].numpy(), atol=TOLERANCE)
 
@@ -174,7 +175,10 @@ def test_packed_weights_hold_each_number_once():
 
 def test_values_that_are_needed_together_lie_apart():
     rng = np.random.default_rng(0)
-    values = [(Value(f"v{n}", (int(rng.integers(1, 50)),)), int(a := rng.integers(0, 40)), int(a + rng.integers(0, 9))) for n in range(60)]
+    values = [
+        (Value(f"v{n}", (int(rng.integers(1, 50)),)), int(a := rng.integers(0, 40)), int(a + rng.integers(0, 9)))
+        for n in range(60)
+    ]
     slots, found = place(values)
     assert len(slots) < len(values)
     for number, (one, first, last) in enumerate(values):
@@ -184,7 +188,23 @@ def test_values_that_are_needed_together_lie_apart():
 
 
 def test_only_functions_that_are_called_stay():
-    text = "/* Unused. */\nstatic int unused(void)\n{\n    return used();\n}\n\n/* Used. */\nstatic int used(void)\n{\n    return 1;\n}\n\nint main(void)\n{\n    return 0;\n}\n"
+    text = """/* Unused. */
+static int unused(void)
+{
+    return used();
+}
+
+/* Used. */
+static int used(void)
+{
+    return 1;
+}
+
+int main(void)
+{
+    return 0;
+}
+"""
     assert "used" not in only_used(text).lower()
     assert "Used." in only_used(text.replace("return 0", "return used()"))
 
@@ -195,10 +215,24 @@ def test_random_numbers_are_those_of_numpy(tmp_path: Path):
 
     from weft.nn.native.compiler import find_compiler
 
-    head = '#include <stdint.h>\n#include <string.h>\n' + read("runtime.c").split("/* CRC-32")[0]
-    draws = "void draws(uint64_t s, uint64_t k, uint64_t n, float *out, int c)\n{\n    weft_random r;\n    weft_random_begin(&r, s, k, n);\n    for (int i = 0; i < c; i++) out[i] = weft_random_next(&r);\n}\nuint64_t hash(const char *t, size_t n)\n{\n    return weft_hash(t, n);\n}\n"
+    head = "#include <stdint.h>\n#include <string.h>\n" + read("runtime.c").split("/* CRC-32")[0]
+    draws = """
+void draws(uint64_t s, uint64_t k, uint64_t n, float *out, int count)
+{
+    weft_random r;
+    weft_random_begin(&r, s, k, n);
+    for (int i = 0; i < count; i++) out[i] = weft_random_next(&r);
+}
+
+uint64_t hash(const char *t, size_t n)
+{
+    return weft_hash(t, n);
+}
+"""
     (tmp_path / "random.c").write_text(only_used(head + read("random.c") + draws))
-    subprocess.run([*find_compiler(), "-std=c99", "-O1", "-shared", "-fPIC", "-o", "r.so", "random.c"], cwd=tmp_path, check=True)
+    subprocess.run(
+        [*find_compiler(), "-std=c99", "-O1", "-shared", "-fPIC", "-o", "r.so", "random.c"], cwd=tmp_path, check=True
+    )
     library = ctypes.CDLL(str(tmp_path / "r.so"))
     library.hash.restype = ctypes.c_uint64
     for text in (b"", b"abc", b"x" * 127, b"x" * 128, b"x" * 129, b"y" * 1000):

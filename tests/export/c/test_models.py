@@ -25,15 +25,35 @@ FAST = [
 SLOW = [
     ("tag", TRANSFORMER, None, None),
     ("tag", RNN_ | {"cell": "lstm", "bidirectional": True, "characters": 0}, None, None),
-    ("classify", RNN_ | {"cell": "gru", "pooling": "attention", "bidirectional": True}, {"kind": "bpe", "size": 300}, None),
+    (
+        "classify",
+        RNN_ | {"cell": "gru", "pooling": "attention", "bidirectional": True},
+        {"kind": "bpe", "size": 300},
+        None,
+    ),
     ("classify", RNN_ | {"cell": "lstm", "pooling": "last"}, {"kind": "char"}, None),
     ("regress", RNN_ | {"cell": "gru"}, {"kind": "unigram", "size": 60}, None),
     ("translate", SIDE, {"kind": "word"}, {"beam": 1, "max_length": 20}),
     ("translate", SIDE, {"kind": "word"}, {"beam": 3, "stop": "finished", "max_length": 20}),
-    ("translate", SIDE, {"kind": "word"}, {"beam": 2, "repetition_penalty": 1.3, "frequency_penalty": 0.2, "max_length": 20}),
+    (
+        "translate",
+        SIDE,
+        {"kind": "word"},
+        {"beam": 2, "repetition_penalty": 1.3, "frequency_penalty": 0.2, "max_length": 20},
+    ),
     ("translate", BOTH, {"kind": "bpe", "size": 300}, {"beam": 5, "length_penalty": 0.6, "max_length": 20}),
-    ("translate", BOTH, {"kind": "word"}, {"sample": True, "beam": 1, "top_k": 7, "top_p": 0.9, "n_best": 2, "max_length": 20}),
-    ("translate", {"kind": "prefix", "decoder": TRANSFORMER}, {"shared": True, "kind": "bpe", "size": 300}, {"max_length": 20}),
+    (
+        "translate",
+        BOTH,
+        {"kind": "word"},
+        {"sample": True, "beam": 1, "top_k": 7, "top_p": 0.9, "n_best": 2, "max_length": 20},
+    ),
+    (
+        "translate",
+        {"kind": "prefix", "decoder": TRANSFORMER},
+        {"shared": True, "kind": "bpe", "size": 300},
+        {"max_length": 20},
+    ),
     ("lm", TRANSFORMER, {"kind": "word"}, {"beam": 3, "sample": False, "max_length": 20}),
     ("lm", {"kind": "conv", "width": 16, "embedding": 8}, {"kind": "char"}, {"sample": True, "max_length": 20}),
 ]
@@ -44,13 +64,17 @@ def _check(task, model, text, decode, folder):
     compare_lines(run, CModel(run, folder), lines(50))
 
 
-@pytest.mark.parametrize(("task", "model", "text", "decode"), FAST, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("task", "model", "text", "decode"), FAST, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_answers_are_those_of_the_run(task, model, text, decode, tmp_path):
     _check(task, model, text, decode, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("task", "model", "text", "decode"), SLOW, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("task", "model", "text", "decode"), SLOW, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_answers_of_every_kind_are_those_of_the_run(task, model, text, decode, tmp_path):
     _check(task, model, text, decode, tmp_path)
 

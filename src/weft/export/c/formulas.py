@@ -97,9 +97,7 @@ class Loops(NamedTuple):
             else:
                 axes.append(([length(size)], moves))
         bounds = tuple(times(*sizes) for sizes, _ in axes)
-        indices = [
-            _index([bound for bound in bounds], [moves[number] for _, moves in axes]) for number in range(len(operands))
-        ]
+        indices = [_index(list(bounds), [moves[number] for _, moves in axes]) for number in range(len(operands))]
         return cls(bounds, (*indices, _index(list(bounds), [True] * len(bounds))))
 
     def around(self, line: str, indent: str) -> list[str]:

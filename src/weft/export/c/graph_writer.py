@@ -196,7 +196,9 @@ class GraphWriter:
         parameters = [*(f"long {length(name)}" for name in self.given)]
         lines = [f"static uint64_t {self.name}_bytes({', '.join(parameters) or 'void'})", "{"]
         lines += [f"    (void){length(name)};" for name in self.given]
-        lines += [f"    {line}" for line in self.derived] + [f"    (void){length(name)};" for name in self.lengths[len(self.given):]]
+        lines += [f"    {line}" for line in self.derived] + [
+            f"    (void){length(name)};" for name in self.lengths[len(self.given) :]
+        ]
         sizes = " + ".join(f"weft_room({slot.size()})" for slot in slots) or "0"
         lines += [f"    return {sizes};", "}", ""]
         given = [f"const {c_type(v)} *in_{identifier(v.name)}" for v in self.graph.inputs]

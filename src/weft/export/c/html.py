@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.disk import atomic_write
 from weft.errors import ConfigError, Fault
-from weft.export.c.compare import CAgreement, compile_folder, compare_c
+from weft.export.c.compare import CAgreement, compare_c, compile_folder
 from weft.export.c.export import INT8, left_out, sources_of, write_files
 from weft.export.c.source import read
 from weft.run import Run
@@ -124,6 +124,4 @@ def make_page(run: Run, program: bytes, weights: bytes) -> str:
     }
     page = read("page.html")
     pieces = page.split("{")
-    return pieces[0] + "".join(
-        parts[name] + rest for name, _, rest in (piece.partition("}") for piece in pieces[1:])
-    )
+    return pieces[0] + "".join(parts[name] + rest for name, _, rest in (piece.partition("}") for piece in pieces[1:]))

@@ -29,8 +29,8 @@ class Plan:
     """All parts of a model in C; `describe` is the comment at the top of its files.
 
     sections are the parts of weights.bin after the weights; the first `texts` of them are tokenizers.
-    limits are the lengths of graphs in terms of m->limits, by their names. fields and arrange are lines of the structure
-    and of the function that gives it memory.
+    limits are the lengths of graphs in terms of m->limits, by their names. fields and arrange are lines of the
+    structure and of the function that gives it memory.
     """
 
     describe: str
@@ -171,5 +171,3 @@ def _container(sections: Sequence[bytes], number: int) -> bytes:
     body = sizes + bytes(64 - len(sizes)) + b"".join(one + bytes(-len(one) % ALIGNMENT) for one in sections)
     head = b"WEFTC\0\0\0" + struct.pack("<IIQQQ", VERSION, len(sections), number, 64 + len(body), zlib.crc32(body))
     return head + bytes(64 - len(head)) + body
-
-

@@ -9,7 +9,8 @@ from weft.run import Run
 
 TEXT = """# A model of weft in C
 
-A run of `{task}` as C99 that needs libm alone. It reads lines from standard input and prints what `weft predict` prints.
+A run of `{task}` as C99 that needs libm alone. It reads lines from standard input and prints what `weft predict`
+prints.
 
 ```sh
 cc {options} -o model model.c main.c -lm

@@ -53,6 +53,8 @@ static int weft_check_weights(const unsigned char *bytes, uint64_t count)
         if (size > left || filled > left) return WEFT_DAMAGED;
         left -= filled;
     }
+    for (int section = WEFT_SECTIONS; section < 8; section++)
+        if (weft_u64(bytes + 64 + 8 * section) != 0) return WEFT_DAMAGED;
     if (left != 0) return WEFT_DAMAGED;
     return weft_checksum(bytes + 64, count - 64) == weft_u64(bytes + 32) ? 0 : WEFT_DAMAGED;
 }

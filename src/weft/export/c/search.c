@@ -29,7 +29,10 @@ static void search_logs(const float *logits, float *logs, long length, const wef
     float most = -INFINITY;
     double total = 0.0;
     for (long v = 0; v < WEFT_VOCABULARY; v++) most = logits[v] > most ? logits[v] : most;
-    if (!(most > -INFINITY)) most = 0.0f;
+    if (!(most > -INFINITY)) { /* no token can follow, as in counts without smoothing */
+        for (long v = 0; v < WEFT_VOCABULARY; v++) logs[v] = -INFINITY;
+        return;
+    }
     for (long v = 0; v < WEFT_VOCABULARY; v++) total += exp((double)(logits[v] - most));
     const float shift = most + (float)log(total);
     for (long v = 0; v < WEFT_VOCABULARY; v++) logs[v] = logits[v] - shift;

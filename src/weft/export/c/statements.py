@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.export.c.formulas import VARIABLES, c_type, literal
-from weft.export.c.sizes import elements, identifier, length, times
+from weft.export.c.sizes import elements, length, times
 from weft.export.graph import Graph, Node, Value
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class Text:
             lines, indent = [f"for (long i = 0; i < {outer}; i++) {{"], "    "
         for value in node.inputs:
             part = times(length(value.shape[axis]), inner)
-            to = " + ".join(text for text in (self.to(output), f"i * ({whole})" * bool(indent), before) if text not in ("", "0"))
+            to = " + ".join(
+                text for text in (self.to(output), f"i * ({whole})" * bool(indent), before) if text not in ("", "0")
+            )
             source = f"{self.at(value)} + i * ({part})" if indent else self.at(value)
             lines.append(f"{indent}memcpy({to}, {source}, (size_t)({part}) * 4);")
             before = part if before == "0" else f"{before} + {part}"
@@ -78,7 +80,8 @@ class Text:
         whole, part = times(length(x.shape[axis]), inner), times(length(output.shape[axis]), inner)
         lines = [
             f"for (long i = 0; i < {outer}; i++)",
-            f"    memcpy({self.to(output)} + i * ({part}), {self.at(x)} + i * ({whole}) + {begin}, (size_t)({part}) * 4);",
+            f"    memcpy({self.to(output)} + i * ({part}), {self.at(x)} + i * ({whole}) + {begin}, "
+            f"(size_t)({part}) * 4);",
         ]
         self.writer.add(lines, [x], [output])
 
@@ -88,8 +91,8 @@ class Text:
     def permute(self, node: Node) -> None:
         (x,), (output,), axes = node.inputs, node.outputs, node.attributes["axes"]
         lines, indent, index, stride = [], "", [], "1"
-        for number, size in enumerate(output.shape):
-            lines.append(f"{indent}for (long {VARIABLES[number]} = 0; {VARIABLES[number]} < {length(size)}; {VARIABLES[number]}++)")
+        for name, size in zip(VARIABLES, output.shape, strict=False):
+            lines.append(f"{indent}for (long {name} = 0; {name} < {length(size)}; {name}++)")
             indent += "    "
         strides = {axis: elements(x.shape[axis + 1 :]) for axis in axes}
         source = " + ".join(f"{VARIABLES[number]} * ({strides[axis]})" for number, axis in enumerate(axes))
@@ -97,7 +100,10 @@ class Text:
             index.append(VARIABLES[number] if stride == "1" else f"{VARIABLES[number]} * ({stride})")
             stride = times(length(output.shape[number]), stride)
         lines.append(f"{indent}o[{' + '.join(reversed(index)) or '0'}] = a[{source or '0'}];")
-        head = [f"    {c_type(x)} *restrict o = {self.to(output)};", f"    const {c_type(x)} *restrict a = {self.at(x)};"]
+        head = [
+            f"    {c_type(x)} *restrict o = {self.to(output)};",
+            f"    const {c_type(x)} *restrict a = {self.at(x)};",
+        ]
         self.writer.add(["{", *head, *(f"    {line}" for line in lines), "}"], [x], [output])
 
     def _along(self, x: Value, axis: int) -> tuple[str, str, str]:
@@ -106,7 +112,9 @@ class Text:
     def reduce(self, node: Node) -> None:
         (x,), function = node.inputs, node.attributes["function"]
         suffix = "_whole" if x.kind != "float" else ""
-        self.call(f"reduce_{function}{suffix}", [*node.outputs], [x], self.at(x), *self._along(x, node.attributes["axis"]))
+        self.call(
+            f"reduce_{function}{suffix}", [*node.outputs], [x], self.at(x), *self._along(x, node.attributes["axis"])
+        )
 
     def softmax(self, node: Node) -> None:
         (x,) = node.inputs
@@ -191,7 +199,9 @@ class Text:
         row = weights if shown else Value(f"{weights.name} of one query", (keys.shape[0],))
         about = node.attributes
         given = [self.at(value) for value in (query, keys, values)] + [self.at(w[0]) if w else "0"]
-        sizes = [length(size) for size in (query.shape[0], keys.shape[0], query.shape[1], query.shape[2], values.shape[2])]
+        sizes = [
+            length(size) for size in (query.shape[0], keys.shape[0], query.shape[1], query.shape[2], values.shape[2])
+        ]
         flags = [str(int(flag)) for flag in (about["causal"], about["hard"], shown)]
         arguments = (*given, *sizes, literal(about["scale"], "float"), *flags)
         self.call("attend", [context, row], [query, keys, values], *arguments)
@@ -257,9 +267,29 @@ def fresh(graph: Graph) -> Graph:
 STATEMENTS: Final[dict[str, Callable[[Text, Node], Any]]] = {
     name: getattr(Text, name)
     for name in (
-        "linear", "embed", "concat", "slice", "reshape", "permute", "reduce", "softmax", "cumulate", "layer_norm",
-        "group_norm", "conv2d", "positions", "length", "first", "last", "reverse", "gather", "windows", "rotate",
-        "attend", "append", "recur",
+        "linear",
+        "embed",
+        "concat",
+        "slice",
+        "reshape",
+        "permute",
+        "reduce",
+        "softmax",
+        "cumulate",
+        "layer_norm",
+        "group_norm",
+        "conv2d",
+        "positions",
+        "length",
+        "first",
+        "last",
+        "reverse",
+        "gather",
+        "windows",
+        "rotate",
+        "attend",
+        "append",
+        "recur",
     )
 }
 """The method that writes each operation."""

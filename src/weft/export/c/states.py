@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.export.c.sizes import elements, identifier, length, names_of
 from weft.export.graph import Graph, Program, StateField
 
 PAST = "past"
 
 
-def state_types(program: Program) -> list[str]:
+def state_types(fields: Sequence[StateField]) -> list[str]:
     """The type of a state."""
     return [
         "/* What a decoder knows after some tokens. Fields that are shared belong to the sentence. */",
-        f"#define WEFT_FIELDS {max(1, len(program.state))}",
+        f"#define WEFT_FIELDS {max(1, len(fields))}",
         "typedef struct {",
         "    float *field[WEFT_FIELDS];",
         "} weft_state;",
@@ -93,9 +95,7 @@ def _step(graph: Graph, fields: tuple[StateField, ...], growing: set[str]) -> li
     numbers = {field.name: number for number, field in enumerate(fields)}
     lengths = dict.fromkeys(name for value in graph.inputs for name in names_of(value.shape))
     given = ["m->source" if name not in growing else PAST for name in lengths]
-    inputs = [
-        f"before->field[{numbers[value.name]}]" if value.name in numbers else "&token" for value in graph.inputs
-    ]
+    inputs = [f"before->field[{numbers[value.name]}]" if value.name in numbers else "&token" for value in graph.inputs]
     outputs = []
     for value in graph.outputs:
         if value.name.startswith("next_"):

@@ -105,8 +105,8 @@ def plan_tag(run: Run, program: Program, constants: Constants) -> Plan:
         "m->alpha = weft_take(m, WEFT_CRF ? 8 * (tokens + 3) * WEFT_LABELS : 0);",
     ]
     plan.sources = [*plan.sources, read("task_tag.c")]
-    plan.header = """/* Tag a line: the number of the tag of each of its words, and its probability. Returned is the number of words, or an
-   error. weft_label is the name of a tag, weft_word the part of the line that a word is. */
+    plan.header = """/* Tag a line: the number of the tag of each of its words, and its probability. Returned is
+   the number of words, or an error. weft_label is the name of a tag, weft_word the part of the line that a word is. */
 long weft_tag(weft_model *m, const char *line, size_t count, const int32_t **tags, const float **probabilities);
 const char *weft_label(int32_t tag);
 void weft_word(const weft_model *m, long word, size_t *start, size_t *size);
@@ -124,7 +124,7 @@ def plan_translate(run: Run, program: Program, constants: Constants) -> Plan:
         )
     source, target = task.source, task.target  # type: ignore[attr-defined]
     longer = 8 if source.kind == "word" else 6 if target.kind == "char" != source.kind else 2
-    plan = _writing(run, program, [source] if source is target else [source, target], vocabulary=len(target))
+    plan = _writing(run, program, [source] if source is target else [source, target])
     plan.limits = {**plan.limits, "source": "tokens"}
     plan.graphs = ["start" if prefix else "encode", "step"]
     plan.defines |= {  # type: ignore[operator]
@@ -137,10 +137,10 @@ def plan_translate(run: Run, program: Program, constants: Constants) -> Plan:
     return plan
 
 
-def plan_lm(run: Run, program: Program, constants: Constants) -> Plan:
-    tokenizer = run.task.tokenizer  # type: ignore[attr-defined]
-    plan = _writing(run, program, [tokenizer], vocabulary=len(tokenizer))
-    plan.graphs = ["start", "step"]
+def plan_lm(run: Run, program: Program | None, constants: Constants) -> Plan:
+    """The plan of a language model; one of counts has no program, and brings the functions of its state."""
+    plan = _writing(run, program, [run.task.tokenizer])  # type: ignore[attr-defined]
+    plan.graphs = ["start", "step"] if program is not None else []
     plan.defines |= {  # type: ignore[operator]
         "WEFT_READS_SOURCE": 0,
         "WEFT_PREFIX": 0,
@@ -157,19 +157,20 @@ def plan_lm(run: Run, program: Program, constants: Constants) -> Plan:
     return plan
 
 
-def _writing(run: Run, program: Program, tokenizers: Sequence[Tokenizer], *, vocabulary: int) -> Plan:
+def _writing(run: Run, program: Program | None, tokenizers: Sequence[Tokenizer]) -> Plan:
     """What tasks that write texts have in common."""
-    decode, outputs = run.config.decode, program.graphs["step"].outputs
-    (logits,) = (value for value in outputs if value.name == "logits")
+    decode, vocabulary = run.config.decode, len(tokenizers[-1])
+    if program is not None:
+        (logits,) = (value for value in program.graphs["step"].outputs if value.name == "logits")
+        vocabulary = int(logits.shape[0])
     plan = _reading(run, tokenizers)
     plan.limits = {"past": "(long)(tokens + steps)"}
     plan.defines |= {  # type: ignore[operator]
-        "WEFT_VOCABULARY": int(logits.shape[0]),
+        "WEFT_VOCABULARY": vocabulary,
         "WEFT_POSITIONS": _longest(run.model),
         "WEFT_NEW_TOKENS": decode.max_length,
         "WEFT_BEAM": max(decode.beam, decode.n_best),
     }
-    assert vocabulary <= int(logits.shape[0])
     plan.fields += [
         "long source;          /* tokens of the source */",
         "const int32_t *input; /* the source */",
@@ -185,8 +186,9 @@ def _writing(run: Run, program: Program, tokenizers: Sequence[Tokenizer], *, voc
         "m->attention = weft_take(m, 4 * tokens);",
         "search_arrange(m, &m->search, m->limits.beam, m->limits.new_tokens, (long)(tokens + steps));",
     ]
-    plan.types = [*state_types(program), read("search_types.c")]
-    plan.before = [*write_states(program, source="encode" in program.graphs), read("random.c"), read("search.c")]
+    plan.types = [*state_types(program.state if program is not None else ()), read("search_types.c")]
+    states = [] if program is None else write_states(program, source="encode" in program.graphs)
+    plan.before = [*states, read("random.c"), read("search.c")]
     plan.sources = [*plan.sources, read("task_write.c"), read("stream.c")]
     plan.header = read("stream.h")
     return plan
@@ -256,12 +258,18 @@ def strings(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def numbers(name: str, values: Sequence[float]) -> list[str]:
-    return [f"static const float {name}[] = {{{', '.join(literal(float(np.float32(one)), 'float') for one in values)}}};", ""]
+    return [
+        f"static const float {name}[] = {{{', '.join(literal(float(np.float32(one)), 'float') for one in values)}}};",
+        "",
+    ]
 
 
 def quoted(text: str) -> str:
     """A text as a string of C: whatever is not plain ASCII is written as octal bytes."""
-    plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode("utf-8", "surrogatepass"))
+    plain = (
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+        for byte in text.encode("utf-8", "surrogatepass")
+    )
     return '"' + "".join(plain) + '"'
 
 
@@ -273,5 +281,3 @@ TASKS: Final[dict[str, Callable[[Run, Program, Constants], Plan]]] = {
     "lm": plan_lm,
 }
 """The plan of each task for networks."""
-
-
