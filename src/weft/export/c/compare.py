@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.errors import ConfigError, Fault
+from weft.models import NgramModel
 from weft.nn.native.compiler import NoCompiler, find_compiler
 from weft.run import Run
 from weft.tasks import Prediction
@@ -82,12 +83,16 @@ def compare_c(run: Run, program: Path, *, exact: bool = True) -> CAgreement:
     lines = sample_lines(run)
     if not run.task.writes:
         return _compare(lines, run.predict(lines), program, (), exact=exact)
-    total = CAgreement(0, 0, 0.0)
-    decode = run.config.decode
-    for beam in dict.fromkeys((1, 4 if decode.sample or decode.beam == 1 else decode.beam)):
-        wide: dict[str, Any] = {"beam": beam, "n_best": 1, "max_length": min(MAX_NEW_TOKENS, decode.max_length)}
-        ours = run.predict(lines, sample=False, groups=1, stop_at=[], copy_unknown=False, **wide)
-        options = ("--beam", str(beam), "--n-best", "1", "--max-length", str(wide["max_length"]), "--sample", "0")
+    total, decode = CAgreement(0, 0, 0.0), run.config.decode
+    longest = min(MAX_NEW_TOKENS, decode.max_length)
+    plain: dict[str, Any] = {"n_best": 1, "max_length": longest, "stop_at": [], "copy_unknown": False}
+    beams = dict.fromkeys((1, 4 if decode.sample or decode.beam == 1 else decode.beam))
+    # Many texts are equally likely by counts, and a search may find any of them; a drawn text depends on each number.
+    drawn = isinstance(run.model, NgramModel)
+    for beam in (1,) if drawn else beams:
+        own = {"sample": True} if drawn else {"sample": False, "groups": 1, "beam": beam}
+        ours = run.predict(lines, **own, **plain)
+        options = ("--n-best", "1", "--max-length", str(longest), "--beam", str(beam), "--sample", str(int(drawn)))
         one = _compare(lines, ours, program, options, exact=exact)
         total = CAgreement(total.lines + one.lines, total.equal + one.equal, max(total.difference, one.difference))
     return total

@@ -12,8 +12,8 @@ from weft.export.c.constants import Constants
 from weft.export.c.formulas import literal
 from weft.export.c.model_source import Plan, Sources, write_sources
 from weft.export.c.source import read
-from weft.export.c.tasks import options_source, plan_lm
-from weft.models import NgramModel
+from weft.export.c.tasks import options_source, plan_classify, plan_lm, plan_regress
+from weft.models import Bag, NgramModel
 from weft.models.ngram.tables import NEVER
 from weft.run import Run
 
@@ -61,13 +61,62 @@ def plan_ngram(run: Run, constants: Constants) -> Plan:
     return plan
 
 
+def plan_bag(run: Run, constants: Constants) -> Plan:
+    """The n-grams of a text by their buckets, which lie in rising order."""
+    model = run.model
+    assert isinstance(model, Bag)
+    plan = (plan_classify if run.config.task == "classify" else plan_regress)(run, None, constants)
+    alphabet, kinds = model.alphabet, model.config.kinds
+    arrays = {
+        "CODES": alphabet.codes,
+        "KINDS": alphabet.kinds.astype(np.int32),
+        "PLACES": model.buckets.numpy(),
+        "IDF": model.idf.numpy(),
+        "WEIGHTS": model.weights.detach().numpy(),
+        "BIAS": model.bias.detach().numpy(),
+        "PRIOR": model.prior.numpy(),
+        "OUTPUT": np.zeros((1, 1), np.float32) if model.output is None else model.output.detach().numpy(),
+    }
+    for name, array in arrays.items():
+        plan.defines |= {f"BAG_{name}(m)": constants.plain(_filled(array), name.lower())}  # type: ignore[operator]
+    plan.defines |= {  # type: ignore[operator]
+        "BAG_BASE": "0x9E3779B97F4A7C15u",
+        "BAG_ENTRIES": len(alphabet.codes),
+        "BAG_BUCKETS": kinds.buckets,
+        "BAG_WORDS": kinds.words,
+        "BAG_LEAST": kinds.least if kinds.most else 1,
+        "BAG_MOST": kinds.most,
+        "BAG_NGRAMS": len(model.buckets),
+        "BAG_WIDTH": model.width or model.labels,
+        "BAG_HIDDEN": int(model.output is not None),
+        "BAG_OUTPUTS": model.labels,
+    }
+    plan.fields += [
+        "int32_t *bag_codes, *bag_starts; /* the words of a text */",
+        "uint64_t *bag_hashes;",
+        "uint32_t *bag_found;",
+        "long bag_words;",
+    ]
+    each = max(1, kinds.words) + 2 * max(0, kinds.most - kinds.least + 1)
+    plan.arrange += [
+        "m->bag_codes = weft_take(m, 8 * (tokens + 1)), m->bag_starts = weft_take(m, 4 * (tokens + 1));",
+        "m->bag_hashes = weft_take(m, 16 * (tokens + 1));",
+        f"m->bag_found = weft_take(m, 4 * {each} * (tokens + 1));",
+    ]
+    plan.graphs, plan.before = [], [read("bag.c"), *plan.before]
+    return plan
+
+
 def _filled(numbers: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
     """Numbers, or one zero where there are none: a table of C is never empty."""
     kind = np.float32 if np.issubdtype(numbers.dtype, np.floating) else np.int32
     return numbers.astype(kind) if len(numbers) else np.zeros(1, kind)
 
 
-COUNTED: Final[dict[type[nn.Module], Callable[[Run, Constants], Plan]]] = {NgramModel: plan_ngram}
+COUNTED: Final[dict[type[nn.Module], Callable[[Run, Constants], Plan]]] = {
+    NgramModel: plan_ngram,
+    Bag: plan_bag,
+}
 """The plan of each model of counts."""
 
 

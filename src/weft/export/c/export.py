@@ -15,6 +15,7 @@ from weft.export.c.readme import write_readme
 from weft.export.c.source import read
 from weft.export.c.tasks import TASKS, options_source
 from weft.export.graph.program import program_of
+from weft.models.fitting import FittedModel
 from weft.run import Run
 
 INT8: Final = "int8"
@@ -53,6 +54,9 @@ def refuse(run: Run) -> None:
     if run.task.codec.statistics.get("features") is not None:
         cure = "runs that read texts can be exported to C; use --to onnx"
         raise ConfigError("are not read from lines", where="data.features", cure=cure)
+    if isinstance(run.model, FittedModel) and type(run.model) not in COUNTED:
+        cure = "of models of counts n-grams and bags are; use a network"
+        raise ConfigError("is not written in C", where=f'model.kind = "{run.config.model.kind}"', cure=cure)
     for role, tokenizer in run.task.codec.tokenizers.items():
         if tokenizer.kind == "imported":
             where = f'text{f".{role}" if role else ""}.kind = "imported"'

@@ -190,7 +190,7 @@ class GraphWriter:
                 root = self.root(value)
                 if root in self.scratch:
                     spans.setdefault(root, [number, number])[1] = number
-        slots, found = place([(value, *span) for value, span in spans.items()])
+        slots, found = place([(value, first, last) for value, (first, last) in spans.items()])
         self.slots = slots
         names = {str(mark): self._name(value, found) for value, mark in self.marks.items()}
         parameters = [*(f"long {length(name)}" for name in self.given)]

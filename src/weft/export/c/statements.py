@@ -143,8 +143,8 @@ class Text:
         outputs, _, side, _ = self.writer.arrays[weight].shape
         given = self.at(bias[0]) if bias else "0"
         sizes = (channels, height, width, str(outputs), str(side), str(node.attributes["stride"]))
-        sizes = (*sizes, str(node.attributes["padding"]))
-        self.call("conv2d", [*node.outputs], [x, *bias], self.at(x), self.at(weight), given, *sizes)
+        padding = str(node.attributes["padding"])
+        self.call("conv2d", [*node.outputs], [x, *bias], self.at(x), self.at(weight), given, *sizes, padding)
 
     def positions(self, node: Node) -> None:
         (output,) = node.outputs

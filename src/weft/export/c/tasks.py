@@ -25,9 +25,9 @@ NO_LIMIT: Final = 1 << 30
 FLOATS, WHOLES = "float *{0};", "int32_t *{0};"
 
 
-def plan_classify(run: Run, program: Program, constants: Constants) -> Plan:
+def plan_classify(run: Run, program: Program | None, constants: Constants) -> Plan:
     task, labels = run.task, run.task.codec.labels
-    plan = _sequence(run, program, numbers=len(labels))
+    plan = _sequence(run, numbers=len(labels))
     thresholds = getattr(run.model, "thresholds", None)
     many = bool(task.many_labels)  # type: ignore[attr-defined]
     given = [0.5 if many else 1.0] * len(labels) if thresholds is None else thresholds.tolist()
@@ -44,8 +44,8 @@ int weft_classify(weft_model *m, const char *line, size_t count, const float **p
     return plan
 
 
-def plan_regress(run: Run, program: Program, constants: Constants) -> Plan:
-    plan, target = _sequence(run, program, numbers=1), run.task.codec.statistics["target"]
+def plan_regress(run: Run, program: Program | None, constants: Constants) -> Plan:
+    plan, target = _sequence(run, numbers=1), run.task.codec.statistics["target"]
     plan.defines |= {"WEFT_SCALE": repr(float(target.scale[0])), "WEFT_MEAN": repr(float(target.mean[0]))}  # type: ignore[operator]
     plan.sources = [*plan.sources, read("task_regress.c")]
     plan.header = """/* The number for a line; 0 or an error. */
@@ -54,7 +54,7 @@ int weft_regress(weft_model *m, const char *line, size_t count, double *number);
     return plan
 
 
-def _sequence(run: Run, program: Program, *, numbers: int) -> Plan:
+def _sequence(run: Run, *, numbers: int) -> Plan:
     """What tasks with one answer for a text, or for two, have in common."""
     frame, pair = run.task.frame, run.task.data.pair is not None  # type: ignore[attr-defined]
     plan = _reading(run, [run.task.codec.tokenizers[""]])
@@ -116,12 +116,9 @@ void weft_word(const weft_model *m, long word, size_t *start, size_t *size);
 
 def plan_translate(run: Run, program: Program, constants: Constants) -> Plan:
     task, prefix = run.task, "encode" not in program.graphs
-    if getattr(run.config.data, "language", None) is not None:
-        raise ConfigError(
-            "has no place in a line of input",
-            where=f"data.language = {run.config.data.language}",
-            cure="export a run of one language",
-        )
+    if (language := getattr(run.config.data, "language", None)) is not None:
+        cure = "export a run of one language"
+        raise ConfigError("has no place in a line of input", where=f"data.language = {language}", cure=cure)
     source, target = task.source, task.target  # type: ignore[attr-defined]
     longer = 8 if source.kind == "word" else 6 if target.kind == "char" != source.kind else 2
     plan = _writing(run, program, [source] if source is target else [source, target])
