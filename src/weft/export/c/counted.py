@@ -107,7 +107,7 @@ def plan_bag(run: Run, constants: Constants) -> Plan:
     return plan
 
 
-def _filled(numbers: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _filled(numbers: np.ndarray) -> np.ndarray:
     """Numbers, or one zero where there are none: a table of C is never empty."""
     kind = np.float32 if np.issubdtype(numbers.dtype, np.floating) else np.int32
     return numbers.astype(kind) if len(numbers) else np.zeros(1, kind)

@@ -56,7 +56,9 @@ def refuse(run: Run) -> None:
         raise ConfigError("are not read from lines", where="data.features", cure=cure)
     if isinstance(run.model, FittedModel) and type(run.model) not in COUNTED:
         cure = "of models of counts n-grams and bags are; use a network"
-        raise ConfigError("is not written in C", where=f'model.kind = "{run.config.model.kind}"', cure=cure)
+        raise ConfigError(
+            "is not written in C", where=f'model.kind = "{getattr(run.config.model, "kind", "")}"', cure=cure
+        )
     for role, tokenizer in run.task.codec.tokenizers.items():
         if tokenizer.kind == "imported":
             where = f'text{f".{role}" if role else ""}.kind = "imported"'

@@ -29,7 +29,7 @@ def plan_classify(run: Run, program: Program | None, constants: Constants) -> Pl
     task, labels = run.task, run.task.codec.labels
     plan = _sequence(run, numbers=len(labels))
     thresholds = getattr(run.model, "thresholds", None)
-    many = bool(task.many_labels)  # type: ignore[attr-defined]
+    many = bool(task.many_labels)
     given = [0.5 if many else 1.0] * len(labels) if thresholds is None else thresholds.tolist()
     shown = [label if many else on_one_line(label) for label in labels]
     plan.defines |= {"WEFT_LABELS": len(labels), "WEFT_MANY_LABELS": int(many)}  # type: ignore[operator]
