@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.export.c.constants import Constants
 from weft.export.c.formulas import literal
 from weft.export.c.model_source import Plan, Sources, write_sources
 from weft.export.c.source import read
-from weft.export.c.tasks import options_source, plan_classify, plan_lm, plan_regress
+from weft.export.c.tasks import add_chain, options_source, plan_classify, plan_lm, plan_regress, plan_tag
 from weft.models import Bag, NgramModel
+from weft.models.hmm import HiddenMarkovModel
+from weft.models.hmm.shapes import SHAPES
 from weft.models.ngram.tables import NEVER
+from weft.nn.crf import Chain
 from weft.run import Run
 
 
@@ -107,7 +111,55 @@ def plan_bag(run: Run, constants: Constants) -> Plan:
     return plan
 
 
-def _filled(numbers: np.ndarray) -> np.ndarray:
+def plan_hmm(run: Run, constants: Constants) -> Plan:
+    """Counts of words, of endings by a tree, and the chain of tags, of order 1 or 2."""
+    model, labels = run.model, len(run.task.codec.labels)
+    assert isinstance(model, HiddenMarkovModel)
+    plan, lexicon = plan_tag(run, None, constants), model.lexicon
+    keys, symbols = lexicon.tree.keys.numpy(), lexicon.tree.symbols
+    begins = np.searchsorted(keys, np.arange(len(keys) + 2) * symbols)
+    arrays: dict[str, NDArray[Any]] = {
+        "CLASSES": lexicon.tree.classes.numpy().astype(np.int32),
+        "BEGINS": begins.astype(np.int32),
+        "SYMBOLS": (keys % symbols).astype(np.int32),
+        "PRIOR": model.prior.detach().numpy(),
+    }
+    for name, part in (("WORD", lexicon.words), ("ENDING", lexicon.endings)):
+        arrays |= {f"{name}_OFFSETS": part.offsets.numpy(), f"{name}_TAGS": part.tags.numpy()}
+        arrays[f"{name}_COUNTS"] = part.counts.detach().numpy()
+        plan.defines |= {f"HMM_{name}_PAIRS": len(part.tags)}  # type: ignore[operator]
+    plan.defines |= {  # type: ignore[operator]
+        "HMM_KEYS": len(keys),
+        "HMM_LONGEST": lexicon.tree.longest,
+        "HMM_SHAPES": SHAPES,
+        "WEFT_PAIRS": int(model.config.order == 2),
+    }
+    logs, legal = model.transitions.detach().log(), model.sizes.legal
+    if model.config.order == 1:
+        chain = Chain(logs[labels, :labels], logs[:labels, :labels], logs[:labels, labels]).where(legal)
+        add_chain(plan, constants, {name: part.numpy() for name, part in chain._asdict().items()})
+    else:
+        trellis = model._trellis(logs)
+        arrays |= {"TRANSITIONS": trellis.transitions.numpy(), "END": trellis.end.numpy()}
+        plan.fields += ["float *pairs;"]
+        pairs = (labels + 1) * labels
+        plan.arrange += [
+            f"m->pairs = weft_take(m, 4 * tokens * {pairs});",
+            f"m->alpha = weft_take(m, 8 * ((tokens + 2) * {pairs} + {labels + 1}));",
+        ]
+        plan.defines |= {"WEFT_TOKENS": 512}  # type: ignore[operator]
+    for name, array in arrays.items():
+        note = name.lower().replace("_", " ")
+        plan.defines |= {f"HMM_{name}(m)": constants.plain(_filled_any(array), note)}  # type: ignore[operator]
+    plan.before = [read("hmm.c"), *plan.before]
+    return plan
+
+
+def _filled_any(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.size and array.ndim > 1 else _filled(array)
+
+
+def _filled(numbers: NDArray[Any]) -> NDArray[Any]:
     """Numbers, or one zero where there are none: a table of C is never empty."""
     kind = np.float32 if np.issubdtype(numbers.dtype, np.floating) else np.int32
     return numbers.astype(kind) if len(numbers) else np.zeros(1, kind)
@@ -116,6 +168,7 @@ def _filled(numbers: np.ndarray) -> np.ndarray:
 COUNTED: Final[dict[type[nn.Module], Callable[[Run, Constants], Plan]]] = {
     NgramModel: plan_ngram,
     Bag: plan_bag,
+    HiddenMarkovModel: plan_hmm,
 }
 """The plan of each model of counts."""
 

@@ -7,6 +7,11 @@ static long weft_tag_words(weft_model *m, const char *line, size_t count)
     for (long n = 0; n < words; n++) {
         const char *const word = line + m->words[n].start;
         m->word_ids[n] = weft_text_word(&m->text[0], word, m->words[n].size);
+#if WEFT_HMM
+        const long letters = weft_read(m, 1, word, m->words[n].size, 0);
+        if (letters < 0) return letters;
+        hmm_word(m, m->word_ids[n], letters, m->logits + n * WEFT_LABELS);
+#endif
 #if WEFT_SPELLED
         const long letters = weft_read(m, 1, word, m->words[n].size, 0);
         if (letters < 0) return letters;
@@ -15,14 +20,24 @@ static long weft_tag_words(weft_model *m, const char *line, size_t count)
 #endif
     }
     if (words == 0) return 0;
+#if WEFT_HMM
+    return words;
+#else
 #if WEFT_SPELLED
     const int error = graph_forward(m, words, m->word_ids, m->spelled, m->logits);
 #else
     const int error = graph_forward(m, words, m->word_ids, m->logits);
 #endif
     return error ? error : words;
+#endif
 }
 
+#if WEFT_PAIRS
+static void weft_decode_tags(weft_model *m, long words)
+{
+    hmm_decode(m, words);
+}
+#else
 #if WEFT_CRF
 /* log sum exp(a[i]) */
 static double weft_log_sum(const double *a, long count)
@@ -95,6 +110,7 @@ static void weft_decode_tags(weft_model *m, long words)
         m->tags[t] = best, m->shares[t] = (float)(1.0 / total);
     }
 }
+#endif
 #endif
 
 long weft_tag(weft_model *m, const char *line, size_t count, const int32_t **tags, const float **probabilities)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.decoding.search import NEVER, NEVER_CONTINUED
 from weft.errors import ConfigError
@@ -21,6 +22,8 @@ from weft.tasks.labels import on_one_line
 from weft.text import SOS, Tokenizer
 
 NO_LIMIT: Final = 1 << 30
+CHAIN: Final = ("start", "transitions", "end")
+"""The parts of a chain of tags."""
 
 FLOATS, WHOLES = "float *{0};", "int32_t *{0};"
 
@@ -73,21 +76,21 @@ def _sequence(run: Run, *, numbers: int) -> Plan:
     return plan
 
 
-def plan_tag(run: Run, program: Program, constants: Constants) -> Plan:
+def plan_tag(run: Run, program: Program | None, constants: Constants) -> Plan:
+    """The plan of a tagger; a hidden Markov model has no program, reads characters, and brings its own scores."""
     task, labels = run.task, run.task.codec.labels
-    spelled = "spell" in program.graphs
-    tokenizers = [task.words, *([task.characters] if spelled else [])]  # type: ignore[attr-defined]
+    spelled = program is not None and "spell" in program.graphs
+    tokenizers = [task.words, *([task.characters] if spelled or program is None else [])]  # type: ignore[attr-defined]
     plan = _reading(run, tokenizers, sentences=True)
-    plan.graphs = ["spell", "forward"] if spelled else ["forward"]
+    plan.graphs = [] if program is None else ["spell", "forward"] if spelled else ["forward"]
     plan.limits = {"source": "tokens", "letters": "tokens"}
-    width = program.graphs["spell"].outputs[0].shape[0] if spelled else 0
-    crf = bool(program.constants)
+    width = program.graphs["spell"].outputs[0].shape[0] if spelled and program is not None else 0
+    crf = program is not None and bool(program.constants)
+    plan.defines |= {"WEFT_HMM": int(program is None), "WEFT_PAIRS": 0}  # type: ignore[operator]
     plan.defines |= {"WEFT_LABELS": len(labels), "WEFT_SPELLED": str(width), "WEFT_CRF": int(crf)}  # type: ignore[operator]
     plan.defines |= {"WEFT_POSITIONS": plan.longest}  # type: ignore[operator]
-    if crf:
-        for name in ("start", "transitions", "end"):
-            place = constants.plain(program.constants[f"crf_{name}"], f"the {name} scores of the CRF")
-            plan.defines |= {f"WEFT_CRF_{name.upper()}(m)": place}  # type: ignore[operator]
+    if crf and program is not None:
+        add_chain(plan, constants, {name: program.constants[f"crf_{name}"] for name in CHAIN})
     plan.declared = strings("weft_labels", labels)
     plan.fields += [
         "weft_span *words;",
@@ -112,6 +115,14 @@ const char *weft_label(int32_t tag);
 void weft_word(const weft_model *m, long word, size_t *start, size_t *size);
 """
     return plan
+
+
+def add_chain(plan: Plan, constants: Constants, chain: Mapping[str, NDArray[Any]]) -> None:
+    """The scores of a chain of tags, which task_tag.c decodes."""
+    plan.defines |= {"WEFT_CRF": 1}  # type: ignore[operator]
+    for name in CHAIN:
+        place = constants.plain(np.asarray(chain[name], np.float32), f"the {name} scores of the chain of tags")
+        plan.defines |= {f"WEFT_CRF_{name.upper()}(m)": place}  # type: ignore[operator]
 
 
 def plan_translate(run: Run, program: Program, constants: Constants) -> Plan:
