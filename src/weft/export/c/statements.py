@@ -218,6 +218,7 @@ class Text:
         x, *states = node.inputs
         output, *last = node.outputs
         count, width, out_width = length(x.shape[0]), elements(x.shape[1:]), elements(output.shape[1:])
+        body, whole = self._hoist(body, x)
         number = len(writer.steps)
         step, at = f"step{number}", f"at{number}"
         time = f"{count} - 1 - {step}" if node.attributes["reverse"] else step
@@ -227,6 +228,8 @@ class Text:
         first = len(writer.steps)
         inner, *inner_states = body.inputs
         writer.alias(inner, x, f"({self.at(x)} + {at} * {width})")
+        for every, each in whole.items():
+            writer.alias(each, every, f"({self.to(every)} + {at} * {elements(each.shape)})")
         for state, after in zip(inner_states, last, strict=True):
             writer.alias(state, after, self.to(after))
         writer.add_nodes(body)
@@ -246,8 +249,24 @@ class Text:
         ]
         writer.add(lines, [x, *following], [output, *last])
         for one in writer.steps[first:]:
+            one.reads += whole.keys()
             one.lines = [f"    {line}" if line else "" for line in one.lines]
-        writer.add(["}"], [x], [output, *last])
+        writer.add(["}"], [x, *whole], [output, *last])
+
+    def _hoist(self, body: Graph, x: Value) -> tuple[Graph, dict[Value, Value]]:
+        """Products of the input of a step alone are made for all steps before the loop: the body without them, and the
+        values of all steps with those of one step."""
+        found, kept = {}, []
+        for node in body.nodes:
+            if node.op != "linear" or node.inputs[0] is not body.inputs[0] or node.outputs[0] in body.outputs:
+                kept.append(node)
+                continue
+            (one,) = node.outputs
+            every = Value(f"{one.name} of all", (x.shape[0], *one.shape), one.kind)
+            self.writer.arrays |= body.constants
+            self.linear(Node("linear", (x, *node.inputs[1:]), (every,)))
+            found[every] = one
+        return Graph(body.name, body.inputs, body.outputs, tuple(kept), body.constants), found
 
 
 def fresh(graph: Graph) -> Graph:

@@ -1,3 +1,27 @@
+#if WEFT_SPELLED
+/* The vector of the letters of a word. Those of words that came before are kept, until another word has their place. */
+static long weft_spell(weft_model *m, const char *word, size_t size, float *spelled)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t n = 0; n < size; n++) hash = (hash ^ (unsigned char)word[n]) * 16777619u;
+    const uint32_t place = (hash ^ hash >> 16) % WEFT_SPELLINGS;
+    float *const kept = m->spellings + (size_t)place * WEFT_SPELLED;
+    char *const name = m->spelling_words + place * 32;
+    if (size < 32 && (unsigned char)name[31] == size && memcmp(name, word, size) == 0) {
+        memcpy(spelled, kept, WEFT_SPELLED * sizeof *kept);
+        return 0;
+    }
+    const long letters = weft_read(m, 1, word, size, 0);
+    if (letters < 0) return letters;
+    const int error = graph_spell(m, letters, m->ids, spelled);
+    if (error || size >= 32) return error;
+    memcpy(kept, spelled, WEFT_SPELLED * sizeof *kept);
+    memcpy(name, word, size);
+    name[31] = (char)size;
+    return 0;
+}
+#endif
+
 /* Words of a line with the scores of their tags in m->logits; the number of words, or an error. */
 static long weft_tag_words(weft_model *m, const char *line, size_t count)
 {
@@ -13,10 +37,8 @@ static long weft_tag_words(weft_model *m, const char *line, size_t count)
         hmm_word(m, m->word_ids[n], letters, m->logits + n * WEFT_LABELS);
 #endif
 #if WEFT_SPELLED
-        const long letters = weft_read(m, 1, word, m->words[n].size, 0);
-        if (letters < 0) return letters;
-        const int error = graph_spell(m, letters, m->ids, m->spelled + n * WEFT_SPELLED);
-        if (error) return error;
+        const long error = weft_spell(m, word, m->words[n].size, m->spelled + n * WEFT_SPELLED);
+        if (error < 0) return error;
 #endif
     }
     if (words == 0) return 0;

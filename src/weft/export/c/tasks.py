@@ -22,6 +22,9 @@ from weft.tasks.labels import on_one_line
 from weft.text import SOS, Tokenizer
 
 NO_LIMIT: Final = 1 << 30
+SPELLINGS: Final = 2048
+"""Words of which a tagger keeps what it has read from their letters."""
+
 CHAIN: Final = ("start", "transitions", "end")
 """The parts of a chain of tags."""
 
@@ -86,7 +89,7 @@ def plan_tag(run: Run, program: Program | None, constants: Constants) -> Plan:
     plan.limits = {"source": "tokens", "letters": "tokens"}
     width = program.graphs["spell"].outputs[0].shape[0] if spelled and program is not None else 0
     crf = program is not None and bool(program.constants)
-    plan.defines |= {"WEFT_HMM": int(program is None), "WEFT_PAIRS": 0}  # type: ignore[operator]
+    plan.defines |= {"WEFT_HMM": int(program is None), "WEFT_PAIRS": 0, "WEFT_SPELLINGS": SPELLINGS}  # type: ignore[operator]
     plan.defines |= {"WEFT_LABELS": len(labels), "WEFT_SPELLED": str(width), "WEFT_CRF": int(crf)}  # type: ignore[operator]
     plan.defines |= {"WEFT_POSITIONS": plan.longest}  # type: ignore[operator]
     if crf and program is not None:
@@ -96,12 +99,17 @@ def plan_tag(run: Run, program: Program | None, constants: Constants) -> Plan:
         "weft_span *words;",
         "int32_t *word_ids, *tags, *back;",
         "float *spelled, *logits, *shares, *best;",
+        "float *spellings; /* of words that came before */",
+        "char *spelling_words;",
         "double *alpha;",
     ]
     plan.arrange += [
         "m->words = weft_take(m, tokens * sizeof *m->words);",
         "m->word_ids = weft_take(m, 4 * tokens), m->tags = weft_take(m, 4 * tokens);",
         f"m->spelled = weft_take(m, 4 * tokens * {max(1, int(width))});",
+        f"m->spellings = weft_take(m, WEFT_SPELLINGS * 4 * {int(width)});",
+        f"m->spelling_words = weft_take(m, WEFT_SPELLINGS * {32 if width else 0});",
+        "if (m->spelling_words) memset(m->spelling_words, 0, WEFT_SPELLINGS * 32);" if width else "",
         "m->logits = weft_take(m, 4 * tokens * WEFT_LABELS), m->shares = weft_take(m, 4 * tokens);",
         "m->back = weft_take(m, WEFT_CRF ? 4 * tokens * WEFT_LABELS : 0);",
         "m->best = weft_take(m, 8 * WEFT_LABELS);",
