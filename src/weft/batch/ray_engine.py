@@ -32,9 +32,8 @@ QUIET: Final = {
     "RAY_enable_metrics_collection": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_BACKEND_LOG_LEVEL": "error",
 }
-"""What Ray must not do: report its use, collect metrics, draw, hide devices of a process without GPUs, print notes."""
+"""What Ray must not do: report its use, collect metrics, draw, hide devices of a process without GPUs."""
 
 READERS: Final = 2
 """Parts that are read at a time; reading takes far less time than answering."""
