@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from weft import limits
-from weft.batch.engine import ENGINES, Setup
+from weft.batch.engine import ENGINES, Engine, Setup
 from weft.batch.output import Rows, output_format, write_output
-from weft.batch.plan import JobFolder, Plan, part_rows
-from weft.batch.source import Source, check_parquet, cut, find_files, open_source
+from weft.batch.plan import JobFolder, Plan, default_part_rows
+from weft.batch.source import Part, Source, check_parquet, cut, find_files, open_source
 from weft.batch.worker import ImportedFile, Work, Worker, hash_file, load_worker
 from weft.data import BadLines, Column, Paths, RowInputs
+from weft.documents import parse_json, to_json
 from weft.errors import ConfigError, RunError, did_you_mean
-from weft.run.folder.files import MANIFEST, check_path
+from weft.run.folder.files import MANIFEST, check_path, writing
 from weft.run.folder.lock import lock_folder
 from weft.run.inputs import CHUNK_INPUTS
 from weft.run.run import Run
 from weft.run.user_classes import IMPORT_OPTION
-
-LOCKED: Final = "computes this output"
 
 Progress = Callable[["Progressed"], None]
 
@@ -87,76 +87,114 @@ def predict_files(
     if engine not in ENGINES:
         raise ConfigError(f'"{engine}" is no engine', where="--engine", cure=did_you_mean(engine, ENGINES))
     _check_count("--part-rows", part_rows, limits.COUNT)
-    setup = Setup(actors, threads, address, device)
+    _check_count("--threads", threads, limits.THREADS)
+    _check_count("--actors", actors, limits.THREADS)
     folder = JobFolder.of(out)
-    if out.exists() and folder.read_plan() is None:
-        raise RunError("exists already", where=str(out), cure="remove it, or choose another --out")
-    if not out.parent.is_dir():
-        raise RunError("no such folder", where=str(out.parent), cure="make it, or choose another --out")
-    with ENGINES[engine](setup) as started:
+    _check_free(out, folder)
+    with ENGINES[engine](Setup(actors, threads, address, device)) as started:
         work = Work(
             run=Path(run).resolve(),
             manifest=hash_file(Path(run) / MANIFEST) or "",
             inputs=(),
-            options=options,
+            options=_plain(options),
             imports=tuple(map(_read_import, imports)),
             skip_bad_lines=skip_bad_lines,
             device=started.device,
             threads=started.threads,
         )
-        worker = load_worker(replace(work, device=started.own_device))
-        _check(worker.run, options)
-        folder.path.mkdir(exist_ok=True)
-        with lock_folder(folder.path, doing=LOCKED):
+        model = load_worker(replace(work, device=started.own_device)).run
+        _check(model, options)
+        with _locked(folder):
             folder.clean()
-            rows = part_rows or (folder.read_plan() or {}).get("part_rows")
-            step = rows if isinstance(rows, int) and rows > 0 else CHUNK_INPUTS[started.chunk]
+            given = part_rows or (folder.read_plan() or {}).get("part_rows")
+            step = given if isinstance(given, int) and given > 0 else CHUNK_INPUTS[started.chunk]
             sources = [open_source(name, step=step, bad=BadLines(skip=skip_bad_lines)) for name in names]
-            rows = step if rows is not None else _default_rows(sources, step)
-            plan = Plan(
-                run=work.manifest,
-                files=tuple(source.digest for source in sources),
-                options=options,
-                columns=tuple(columns),
-                imports=tuple(hashlib.sha256(one.content).hexdigest() for one in work.imports),
-                part_rows=rows,
-            )
-            inputs = tuple(_find_columns(worker.run, source, columns) for source in sources)
-            plan = folder.agree(plan)
+            rows = step if given else default_part_rows(sum(source.rows for source in sources), step)
+            inputs = tuple(_find_columns(model, source, columns) for source in sources)
+            plan = folder.agree(_plan(work, sources, columns, rows))
             if plan.complete is not None and out.exists():
                 return Answered(out, plan.complete)
             parts = cut(sources, step=step, rows=rows)
-            done = folder.finished(len(parts))
-            todo = [part for part in parts if part.number not in done]
-            worker = Worker(replace(work, inputs=inputs), worker.run)
-            answered = 0
-            if todo:
-                for number, content in started.answer(worker, sources, todo):
-                    folder.write_part(number, content)
-                    done.add(number)
-                    answered += parts[number].rows
-                    if progress is not None:
-                        progress(Progressed(len(done), len(parts), answered))
+            worker = Worker(replace(work, inputs=inputs), model)
+            computed = _answer(folder, started, worker, sources, parts, progress)
             found = Rows(folder, sources, parts)
             write_output(found, out, format)
             folder.write_plan(replace(plan, complete=found.count))
             folder.remove_parts()
-    notes: Counter[str] = Counter()
-    for header in found.headers:
-        notes.update(header["notes"])
-    return Answered(
-        out,
-        found.count,
-        sum(header["bad"] for header in found.headers),
-        tuple(text for header in found.headers for text in header["named"]),
-        len(parts),
-        len(todo),
-        notes,
+    return _summary(out, found, computed)
+
+
+def _check_free(out: Path, folder: JobFolder) -> None:
+    """Raise unless the output can be written, and is new or that of the job in the folder."""
+    if out.exists() and folder.read_plan() is None:
+        raise RunError("exists already", where=str(out), cure="remove it, or choose another --out")
+    if not out.parent.is_dir():
+        raise RunError("no such folder", where=str(out.parent), cure="make it, or choose another --out")
+
+
+@contextmanager
+def _locked(folder: JobFolder) -> Iterator[None]:
+    """Make and lock the folder of a job; it is removed again if nothing is kept in it."""
+    with writing(folder.path, cure="choose another --out"):
+        folder.path.mkdir(exist_ok=True)
+    try:
+        with lock_folder(folder.path, doing="computes this output"):
+            yield
+    finally:
+        with suppress(OSError):  # it is not empty
+            folder.path.rmdir()
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as JSON has them, since they are kept with the parts."""
+    try:
+        plain: dict[str, Any] = parse_json(to_json(options))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"cannot be kept with the parts: {error}", where="options", cure="give plain values"
+        ) from None
+    return plain
+
+
+def _plan(work: Work, sources: Sequence[Source], columns: Sequence[str | int], rows: int) -> Plan:
+    return Plan(
+        run=work.manifest,
+        files=tuple(source.digest for source in sources),
+        options=work.options,
+        columns=tuple(columns),
+        imports=tuple(hashlib.sha256(one.content).hexdigest() for one in work.imports),
+        part_rows=rows,
     )
 
 
-def _default_rows(sources: Sequence[Source], step: int) -> int:
-    return part_rows(sum(source.rows for source in sources), step)
+def _answer(
+    folder: JobFolder,
+    engine: Engine,
+    worker: Worker,
+    sources: Sequence[Source],
+    parts: Sequence[Part],
+    progress: Progress | None,
+) -> int:
+    """Answer the parts that are not finished, and return how many they were."""
+    done = folder.finished(len(parts))
+    todo = [part for part in parts if part.number not in done]
+    rows = 0
+    for number, content in engine.answer(worker, sources, todo) if todo else ():
+        folder.write_part(number, content)
+        done.add(number)
+        rows += parts[number].rows
+        if progress is not None:
+            progress(Progressed(len(done), len(parts), rows))
+    return len(todo)
+
+
+def _summary(out: Path, found: Rows, computed: int) -> Answered:
+    notes: Counter[str] = Counter()
+    for header in found.headers:
+        notes.update(header["notes"])
+    named = tuple(text for header in found.headers for text in header["named"])
+    bad = sum(header["bad"] for header in found.headers)
+    return Answered(out, found.count, bad, named, len(found.parts), computed, notes)
 
 
 def _check_count(name: str, value: int | None, most: int) -> None:

@@ -132,6 +132,6 @@ class JobFolder:
             path.unlink()
 
 
-def part_rows(rows: int, chunk: int) -> int:
+def default_part_rows(rows: int, chunk: int) -> int:
     """The rows of a part of so many rows in all: whole chunks of `weft predict`, so that batches are the same."""
     return chunk * max(1, -(-rows // (chunk * MAX_PARTS)))

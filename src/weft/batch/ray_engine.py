@@ -23,7 +23,6 @@ from weft.batch.source import Part, Source, read_part
 from weft.batch.worker import Work, Worker, load_worker
 from weft.errors import ConfigError, DataError, Fault, WeftError, counted
 from weft.extras import EXTRAS
-from weft.limits import THREADS
 from weft.run.folder.files import MANIFEST
 from weft.run.folder.manifest import read_run
 
@@ -174,9 +173,6 @@ def _error(row: Mapping[str, Any]) -> Exception:
 @contextmanager
 def started_ray(setup: Setup) -> Iterator[RayEngine]:
     """Connect to the cluster at the address or RAY_ADDRESS, or start Ray on this machine until the block ends."""
-    for option, count in (("--actors", setup.actors), ("--threads", setup.threads)):
-        if count is not None and not 0 < count <= THREADS:
-            raise ConfigError("is no such number", where=f"{option} {count}", cure=f"give 1 to {THREADS:,}")
     address = setup.address or os.environ.get("RAY_ADDRESS") or None
     if address is not None and address.startswith("ray://"):
         cure = "start weft on a machine of the cluster: --address auto"
