@@ -258,9 +258,7 @@ def _recur(b, x, h):
     cell = nn.RNNCell(3, 4).double()
     step = Builder("step", b.weights, dtype="float64")
     given, state = step.input("x", (3,)), step.input("h", (4,))
-    total = step.add(
-        step.linear(given, cell.weight_ih, cell.bias_ih), step.linear(state, cell.weight_hh, cell.bias_hh)
-    )
+    total = step.add(step.linear(given, cell.weight_ih, cell.bias_ih), step.linear(state, cell.weight_hh, cell.bias_hh))
     after = step.unary("tanh", total)
     body = step.graph(output=after, next=after)
     ahead, (last,) = b.recur(body, x, [h])
