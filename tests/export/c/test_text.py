@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from functools import cache
@@ -13,11 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.export.c.c_text import CText
 
-from weft.errors import WeftError
+from weft.errors import ConfigError
 from weft.export.c.text_tables import text_tables
 from weft.export.c.unicode_tables import PATTERNS, class_table, lower_case
+from weft.importing.tokenizers import BYTE_LEVEL, MODEL_OPTIONS
+from weft.importing.vocabulary import Pieces, arrange, build_tokenizer
 from weft.tasks.tag_words import split_text
-from weft.text import EOS, PAD, SOS, UNK, TextConfig, Tokenizer
+from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import assemble, bpe_model, byte_letters
 from weft.text.spelling import spelling_of
 from weft.text.vocabulary import number
@@ -214,8 +217,39 @@ def test_a_text_that_is_not_utf8_is_refused(both: tuple[Tokenizer, CText]) -> No
         assert c.encode(broken + b" a") == -2
 
 
-def test_an_imported_tokenizer_is_refused_in_one_line() -> None:
-    tokenizer = learned(24)
-    tokenizer = Tokenizer(tokenizer._inner, TextConfig(kind="imported"))  # only its kind is read
-    with pytest.raises(WeftError, match=r'text\.kind = "imported": its tokenizer has no C'):
-        text_tables(tokenizer)
+def imported(**rules: Any) -> Tokenizer:
+    """A byte-level BPE as GPT-2 has it, with <|endoftext|> as its only special token, which is in no text. Some of its
+    entries are whole words that no merges lead to."""
+    model = json.loads(learned(24).to_json())["model"]
+    entries = [entry for entry in model["vocab"] if entry not in SPECIALS]
+    cut = {**BYTE_LEVEL, "add_prefix_space": rules.pop("add_prefix_space", False)}
+    pieces = Pieces(
+        [*entries, "<|endoftext|>"],
+        frozenset({len(entries)}),
+        {
+            "normalizer": rules.pop("normalizer", []),
+            "pre_tokenizer": cut,
+            "decoder": [BYTE_LEVEL],
+            "model": {"type": "BPE", **MODEL_OPTIONS["BPE"], **rules},
+        },
+        merges=[(left, right) for left, right in model["merges"][::2] if len(left + right) < 4],
+    )
+    roles = {SOS: len(entries), EOS: len(entries)}
+    return build_tokenizer(pieces, arrange(len(pieces.entries) + 2, roles), "here")
+
+
+@pytest.mark.parametrize("rules", [{}, {"add_prefix_space": True}, {"ignore_merges": True}], ids=str)
+def test_imported_byte_pairs(open_text: Open, rules: dict[str, Any]) -> None:
+    tokenizer = imported(**rules)
+    c, draw = open_text(text_tables(tokenizer)), random.Random(2)
+    for _ in range(600):
+        text = "".join(draw.choices([*HARD, "<|endoftext|>"], k=draw.randrange(12)))
+        assert c.encode(text) == tokenizer.encode(text)
+        ids = draw.choices(range(len(tokenizer)), k=draw.randrange(12))
+        assert c.decode(ids) == tokenizer.decode(ids)
+
+
+def test_an_imported_tokenizer_with_other_rules_is_refused_in_one_line() -> None:
+    said = r'text\.kind = "imported": its BPE tokenizer has no C: of imported ones only byte-level BPE as in GPT-2 has'
+    with pytest.raises(ConfigError, match=said):
+        text_tables(imported(normalizer=[{"type": "NFC"}]))

@@ -5,21 +5,23 @@ typedef struct {
     const weft_text *t;
     int32_t *ids;
     size_t capacity, count;
-    unsigned char *lowered;
-    size_t lowered_capacity;
+    unsigned char *changed; /* the text in lower case, or with a blank before it */
+    size_t changed_capacity;
     bpe_word bpe;
     unigram_word unigram;
 } encoding;
 
 static size_t eighths(size_t n) { return (n + 7) & ~(size_t)7; }
 
-/* The most bytes of a text of n bytes after lower case. */
-static size_t read_bytes(const weft_text *t, size_t n) { return t->flags & LOWERCASE ? lowered_bytes(n) : n; }
+/* The most bytes of a text of n bytes in lower case, or with a blank before it. */
+static size_t read_bytes(const weft_text *t, size_t n) {
+    return (t->flags & LOWERCASE ? lowered_bytes(n) : n) + (t->flags & BLANK_FIRST ? 1 : 0);
+}
 
 size_t weft_text_workspace(const weft_text *t, size_t max_bytes) {
     size_t n = read_bytes(t, max_bytes), size = 8;
     if (max_bytes > WEFT_TEXT_MAX_BYTES) return 0;
-    if (t->flags & LOWERCASE) size += eighths(n);
+    if (t->flags & (LOWERCASE | BLANK_FIRST)) size += eighths(n);
     if (t->kind == WEFT_TEXT_BPE) size += BPE_BYTES * eighths(n);
     if (t->kind == WEFT_TEXT_UNIGRAM) size += UNIGRAM_BYTES * eighths(n + 1);
     return size;
@@ -145,7 +147,10 @@ static int encode_subwords(encoding *e, const unsigned char *p, const unsigned c
     while (p < end) {
         const unsigned char *stop = stretch(t, p, end);
         size_t n = (size_t)(stop - p), first = e->count;
-        if (t->kind == WEFT_TEXT_BPE) {
+        int32_t whole = t->flags & WHOLE_WORDS ? entry_of(t, p, n) : WEFT_UNK;
+        if (whole != WEFT_UNK) {
+            if (add(e, whole)) return WEFT_TEXT_FULL;
+        } else if (t->kind == WEFT_TEXT_BPE) {
             merge_word(t, &e->bpe, p, n);
             for (int32_t i = 0; i != NO_SYMBOL; i = e->bpe.next[i])
                 if (add(e, e->bpe.id[i])) return WEFT_TEXT_FULL;
@@ -166,12 +171,15 @@ static int encode_subwords(encoding *e, const unsigned char *p, const unsigned c
 
 /* Add the ids of a part of a text in which no word means unknown. */
 static int encode_part(encoding *e, const unsigned char *p, size_t n) {
+    const size_t blank = e->t->flags & BLANK_FIRST && n > 0 && *p != ' ';
     if (n > 0 && e->t->flags & LOWERCASE) {
-        long lowered = lower_text(e->t, p, n, e->lowered, e->lowered_capacity);
+        long lowered = lower_text(e->t, p, n, e->changed + blank, e->changed_capacity - blank);
         if (lowered < 0) return (int)lowered;
-        p = e->lowered;
         n = (size_t)lowered;
-    }
+    } else if (blank)
+        memcpy(e->changed + 1, p, n);
+    if (blank) e->changed[0] = ' ';
+    if (blank || (n > 0 && e->t->flags & LOWERCASE)) p = e->changed, n += blank;
     switch (e->t->kind) {
     case WEFT_TEXT_WORD: return encode_words(e, p, p + n);
     case WEFT_TEXT_CHAR: return encode_characters(e, p, p + n);
@@ -221,7 +229,7 @@ long weft_text_encode(const weft_text *t, const char *utf8, size_t n, int32_t *i
     e.t = t;
     e.ids = ids;
     e.capacity = capacity;
-    if (t->flags & LOWERCASE) e.lowered = memory, e.lowered_capacity = most, memory += eighths(most);
+    if (t->flags & (LOWERCASE | BLANK_FIRST)) e.changed = memory, e.changed_capacity = most, memory += eighths(most);
     if (t->kind == WEFT_TEXT_BPE) e.bpe = bpe_arrays(memory, eighths(most));
     if (t->kind == WEFT_TEXT_UNIGRAM) e.unigram = unigram_arrays(memory, eighths(most + 1));
     error = encode_text(&e, (const unsigned char *)utf8, n);

@@ -23,7 +23,7 @@ enum {
 };
 
 enum { SILENT = 1, IS_BYTE = 2, CLOSES = 4, OPENS = 8 };     /* MARKS */
-enum { LOWERCASE = 1, GLUE = 2, KEEP = 4, SENTENCES = 8 };   /* flags */
+enum { LOWERCASE = 1, GLUE = 2, KEEP = 4, SENTENCES = 8, BLANK_FIRST = 16, WHOLE_WORDS = 32 }; /* flags */
 enum { EMPTY_RANK = -1, VERSION = 1, HEADER = 40, MAX_COUNT = 1 << 30 };
 
 static const double UNKNOWN_PENALTY = 10.0; /* below the lowest score, as in the tokenizers library */
@@ -124,7 +124,7 @@ static int is_valid(const weft_text *t) {
     if (!word && !letters && !bpe && !unigram) return 0;
     if (t->size < WEFT_SPECIALS || t->size > MAX_COUNT || count_of(t, MARKS) != t->size) return 0;
     if (!are_offsets(t, STARTS, t->size, count_of(t, CONTENT))) return 0;
-    if (!is_hash(t, SLOTS, word || letters) || !are_at_most(t, SLOTS, t->size)) return 0;
+    if (!is_hash(t, SLOTS, word || letters || t->flags & WHOLE_WORDS) || !are_at_most(t, SLOTS, t->size)) return 0;
     if (count_of(t, BYTE_IDS) != (letters || bpe ? 256 : 0) || !are_at_most(t, BYTE_IDS, t->size - 1)) return 0;
     if (!is_hash(t, PAIRS, 0) || !pairs_are_valid(t)) return 0;
     if (unigram ? nodes < 1 || count_of(t, VALUES) != nodes || !are_offsets(t, CHILDREN, nodes, nodes) : nodes > 0)

@@ -20,6 +20,7 @@ from weft.errors import ConfigError
 from weft.export.c import unicode_tables as unicode
 from weft.export.c.trie import build_trie
 from weft.text import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
+from weft.text.imported import HIDDEN, part_steps
 from weft.text.pipeline import byte_letters, byte_tokens, letters_to_bytes
 from weft.text.spelling import OPEN, SPACED, spelling_of
 from weft.text.unknown import unknown_word
@@ -28,7 +29,7 @@ from weft.text.vocabulary import LIKE_SPECIAL
 MAGIC: Final = b"weftTEXT"
 VERSION: Final = 1
 KINDS: Final = {"char": 1, "word": 2, "bpe": 3, "unigram": 4}
-LOWERCASE, GLUE, KEEP, SENTENCES = (1 << bit for bit in range(4))
+LOWERCASE, GLUE, KEEP, SENTENCES, BLANK_FIRST, WHOLE_WORDS = (1 << bit for bit in range(6))
 SILENT, IS_BYTE, CLOSES, OPENS = (1 << bit for bit in range(4))
 NO_RANK: Final = 0xFFFFFFFF
 
@@ -68,20 +69,22 @@ def text_tables(tokenizer: Tokenizer, *, sentences: bool = False) -> bytes:
 
     A tokenizer of a kind that the C has not raises `ConfigError`.
     """
-    if tokenizer.kind not in KINDS:
-        where = f'text.kind = "{tokenizer.kind}"'
-        raise ConfigError("its tokenizer has no C", where=where, cure="use --to onnx, or a run with its own tokenizer")
-    config, kind = tokenizer.config, tokenizer.kind
-    flags = SENTENCES if sentences else 0
+    tree = json.loads(tokenizer.to_json())
+    flags, model = SENTENCES if sentences else 0, tree["model"]
+    if (kind := tokenizer.kind) == "imported":
+        kind, flags = "bpe", flags | byte_pair_flags(tree)
+    config = tokenizer.config
     flags |= LOWERCASE if config.lowercase else 0
     if kind == "word":
         flags |= GLUE if config.punctuation == "split" else KEEP
-    model = json.loads(tokenizer.to_json())["model"]
-    found: dict[str, Any] = _contents(tokenizer)
+    if tokenizer.kind == "imported":
+        found = _imported_contents(model["vocab"], whole_words=bool(flags & WHOLE_WORDS))
+    else:
+        found = _contents(tokenizer)
     if kind in ("char", "bpe"):
         found["byte_ids"] = list(map(tokenizer.id, byte_tokens() if kind == "char" else _letters_by_byte()))
     if kind == "bpe":
-        found["pairs"] = _pairs(tokenizer, model["merges"])
+        found["pairs"] = _pairs(model["vocab"], model["merges"])
     if kind == "unigram":
         found["scores"] = [score for _, score in model["vocab"]]
         pieces = {letters_to_bytes(piece): index for index, (piece, _) in enumerate(model["vocab"])}
@@ -122,11 +125,43 @@ def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
             marks[index] |= CLOSES if spelling.added[SPACED][index] == content else 0
             marks[index] |= OPENS if spelling.after[index] == OPEN else 0
     marks[[PAD, SOS, EOS]] = SILENT
+    found = _stored(contents, marks)
+    return found if kind in ("bpe", "unigram") else found | {"slots": _slots(keys)}
+
+
+def byte_pair_flags(tree: Mapping[str, Any]) -> int:
+    """The flags of an imported byte-level BPE; a pipeline that the C has not raises `ConfigError`."""
+    model, cut = tree["model"], tree["pre_tokenizer"] or {}
+    plain = cut.get("type") == "ByteLevel" and cut["use_regex"]
+    decoder = [step["type"] for step in part_steps("decoder", tree["decoder"])]
+    if (
+        model["type"] != "BPE"
+        or not plain
+        or part_steps("normalizer", tree["normalizer"])
+        or decoder != ["Replace", "ByteLevel"]
+        or not set(byte_letters()) <= set(model["vocab"])
+    ):
+        what = f"its {model['type']} tokenizer has no C: of imported ones only byte-level BPE as in GPT-2 has"
+        raise ConfigError(what, where='text.kind = "imported"', cure="export to onnx or huggingface")
+    return (BLANK_FIRST if cut["add_prefix_space"] else 0) | (WHOLE_WORDS if model["ignore_merges"] else 0)
+
+
+def _imported_contents(vocab: Mapping[str, int], *, whole_words: bool) -> dict[str, Any]:
+    """The bytes of the entries of an imported byte-level BPE, and marks."""
+    letters, entries = set(byte_letters()), sorted(vocab, key=vocab.__getitem__)
+    shown = [entry.replace(HIDDEN, "") for entry in entries]
+    contents = [letters_to_bytes(entry) if letters.issuperset(entry) else entry.encode() for entry in shown]
+    marks = np.zeros(len(entries), dtype=np.uint8)
+    marks[[PAD, SOS, EOS]] = SILENT
+    keys = {contents[index]: index for index, entry in enumerate(entries) if letters.issuperset(entry)}
+    return _stored(contents, marks) | ({"slots": _slots(keys)} if whole_words else {})
+
+
+def _stored(contents: Sequence[bytes], marks: NDArray[np.uint8]) -> dict[str, Any]:
     starts = np.cumsum([0, *map(len, contents)])
     if starts[-1] > NO_RANK:
         raise ConfigError("its vocabulary has more than 4 GB of text", where="text.size", cure="lower it")
-    found = {"content": np.frombuffer(b"".join(contents), dtype=np.uint8), "starts": starts, "marks": marks}
-    return found if kind in ("bpe", "unigram") else found | {"slots": _slots(keys)}
+    return {"content": np.frombuffer(b"".join(contents), dtype=np.uint8), "starts": starts, "marks": marks}
 
 
 def _letters_by_byte() -> list[str]:
@@ -170,19 +205,19 @@ def _slots(keys: Mapping[bytes, int]) -> NDArray[np.uint32]:
     return np.asarray(taken, dtype=np.uint32)
 
 
-def _pairs(tokenizer: Tokenizer, merges: Sequence[tuple[str, str]]) -> NDArray[np.uint32]:
+def _pairs(ids: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> NDArray[np.uint32]:
     """A hash table from two ids to the rank of their pair and the id of what they become."""
     size = _power_of_two(2 * len(merges)) if merges else 0
     pairs = np.full((size, 4), NO_RANK, dtype=np.uint32)
     taken: dict[int, tuple[int, int]] = {}
     for rank, (left, right) in enumerate(merges):
-        pair = tokenizer.id(left), tokenizer.id(right)
+        pair = ids[left], ids[right]
         hashed = (pair[0] * 0x9E3779B1 ^ pair[1] * 0x85EBCA77) & 0xFFFFFFFF
         slot = (hashed ^ hashed >> 15) & (size - 1)
         while taken.get(slot, pair) != pair:  # of a pair that stands twice the last rank counts
             slot = (slot + 1) & (size - 1)
         taken[slot] = pair
-        pairs[slot] = (*pair, rank, tokenizer.id(left + right))
+        pairs[slot] = (*pair, rank, ids[left + right])
     return pairs
 
 
