@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from functools import cache
@@ -13,14 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.export.c.c_text import CText
+from tests.export.c.vocabularies import CONFIGS, imported, learned, wordpiece
 
 from weft.errors import ConfigError
 from weft.export.c.text_tables import text_tables
 from weft.export.c.unicode_tables import PATTERNS, class_table, lower_case
-from weft.importing.tokenizers import BYTE_LEVEL, MODEL_OPTIONS
-from weft.importing.vocabulary import Pieces, arrange, build_tokenizer
 from weft.tasks.tag_words import split_text
-from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text import EOS, PAD, SOS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import assemble, bpe_model, byte_letters
 from weft.text.spelling import spelling_of
 from weft.text.vocabulary import number
@@ -28,33 +26,6 @@ from weft.text.vocabulary import number
 Open = Callable[[bytes], CText]
 
 LAW = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-TEXTS = [
-    "¿Qué (tal), señor? “Bien” … 3.5% [yes] y «no».",
-    "naïve café\tin two lines\nof text ΑΣ ΣΑΣ Σ. İstanbul I'm we'll don't",
-    "日本語 and \\<eos> too <eos> x 😀 👩\u200d👩 می\u200cخواهم שָׁלוֹם e\u0301 ½ ٣٫١٤ 1,000.5",
-    "the quick brown fox, the quicker fox, the quickest foxes; quickly, quickness",
-] * 3
-
-KINDS: list[dict[str, Any]] = [
-    {"kind": "char", "size": 300},
-    {"kind": "word"},
-    {"kind": "word", "punctuation": "keep"},
-    {"kind": "bpe", "size": 400},
-    {"kind": "bpe", "size": 261},
-    {"kind": "unigram", "size": 400},
-]
-SETTINGS: list[dict[str, Any]] = [
-    {},
-    {"lowercase": True},
-    {"unknown": "(tal),"},
-    {"unknown": "<unk>"},
-    {"unknown": "Straße", "lowercase": True},
-    {"unknown": "\\<eos>"},
-    {"unknown": "<0x41>"},
-    {"unknown": "KſK", "lowercase": True},
-]
-CONFIGS = [TextConfig(**kind, **more) for kind in KINDS for more in SETTINGS]
 
 HARD = (
     *"  \t\n\r\0.,'-’<>\\(\"«»)İΣςſKßẞ\x1c\x85\u00a0\u3000\u0301\u200d\u200c\ufeff\ufdd0\ue000\U0010ffffǅⅧⒶ٣½_аЯ中한😀",
@@ -65,11 +36,6 @@ HARD = (
 
 ANY = st.text(st.characters(codec="utf-8"), max_size=40)
 HARD_TEXTS = st.lists(st.sampled_from(HARD) | st.characters(codec="utf-8"), max_size=20).map("".join)
-
-
-@cache
-def learned(config: int) -> Tokenizer:
-    return Tokenizer.learn(TEXTS, CONFIGS[config])
 
 
 @cache
@@ -217,27 +183,6 @@ def test_a_text_that_is_not_utf8_is_refused(both: tuple[Tokenizer, CText]) -> No
         assert c.encode(broken + b" a") == -2
 
 
-def imported(**rules: Any) -> Tokenizer:
-    """A byte-level BPE as GPT-2 has it, with <|endoftext|> as its only special token, which is in no text. Some of its
-    entries are whole words that no merges lead to."""
-    model = json.loads(learned(24).to_json())["model"]
-    entries = [entry for entry in model["vocab"] if entry not in SPECIALS]
-    cut = {**BYTE_LEVEL, "add_prefix_space": rules.pop("add_prefix_space", False)}
-    pieces = Pieces(
-        [*entries, "<|endoftext|>"],
-        frozenset({len(entries)}),
-        {
-            "normalizer": rules.pop("normalizer", []),
-            "pre_tokenizer": cut,
-            "decoder": [BYTE_LEVEL],
-            "model": {"type": "BPE", **MODEL_OPTIONS["BPE"], **rules},
-        },
-        merges=[(left, right) for left, right in model["merges"][::2] if len(left + right) < 4],
-    )
-    roles = {SOS: len(entries), EOS: len(entries)}
-    return build_tokenizer(pieces, arrange(len(pieces.entries) + 2, roles), "here")
-
-
 @pytest.mark.parametrize("rules", [{}, {"add_prefix_space": True}, {"ignore_merges": True}], ids=str)
 def test_imported_byte_pairs(open_text: Open, rules: dict[str, Any]) -> None:
     tokenizer = imported(**rules)
@@ -250,6 +195,34 @@ def test_imported_byte_pairs(open_text: Open, rules: dict[str, Any]) -> None:
 
 
 def test_an_imported_tokenizer_with_other_rules_is_refused_in_one_line() -> None:
-    said = r'text\.kind = "imported": its BPE tokenizer has no C: of imported ones only byte-level BPE as in GPT-2 has'
+    said = r'text\.kind = "imported": its BPE tokenizer has no C: only byte-level BPE of GPT-2 and WordPiece'
     with pytest.raises(ConfigError, match=said):
         text_tables(imported(normalizer=[{"type": "NFC"}]))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{}, {"lowercase": False}, {"lowercase": False, "strip_accents": True, "handle_chinese_chars": False}],
+    ids=str,
+)
+def test_imported_wordpieces(open_text: Open, rules: dict[str, Any]) -> None:
+    tokenizer = wordpiece(**rules)
+    c, draw = open_text(text_tables(tokenizer)), random.Random(3)
+    hard = [
+        *HARD,
+        *tokenizer.tokens(range(len(tokenizer))),
+        "unknown",
+        "quicks",
+        "thing",
+        "abc" * 9,
+        "한글 한",
+        "a" * 20,
+        "a" * 21,
+    ]
+    for _ in range(1000):
+        text = "".join(draw.choices(hard, k=draw.randrange(12)))
+        assert c.encode(text) == tokenizer.encode(text)
+        ids = draw.choices(range(len(tokenizer)), k=draw.randrange(12))
+        assert c.decode(ids) == tokenizer.decode(ids)
+    for text in ("".join(f"a{one}a {one} " for one in characters()), "".join(f"{one}\u0301" for one in characters())):
+        assert c.encode(text) == tokenizer.encode(text)

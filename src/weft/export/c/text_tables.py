@@ -1,6 +1,6 @@
 """The tables of a tokenizer that text.c reads: vocabulary, merges or scores, and the Unicode tables that it needs.
 
-"weftTEXT", version, kind, flags, entries (u32), bytes (u64), arrays (u32), 0 (u32)      little-endian
+"weftTEXT", version, kind, flags, entries (u32), bytes (u64), arrays (u32), most characters (u32)
 offset and count (u64) of each array, in the order of text_open.c
 the arrays, each at a multiple of 8 bytes
 """
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from weft.errors import ConfigError
 from weft.export.c import unicode_tables as unicode
+from weft.export.c.imported_text import CLOSES, SILENT, WHOLE_WORDS, imported_text
 from weft.export.c.trie import build_trie
-from weft.text import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
-from weft.text.imported import HIDDEN, part_steps
+from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import byte_letters, byte_tokens, letters_to_bytes
 from weft.text.spelling import OPEN, SPACED, spelling_of
 from weft.text.unknown import unknown_word
@@ -28,9 +28,9 @@ from weft.text.vocabulary import LIKE_SPECIAL
 
 MAGIC: Final = b"weftTEXT"
 VERSION: Final = 1
-KINDS: Final = {"char": 1, "word": 2, "bpe": 3, "unigram": 4}
-LOWERCASE, GLUE, KEEP, SENTENCES, BLANK_FIRST, WHOLE_WORDS = (1 << bit for bit in range(6))
-SILENT, IS_BYTE, CLOSES, OPENS = (1 << bit for bit in range(4))
+KINDS: Final = {"char": 1, "word": 2, "bpe": 3, "unigram": 4, "wordpiece": 5}
+LOWERCASE, GLUE, KEEP, SENTENCES = (1 << bit for bit in range(4))
+IS_BYTE, OPENS = 2, 8
 NO_RANK: Final = 0xFFFFFFFF
 
 ARRAYS: Final[Mapping[str, str]] = {
@@ -71,16 +71,19 @@ def text_tables(tokenizer: Tokenizer, *, sentences: bool = False) -> bytes:
     """
     tree = json.loads(tokenizer.to_json())
     flags, model = SENTENCES if sentences else 0, tree["model"]
-    if (kind := tokenizer.kind) == "imported":
-        kind, flags = "bpe", flags | byte_pair_flags(tree)
-    config = tokenizer.config
+    config, kind = tokenizer.config, tokenizer.kind
+    imported = imported_text(tree) if kind == "imported" else None
+    if imported is not None:
+        kind, flags = imported.kind, flags | imported.flags
     flags |= LOWERCASE if config.lowercase else 0
     if kind == "word":
         flags |= GLUE if config.punctuation == "split" else KEEP
-    if tokenizer.kind == "imported":
-        found = _imported_contents(model["vocab"], whole_words=bool(flags & WHOLE_WORDS))
-    else:
+    if imported is None:
         found = _contents(tokenizer)
+    else:
+        found = _stored(imported.contents, imported.marks)
+        if flags & WHOLE_WORDS:
+            found["slots"] = _slots(imported.keys)
     if kind in ("char", "bpe"):
         found["byte_ids"] = list(map(tokenizer.id, byte_tokens() if kind == "char" else _letters_by_byte()))
     if kind == "bpe":
@@ -89,14 +92,20 @@ def text_tables(tokenizer: Tokenizer, *, sentences: bool = False) -> bytes:
         found["scores"] = [score for _, score in model["vocab"]]
         pieces = {letters_to_bytes(piece): index for index, (piece, _) in enumerate(model["vocab"])}
         found["children"], found["labels"], found["values"] = build_trie(pieces)
-    found["class_starts"], found["classes"], found["ascii_classes"] = unicode.class_table(_classes(tokenizer, flags))
+    if kind == "wordpiece" and imported is not None:
+        found["children"], found["labels"], found["values"] = build_trie(imported.keys)
+        found["lower"], found["expansions"] = imported.lower
+    own = imported.classes if imported else None
+    classes = unicode.class_table(_classes(kind, config, flags), own)
+    found["class_starts"], found["classes"], found["ascii_classes"] = classes
     if config.lowercase:
         found["lower"], found["expansions"] = unicode.lower_case()
     if (unknown := unknown_word(config)) is not None and config.unknown is not None:
         sets = [_alternatives(character, unknown.flags) for character in config.unknown]
         found["unknown"] = [code for codes in sets for code in codes]
         found["unknown_starts"] = np.cumsum([0, *map(len, sets)])
-    return _pack(KINDS[kind], flags, len(tokenizer), found)
+    most = imported.most_characters if imported else 0
+    return _pack(KINDS[kind], flags, len(tokenizer), most, found)
 
 
 def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -129,34 +138,6 @@ def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
     return found if kind in ("bpe", "unigram") else found | {"slots": _slots(keys)}
 
 
-def byte_pair_flags(tree: Mapping[str, Any]) -> int:
-    """The flags of an imported byte-level BPE; a pipeline that the C has not raises `ConfigError`."""
-    model, cut = tree["model"], tree["pre_tokenizer"] or {}
-    plain = cut.get("type") == "ByteLevel" and cut["use_regex"]
-    decoder = [step["type"] for step in part_steps("decoder", tree["decoder"])]
-    if (
-        model["type"] != "BPE"
-        or not plain
-        or part_steps("normalizer", tree["normalizer"])
-        or decoder != ["Replace", "ByteLevel"]
-        or not set(byte_letters()) <= set(model["vocab"])
-    ):
-        what = f"its {model['type']} tokenizer has no C: of imported ones only byte-level BPE as in GPT-2 has"
-        raise ConfigError(what, where='text.kind = "imported"', cure="export to onnx or huggingface")
-    return (BLANK_FIRST if cut["add_prefix_space"] else 0) | (WHOLE_WORDS if model["ignore_merges"] else 0)
-
-
-def _imported_contents(vocab: Mapping[str, int], *, whole_words: bool) -> dict[str, Any]:
-    """The bytes of the entries of an imported byte-level BPE, and marks."""
-    letters, entries = set(byte_letters()), sorted(vocab, key=vocab.__getitem__)
-    shown = [entry.replace(HIDDEN, "") for entry in entries]
-    contents = [letters_to_bytes(entry) if letters.issuperset(entry) else entry.encode() for entry in shown]
-    marks = np.zeros(len(entries), dtype=np.uint8)
-    marks[[PAD, SOS, EOS]] = SILENT
-    keys = {contents[index]: index for index, entry in enumerate(entries) if letters.issuperset(entry)}
-    return _stored(contents, marks) | ({"slots": _slots(keys)} if whole_words else {})
-
-
 def _stored(contents: Sequence[bytes], marks: NDArray[np.uint8]) -> dict[str, Any]:
     starts = np.cumsum([0, *map(len, contents)])
     if starts[-1] > NO_RANK:
@@ -169,15 +150,15 @@ def _letters_by_byte() -> list[str]:
     return sorted(byte_letters(), key=letters_to_bytes)
 
 
-def _classes(tokenizer: Tokenizer, flags: int) -> Iterable[int]:
+def _classes(kind: str, config: TextConfig, flags: int) -> Iterable[int]:
     """The classes of characters that a tokenizer reads."""
-    if tokenizer.kind == "word":
+    if kind in ("word", "wordpiece"):
         yield unicode.SPACE
-        if not flags & KEEP:
+        if kind == "word" and not flags & KEEP:
             yield from (unicode.NUMBER, unicode.IN_WORD, unicode.OPENING, unicode.CLOSING)
-    elif tokenizer.kind != "char":
+    elif kind != "char":
         yield from (unicode.LETTER, unicode.NUMBER, unicode.SPACE)
-    if tokenizer.config.unknown is not None or flags & SENTENCES:
+    if config.unknown is not None or flags & SENTENCES:
         yield unicode.BLANK
     if flags & SENTENCES:
         yield unicode.PUNCTUATION
@@ -225,7 +206,7 @@ def _power_of_two(least: int) -> int:
     return 1 << max(least, 2).bit_length()
 
 
-def _pack(kind: int, flags: int, size: int, found: Mapping[str, Any]) -> bytes:
+def _pack(kind: int, flags: int, size: int, most: int, found: Mapping[str, Any]) -> bytes:
     header = len(MAGIC) + struct.calcsize("<IIIIQII") + struct.calcsize("<QQ") * len(ARRAYS)
     directory, body = b"", b""
     for name, numbers in ARRAYS.items():
@@ -234,4 +215,4 @@ def _pack(kind: int, flags: int, size: int, found: Mapping[str, Any]) -> bytes:
         directory += struct.pack("<QQ", header + len(body), len(values) // RECORDS.get(name, 1))
         body += values.tobytes()
     total = header + len(body)
-    return MAGIC + struct.pack("<IIIIQII", VERSION, kind, flags, size, total, len(ARRAYS), 0) + directory + body
+    return MAGIC + struct.pack("<IIIIQII", VERSION, kind, flags, size, total, len(ARRAYS), most) + directory + body
