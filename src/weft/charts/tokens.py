@@ -52,6 +52,10 @@ def token_axis(*, title: str | None = None, orient: Orient = "bottom") -> altair
     )
 
 
+POWER_LABEL: Final = "datum.value >= 1e-3 && datum.value < 1e5 ? format(datum.value, '~g') : format(datum.value, '.0e')"
+"""The label of a logarithmic axis: 1e-9, 0.01, 1, 100."""
+
+
 def token_step(tokens: Sequence[str]) -> float:
     """Return the width in pixels of a column of an axis with these tokens."""
     longest = max((len(readable(token)) for token in tokens), default=1)

@@ -12,7 +12,7 @@ from rich.text import Text
 from torch import Tensor, nn
 
 from weft.charts import CATEGORIES, Table, readable, row_data, token_axis, token_keys
-from weft.charts.tokens import token_step
+from weft.charts.tokens import POWER_LABEL, token_step
 from weft.errors import ConfigError
 from weft.inspect.fresh_cells import FreshFlow, compare_cells
 from weft.inspect.gradient_recording import RecordedStates, record_states
@@ -186,15 +186,18 @@ def _panel(lines: Sequence[FlowLine], part: str) -> Any:
             "value:Q",
             title="‖∂L/∂h_t‖",
             scale=altair.Scale(type="log", domain=[floor / 2, top * 2]),
-            axis=altair.Axis(format=".0e", tickCount=6),
+            axis=altair.Axis(labelExpr=POWER_LABEL, tickCount=6),
         ),
         color=altair.Color(
-            "line:N", title=None, sort=names, scale=altair.Scale(domain=names, range=_colours(len(names)))
+            "line:N",
+            sort=names,
+            scale=altair.Scale(domain=names, range=_colours(len(names))),
+            legend=altair.Legend(title=None, orient="top"),
         ),
         tooltip=["line:N", "token:N", altair.Tooltip("value:Q", format=".3e"), "kind:N"],
     )
     dashes = altair.Scale(domain=["norm", "bound"], range=[[1, 0], [5, 4]])
-    legend = altair.Legend(title=None) if any(line.bound for line in lines) else None
+    legend = altair.Legend(title=None, orient="top") if any(line.bound for line in lines) else None
     base = base.encode(strokeDash=altair.StrokeDash("kind:N", scale=dashes, legend=legend))
     norms = base.transform_filter("datum.kind == 'norm'").mark_line(point=not steps, strokeWidth=2)
     bounds = base.transform_filter("datum.kind == 'bound'").mark_line(strokeWidth=1.4, clip=True)
