@@ -55,6 +55,12 @@ def test_curves_are_those_of_the_journal(folder):
     assert any("50.00% → 75.00%" in line.plain for line in view.lines(80))
     assert view.save(folder / "c.svg").read_text(encoding="utf-8").startswith("<svg")
     (folder / "metrics.jsonl").write_text(json.dumps(JOURNAL[0]) + "\n", encoding="utf-8")
+    begun = curves(folder)  # the first epoch of a training
+    assert isinstance(begun, LearningCurves)
+    assert begun.metric == "loss"
+    assert next(line.plain for line in begun.lines(80)) == "training loss"
+    assert begun.figure().specification is not None
+    (folder / "metrics.jsonl").write_text("", encoding="utf-8")
     assert isinstance(curves(folder), Nothing)
     with pytest.raises(RunError, match="from 1 to 8"):
         curves([])
