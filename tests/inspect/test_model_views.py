@@ -62,6 +62,12 @@ def test_curves_are_those_of_the_journal(folder):
     assert begun.figure().specification is not None
     (folder / "metrics.jsonl").write_text("", encoding="utf-8")
     assert isinstance(curves(folder), Nothing)
+    (folder / "metrics.jsonl").unlink()
+    (folder / "manifest.json").touch()
+    assert isinstance(curves(folder), Nothing), "an imported model has no journal"
+    (folder / "manifest.json").unlink()
+    with pytest.raises(RunError, match="is it a run of weft"):
+        curves(folder)
     with pytest.raises(RunError, match="from 1 to 8"):
         curves([])
 

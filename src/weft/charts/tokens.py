@@ -26,7 +26,7 @@ BLANKS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥", "\u00a0": "␣"}
 def readable(token: str) -> str:
     """Return a token as a label: white space and control characters are visible."""
     if not token.strip():
-        return "".join(BLANKS.get(letter, letter) for letter in token) or "∅"
+        return "".join(BLANKS.get(letter) or visible(letter) for letter in token) or "∅"
     return visible(token).replace("\n", "⏎")
 
 

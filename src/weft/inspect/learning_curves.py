@@ -16,6 +16,7 @@ from weft.inspect.terminal import colour, shade
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 from weft.run.curves import Curve, chart, own_metric, read_curve
+from weft.run.folder.files import JOURNAL, MANIFEST
 from weft.training.progress import metric_name, show_metric
 
 MAX_RUNS: Final = 8
@@ -120,11 +121,13 @@ def curves(
     if not 1 <= len(given) <= MAX_RUNS:
         raise RunError(f"{len(given)} runs cannot be drawn together", where="curves", cure=f"from 1 to {MAX_RUNS}")
     folders = [run.folder if isinstance(run, Run) else Path(run) for run in given]
-    found = {str(folder): read_curve(folder) for folder in folders}
+    # A model that counts was not trained in updates, and an imported one not here: they have no journal.
+    trained = [folder for folder in folders if (folder / JOURNAL).exists() or not (folder / MANIFEST).exists()]
+    found = {str(folder): read_curve(folder) for folder in trained}
     found = {name: curve for name, curve in found.items() if curve.metrics or curve.train}
     if not found:
         return Nothing("curves", "the model was not trained in updates, or has only begun")
-    first = next((folder for folder in folders if str(folder) in found and found[str(folder)].metrics), None)
+    first = next((folder for folder in trained if str(folder) in found and found[str(folder)].metrics), None)
     own = "loss" if first is None else own_metric(first, found[str(first)])  # a first epoch has no validation yet
     return LearningCurves(found, metric or own)
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os.path import commonpath
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -125,7 +124,11 @@ class Library:
 def short_names(ids: Sequence[str]) -> list[str]:
     """Return ids without the folders that all of them lie in: runs/demo and runs/big are demo and big."""
     folders = [id.split("/")[:-1] for id in ids]
-    common = len(commonpath(folders)) if folders else 0
+    common = 0
+    for names in zip(*folders, strict=False):
+        if len(set(names)) > 1:
+            break
+        common += 1
     return ["/".join(id.split("/")[common:]) for id in ids]
 
 
