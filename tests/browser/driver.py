@@ -87,6 +87,12 @@ def train_runs(folder: Path) -> Path:
     text = folder / "text.txt"
     text.write_text("".join(f"{english}.\n" for english, _ in sentences), encoding="utf-8")
     weft("train", "lm", text, "--out", folder / "runs/language", "text.kind=word", "train.steps=60")
+    small = [
+        f"model.{side}.{setting}"
+        for side in ("encoder", "decoder")
+        for setting in ("kind=transformer", "width=16", "heads=2", "layers=2", "feedforward=16")
+    ]
+    weft("train", "translate", table, "--out", folder / "runs/tiny", "text.kind=word", *small, "train.steps=2")
     return folder / "runs"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -158,15 +157,21 @@ def test_the_page_fits_a_telephone(page: Any, address: Address) -> None:
     assert page.locator("#runs").is_visible()
 
 
-def test_two_thousand_tokens_stay_usable(page: Any, address: Address, record_property: Any) -> None:
-    text = " ".join(["the red car falls"] * 500)
-    for view in ("ranks", "gradients"):
-        began = time.monotonic()
-        page.goto("about:blank")
-        page.goto(address(run="language", view=view, text=text))
-        wait_for_chart(page)
-        record_property(f"{view}_seconds", round(time.monotonic() - began, 2))
-        print(f"{view}: {time.monotonic() - began:.2f} s for 2,000 tokens")
+@pytest.mark.parametrize("view", ["attention", "beam", "ranks", "states", "gates", "gradients"])
+def test_two_thousand_tokens_stay_usable(page: Any, address: Address, view: str) -> None:
+    """The picture is there after two seconds of computing, of the page and without those of the server; a busy machine
+    takes longer by the clock."""
+    text = " ".join(["the red house falls"] * 500)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(address(run="translator", view=view, text="the red house falls"))
+    wait_for_chart(page)
+    page.goto("about:blank")
+    page.goto(address(run="translator", view=view, text=text))
+    wait_for_chart(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440, "a long picture scrolls in its place"
+    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    assert metrics["TaskDuration"] < 3, "seconds of a processor; two on an idle machine"
 
 
 @pytest.mark.parametrize("view", ["attention", "gradients"])
