@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from PIL import Image  # noqa: E402
+from PIL import Image, ImageChops  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 from showcase import train_showcase  # noqa: E402
 from tests.browser.driver import FLAGS, Address, find_browser, settle, studio  # noqa: E402
@@ -40,7 +40,7 @@ VIEWS: Final = (
 TEXT: Final = "The red car stops."
 LONG: Final = " ".join([TEXT] * 75)
 LEARNING_MILLISECONDS = 6000
-TIMEOUT_MILLISECONDS = 120_000
+TIMEOUT_MILLISECONDS = 300_000
 MARGIN: Final = 12
 QUALITY: Final = 82
 
@@ -53,6 +53,10 @@ class Scene(NamedTuple):
     act: Callable[[Any], None] = lambda page: None
     part: str = ""
     """A selector; without one the window."""
+
+    width: int = 1440
+    height: int = 1500
+    """Of a part: the width of the window, and the most pixels of the picture."""
 
 
 def all_scenes() -> Iterator[Scene]:
@@ -82,18 +86,15 @@ def doc_scenes() -> Iterator[Scene]:
     demo: dict[str, str | list[str]] = {"run": "runs/demo", "text": TEXT}
     yield Scene("studio", demo | {"view": "attention"}, point_at_the_middle)
     yield Scene("playground", demo, part="#view")
-    yield Scene("learn", {"view": "learn", "o.toy": "recall", "o.size": "8", "o.a.cell": "gru"}, learn_long, "#view")
-    yield Scene("compare", {"view": "compare", "with": ["runs/demo", "runs/transformer"]}, part="#view")
+    yield Scene("compare", {"view": "compare", "with": ["runs/demo", "runs/transformer"]}, part="#view", height=700)
     for view in ("beam", "states", "gates", "neighbours", "parameters", "curves"):
-        yield Scene(
-            view,
-            demo | {"view": view, "o.units": "12"} if view in ("states", "gates") else demo | {"view": view},
-            part="#view .chart",
-        )
+        fewer = {"o.units": "6"} if view == "gates" else {}
+        yield Scene(view, demo | {"view": view} | fewer, part="#view .chart", width=1900 if view == "beam" else 1440)
     yield Scene("ranks", demo | {"view": "ranks", "target": "La rouge voiture s'arrête."}, part="#view .chart")
     yield Scene("heads", {"run": "runs/transformer", "text": TEXT, "view": "attention"}, part="#view .chart")
     yield Scene("positions", {"run": "runs/transformer", "view": "positions"}, part="#view .chart")
     yield Scene("fresh", {"view": "fresh", "o.cells": "elman,lstm,gru"}, part="#view .chart")
+    yield Scene("learn", {"view": "learn", "o.toy": "recall", "o.size": "8", "o.a.cell": "gru"}, learn_long, "#view")
 
 
 def learn(page: Any, *, milliseconds: int = LEARNING_MILLISECONDS) -> None:
@@ -126,7 +127,8 @@ def take(page: Any, address: Address, scene: Scene) -> bytes:
     box = page.locator(scene.part).first.bounding_box()
     clip = {"x": box["x"] - MARGIN, "y": box["y"] - MARGIN}
     part: bytes = page.screenshot(
-        full_page=True, clip=clip | {"width": box["width"] + 2 * MARGIN, "height": box["height"] + 2 * MARGIN}
+        full_page=True,
+        clip=clip | {"width": box["width"] + 2 * MARGIN, "height": min(box["height"] + 2 * MARGIN, scene.height)},
     )
     return part
 
@@ -146,14 +148,21 @@ def take_all(browser: Any, address: Address, out: Path, scenes: list[Scene]) -> 
 def take_docs(browser: Any, address: Address, out: Path) -> None:
     """Write NAME.webp for each picture of the documentation."""
     out.mkdir(parents=True, exist_ok=True)
-    width, height = SIZES["wide"]
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="light")
     for scene in doc_scenes():
-        page = context.new_page()
+        width, height = (scene.width, scene.height) if scene.part else SIZES["wide"]
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
         picture = Image.open(io.BytesIO(take(page, address, scene))).convert("RGB")
-        picture.save(out / f"{scene.name}.webp", quality=QUALITY, method=6)
+        trimmed(picture).save(out / f"{scene.name}.webp", quality=QUALITY, method=6)
         page.close()
-    context.close()
+
+
+def trimmed(picture: Image.Image) -> Image.Image:
+    """Return a picture without the empty ground at its right and below."""
+    ground = Image.new("RGB", picture.size, picture.getpixel((1, 1)))
+    found = ImageChops.difference(picture, ground).getbbox()
+    if found is None:
+        return picture
+    return picture.crop((0, 0, min(picture.width, found[2] + MARGIN), min(picture.height, found[3] + MARGIN)))
 
 
 def main() -> None:
