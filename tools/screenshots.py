@@ -123,7 +123,7 @@ def take(page: Any, address: Address, scene: Scene) -> bytes:
     if not scene.part:
         shown: bytes = page.screenshot()
         return shown
-    page.evaluate("document.querySelectorAll('.controls details.more').forEach((box) => (box.hidden = true))")
+    page.add_style_tag(content=f"{scene.part} ~ * {{ visibility: hidden }}")
     box = page.locator(scene.part).first.bounding_box()
     clip = {"x": box["x"] - MARGIN, "y": box["y"] - MARGIN}
     part: bytes = page.screenshot(

@@ -52,7 +52,7 @@ def token_axis(*, title: str | None = None, orient: Orient = "bottom") -> altair
     )
 
 
-POWER_LABEL: Final = "datum.value >= 1e-3 && datum.value < 1e5 ? format(datum.value, '~g') : format(datum.value, '.0e')"
+POWER_LABEL: Final = "datum.value >= 1e-3 && datum.value < 1e4 ? format(datum.value, '~g') : format(datum.value, '.0e')"
 """The label of a logarithmic axis: 1e-9, 0.01, 1, 100."""
 
 
