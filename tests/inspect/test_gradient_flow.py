@@ -177,9 +177,8 @@ def test_a_long_text_has_a_scale_of_positions_and_the_peaks_of_its_norms():
     line = FlowLine("layer 1", "encoder", tuple(norms), tuple(f"t{place}" for place in range(2000)))
     view = GradientFlow((line,))
     assert "largest norm of 4 neighbours" in view.summary
-    chart = view.chart().to_dict()
-    panel = chart.get("vconcat", [chart])[0]
-    rows = json.loads(panel["data"]["values"])
+    (values,) = view.chart().to_dict()["datasets"].values()
+    rows = json.loads(values) if isinstance(values, str) else values
     assert len(rows) == 500
     assert max(rows, key=lambda row: row["value"]) == {
         "x": 1233, "value": 50.0, "line": "layer 1", "kind": "norm", "token": "t1232"
