@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.export.c.c_text import CText
+from tests.export.c.vocabularies import CONFIGS, imported, learned, wordpiece
 
-from weft.errors import WeftError
+from weft.errors import ConfigError
 from weft.export.c.text_tables import text_tables
 from weft.export.c.unicode_tables import PATTERNS, class_table, lower_case
 from weft.tasks.tag_words import split_text
@@ -26,33 +27,6 @@ Open = Callable[[bytes], CText]
 
 LAW = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-TEXTS = [
-    "¿Qué (tal), señor? “Bien” … 3.5% [yes] y «no».",
-    "naïve café\tin two lines\nof text ΑΣ ΣΑΣ Σ. İstanbul I'm we'll don't",
-    "日本語 and \\<eos> too <eos> x 😀 👩\u200d👩 می\u200cخواهم שָׁלוֹם e\u0301 ½ ٣٫١٤ 1,000.5",
-    "the quick brown fox, the quicker fox, the quickest foxes; quickly, quickness",
-] * 3
-
-KINDS: list[dict[str, Any]] = [
-    {"kind": "char", "size": 300},
-    {"kind": "word"},
-    {"kind": "word", "punctuation": "keep"},
-    {"kind": "bpe", "size": 400},
-    {"kind": "bpe", "size": 261},
-    {"kind": "unigram", "size": 400},
-]
-SETTINGS: list[dict[str, Any]] = [
-    {},
-    {"lowercase": True},
-    {"unknown": "(tal),"},
-    {"unknown": "<unk>"},
-    {"unknown": "Straße", "lowercase": True},
-    {"unknown": "\\<eos>"},
-    {"unknown": "<0x41>"},
-    {"unknown": "KſK", "lowercase": True},
-]
-CONFIGS = [TextConfig(**kind, **more) for kind in KINDS for more in SETTINGS]
-
 HARD = (
     *"  \t\n\r\0.,'-’<>\\(\"«»)İΣςſKßẞ\x1c\x85\u00a0\u3000\u0301\u200d\u200c\ufeff\ufdd0\ue000\U0010ffffǅⅧⒶ٣½_аЯ中한😀",
     *("\r\n", "<eos>", " <eos> ", " \\<eos>", "<0x41>", " <unk> ", " (tal), ", " STRASSE ", " STRAßE ", "Straẞe "),
@@ -62,11 +36,6 @@ HARD = (
 
 ANY = st.text(st.characters(codec="utf-8"), max_size=40)
 HARD_TEXTS = st.lists(st.sampled_from(HARD) | st.characters(codec="utf-8"), max_size=20).map("".join)
-
-
-@cache
-def learned(config: int) -> Tokenizer:
-    return Tokenizer.learn(TEXTS, CONFIGS[config])
 
 
 @cache
@@ -214,8 +183,46 @@ def test_a_text_that_is_not_utf8_is_refused(both: tuple[Tokenizer, CText]) -> No
         assert c.encode(broken + b" a") == -2
 
 
-def test_an_imported_tokenizer_is_refused_in_one_line() -> None:
-    tokenizer = learned(24)
-    tokenizer = Tokenizer(tokenizer._inner, TextConfig(kind="imported"))  # only its kind is read
-    with pytest.raises(WeftError, match=r'text\.kind = "imported": its tokenizer has no C'):
-        text_tables(tokenizer)
+@pytest.mark.parametrize("rules", [{}, {"add_prefix_space": True}, {"ignore_merges": True}], ids=str)
+def test_imported_byte_pairs(open_text: Open, rules: dict[str, Any]) -> None:
+    tokenizer = imported(**rules)
+    c, draw = open_text(text_tables(tokenizer)), random.Random(2)
+    for _ in range(600):
+        text = "".join(draw.choices([*HARD, "<|endoftext|>"], k=draw.randrange(12)))
+        assert c.encode(text) == tokenizer.encode(text)
+        ids = draw.choices(range(len(tokenizer)), k=draw.randrange(12))
+        assert c.decode(ids) == tokenizer.decode(ids)
+
+
+def test_an_imported_tokenizer_with_other_rules_is_refused_in_one_line() -> None:
+    said = r'text\.kind = "imported": its BPE tokenizer has no C: only byte-level BPE of GPT-2 and WordPiece'
+    with pytest.raises(ConfigError, match=said):
+        text_tables(imported(normalizer=[{"type": "NFC"}]))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{}, {"lowercase": False}, {"lowercase": False, "strip_accents": True, "handle_chinese_chars": False}],
+    ids=str,
+)
+def test_imported_wordpieces(open_text: Open, rules: dict[str, Any]) -> None:
+    tokenizer = wordpiece(**rules)
+    c, draw = open_text(text_tables(tokenizer)), random.Random(3)
+    hard = [
+        *HARD,
+        *tokenizer.tokens(range(len(tokenizer))),
+        "unknown",
+        "quicks",
+        "thing",
+        "abc" * 9,
+        "한글 한",
+        "a" * 20,
+        "a" * 21,
+    ]
+    for _ in range(1000):
+        text = "".join(draw.choices(hard, k=draw.randrange(12)))
+        assert c.encode(text) == tokenizer.encode(text)
+        ids = draw.choices(range(len(tokenizer)), k=draw.randrange(12))
+        assert c.decode(ids) == tokenizer.decode(ids)
+    for text in ("".join(f"a{one}a {one} " for one in characters()), "".join(f"{one}\u0301" for one in characters())):
+        assert c.encode(text) == tokenizer.encode(text)

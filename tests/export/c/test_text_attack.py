@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.export.c.vocabularies import imported, wordpiece
 
 from weft.export.c.text_tables import text_tables
 from weft.text import TextConfig, Tokenizer
@@ -33,7 +34,19 @@ ROUNDS = 4000
 )
 def test_changed_tables_and_texts_fault_nothing(attack: Path, settings: dict[str, Any], tmp_path: Path) -> None:
     tokenizer = Tokenizer.learn(TEXTS * 2, TextConfig(**settings))
-    (tmp_path / "tables").write_bytes(text_tables(tokenizer, sentences=settings["kind"] == "word"))
+    run_attack(attack, tmp_path, text_tables(tokenizer, sentences=settings["kind"] == "word"))
+
+
+@pytest.mark.parametrize(
+    "tokenizer", [imported(add_prefix_space=True, ignore_merges=True), wordpiece()], ids=["bpe", "wordpiece"]
+)
+def test_changed_tables_of_imported_runs_fault_nothing(attack: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    run_attack(attack, tmp_path, text_tables(tokenizer))
+
+
+def run_attack(attack: Path, tmp_path: Path, tables: bytes) -> None:
+    """Changed tables are refused or used without a fault."""
+    (tmp_path / "tables").write_bytes(tables)
     (tmp_path / "texts").write_text("\n".join(TEXTS), encoding="utf-8")
     done = subprocess.run(
         [attack, "tables", "texts", str(ROUNDS), "1"], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -34,7 +34,7 @@ enum weft_text_error_code {
 
 #define WEFT_TEXT_MAX_BYTES ((size_t)1 << 26)
 
-enum weft_text_kind { WEFT_TEXT_CHAR = 1, WEFT_TEXT_WORD, WEFT_TEXT_BPE, WEFT_TEXT_UNIGRAM };
+enum weft_text_kind { WEFT_TEXT_CHAR = 1, WEFT_TEXT_WORD, WEFT_TEXT_BPE, WEFT_TEXT_UNIGRAM, WEFT_TEXT_WORDPIECE };
 
 /* An array of the tables: little-endian numbers, at any address. */
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
 
 /* An opened vocabulary. Only weft_text_open writes it; its fields are private. */
 typedef struct {
-    uint32_t kind, flags, size;
+    uint32_t kind, flags, size, most_characters;
     double unknown_score;
     weft_text_array arrays[24];
 } weft_text;

@@ -86,6 +86,14 @@ static void put_word(decoding *d, const unsigned char *p, size_t n) {
     write(d, p, n);
 }
 
+/* Write an entry of WordPiece: the first as it is, others after a blank or, if they continue a word, without "##". */
+static void put_wordpiece(decoding *d, const unsigned char *p, size_t n, unsigned marks) {
+    if (d->s.state & BEGUN && marks & CONTINUES) p += 2, n -= 2;
+    else if (d->s.state & BEGUN && !(marks & CLOSES)) put(d, (const unsigned char *)" ", 1);
+    d->s.state |= BEGUN;
+    put(d, p, n);
+}
+
 /* The end of the run of bytes that begins at ids[first]; silent tokens do not interrupt it. */
 static size_t end_of_bytes(const weft_text *t, const int32_t *ids, size_t first, size_t n) {
     while (first < n && u8_at(t, MARKS, (size_t)ids[first]) & (IS_BYTE | SILENT)) first++;
@@ -143,6 +151,8 @@ static void put_ids(decoding *d, const int32_t *ids, size_t n, int last) {
             const weft_text_copy *copy = copy_at(&d->s, i);
             if (copy) put_word(d, (const unsigned char *)copy->word, copy->size);
             else put_word(d, content, size);
+        } else if (t->kind == WEFT_TEXT_WORDPIECE) {
+            put_wordpiece(d, content, size, marks);
         } else if (marks & IS_BYTE) {
             d->s.read = end_of_bytes(t, ids, i, n);
             if (d->s.read == n && !last) {
@@ -188,6 +198,11 @@ int weft_text_spell(const weft_text *t, int32_t id, int state, const char **byte
     *bytes = (const char *)content_of(t, (size_t)id, size);
     *blank = 0;
     if (marks & SILENT) return *size = 0, state;
+    if (t->kind == WEFT_TEXT_WORDPIECE) {
+        *blank = state != 0 && !(marks & (CLOSES | CONTINUES));
+        if (state != 0 && marks & CONTINUES) *bytes += 2, *size -= 2;
+        return 1;
+    }
     if (t->kind != WEFT_TEXT_WORD || *size == 0) return state;
     *blank = state != 0 && !(marks & CLOSES);
     return marks & OPENS ? 0 : 1;

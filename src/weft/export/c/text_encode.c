@@ -5,21 +5,26 @@ typedef struct {
     const weft_text *t;
     int32_t *ids;
     size_t capacity, count;
-    unsigned char *lowered;
-    size_t lowered_capacity;
+    unsigned char *changed; /* the text in lower case, or with a blank before it */
+    size_t changed_capacity;
     bpe_word bpe;
     unigram_word unigram;
 } encoding;
 
 static size_t eighths(size_t n) { return (n + 7) & ~(size_t)7; }
 
-/* The most bytes of a text of n bytes after lower case. */
-static size_t read_bytes(const weft_text *t, size_t n) { return t->flags & LOWERCASE ? lowered_bytes(n) : n; }
+/* Whether a text is written anew before it is cut, character by character. */
+static int is_rewritten(const weft_text *t) { return t->flags & LOWERCASE || t->kind == WEFT_TEXT_WORDPIECE; }
+
+/* The most bytes of a text of n bytes in lower case, or with a blank before it. */
+static size_t read_bytes(const weft_text *t, size_t n) {
+    return (is_rewritten(t) ? lowered_bytes(t, n) : n) + (t->flags & BLANK_FIRST ? 1 : 0);
+}
 
 size_t weft_text_workspace(const weft_text *t, size_t max_bytes) {
     size_t n = read_bytes(t, max_bytes), size = 8;
     if (max_bytes > WEFT_TEXT_MAX_BYTES) return 0;
-    if (t->flags & LOWERCASE) size += eighths(n);
+    if (is_rewritten(t) || t->flags & BLANK_FIRST) size += eighths(n);
     if (t->kind == WEFT_TEXT_BPE) size += BPE_BYTES * eighths(n);
     if (t->kind == WEFT_TEXT_UNIGRAM) size += UNIGRAM_BYTES * eighths(n + 1);
     return size;
@@ -33,86 +38,6 @@ static int add(encoding *e, int32_t id) {
     if (e->count >= e->capacity) return WEFT_TEXT_FULL;
     e->ids[e->count++] = id;
     return 0;
-}
-
-static uint32_t hash_byte(uint32_t hash, unsigned char byte) { return (hash ^ byte) * 16777619u; }
-
-/* The id of the entry that has these bytes as its content; WEFT_UNK if there is none. */
-static int32_t entry_of(const weft_text *t, const unsigned char *p, size_t n) {
-    size_t slots = count_of(t, SLOTS), slot;
-    uint32_t hash = 2166136261u;
-    if (slots == 0) return WEFT_UNK;
-    for (size_t i = 0; i < n; i++) hash = hash_byte(hash, p[i]);
-    slot = (hash ^ hash >> 15) & (slots - 1);
-    for (size_t seen = 0; seen < slots; seen++, slot = (slot + 1) & (slots - 1)) {
-        uint32_t found = u32_at(t, SLOTS, slot);
-        size_t size;
-        const unsigned char *content;
-        if (found == 0) return WEFT_UNK;
-        content = content_of(t, found - 1, &size);
-        if (size == n && (n == 0 || memcmp(content, p, n) == 0)) return (int32_t)(found - 1);
-    }
-    return WEFT_UNK;
-}
-
-static unsigned class_at(const weft_text *t, const unsigned char *p) { return class_of(t, next_character(&p)); }
-
-/* The end of the characters from p on that have one of some bits (or, with `except`, none of them). */
-static const unsigned char *run(const weft_text *t, const unsigned char *p, const unsigned char *end, unsigned bits,
-                                int except) {
-    while (p < end) {
-        const unsigned char *q = p;
-        if (((class_of(t, next_character(&q)) & bits) != 0) == except) break;
-        p = q;
-    }
-    return p;
-}
-
-/* The end of the stretch of letters, digits, others or blanks that begins at p, by the pattern of GPT-2:
-   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
-static const unsigned char *stretch(const weft_text *t, const unsigned char *p, const unsigned char *end) {
-    const unsigned char *first = p, *q;
-    unsigned found;
-    if (*p == '\'' && end - p >= 2) {
-        if (p[1] == 's' || p[1] == 't' || p[1] == 'm' || p[1] == 'd') return p + 2;
-        if (end - p >= 3 && ((p[1] == 'r' && p[2] == 'e') || (p[1] == 'v' && p[2] == 'e') || (p[1] == 'l' && p[2] == 'l')))
-            return p + 3;
-    }
-    if (*p == ' ' && end - p >= 2 && !(class_at(t, p + 1) & SPACE)) first = p + 1;
-    found = class_at(t, first);
-    if (found & LETTER) return run(t, first, end, LETTER, 0);
-    if (found & NUMBER) return run(t, first, end, NUMBER, 0);
-    if (!(found & SPACE)) return run(t, first, end, LETTER | NUMBER | SPACE, 1);
-    first = run(t, p, end, SPACE, 0);
-    if (first == end) return end;
-    q = first;
-    last_character(&q); /* the last blank belongs to what follows, if there are several */
-    return q > p ? q : first;
-}
-
-/* Whether a letter, digit or mark of a word stands at p. */
-static int in_word(const weft_text *t, const unsigned char *p, const unsigned char *end, unsigned bits) {
-    return p < end && (class_at(t, p) & bits) != 0;
-}
-
-/* The end of the word that begins at p: letters and digits with single joiners inside, or one character. */
-static const unsigned char *word_end(const weft_text *t, const unsigned char *p, const unsigned char *end) {
-    const unsigned char *q;
-    if (!in_word(t, p, end, IN_WORD)) return next_character(&p), p;
-    for (;;) {
-        uint32_t c;
-        p = q = run(t, p, end, IN_WORD, 0);
-        if (p == end) return p;
-        c = next_character(&q);
-        if (c == '\'' || c == 0x2019 || c == '-' || c == 0x200C || c == 0x200D) {
-            if (!in_word(t, q, end, IN_WORD)) return p;
-        } else if (c == '.' || c == ',') {
-            const unsigned char *before = p;
-            if (!(class_of(t, last_character(&before)) & NUMBER) || !in_word(t, q, end, NUMBER)) return p;
-        } else
-            return p;
-        p = q;
-    }
 }
 
 static int encode_words(encoding *e, const unsigned char *p, const unsigned char *end) {
@@ -145,7 +70,10 @@ static int encode_subwords(encoding *e, const unsigned char *p, const unsigned c
     while (p < end) {
         const unsigned char *stop = stretch(t, p, end);
         size_t n = (size_t)(stop - p), first = e->count;
-        if (t->kind == WEFT_TEXT_BPE) {
+        int32_t whole = t->flags & WHOLE_WORDS ? entry_of(t, p, n) : WEFT_UNK;
+        if (whole != WEFT_UNK) {
+            if (add(e, whole)) return WEFT_TEXT_FULL;
+        } else if (t->kind == WEFT_TEXT_BPE) {
             merge_word(t, &e->bpe, p, n);
             for (int32_t i = 0; i != NO_SYMBOL; i = e->bpe.next[i])
                 if (add(e, e->bpe.id[i])) return WEFT_TEXT_FULL;
@@ -164,17 +92,64 @@ static int encode_subwords(encoding *e, const unsigned char *p, const unsigned c
     return 0;
 }
 
+/* Add the ids of a word: the longest entry that it begins with, and then the longest after "##" again and again. */
+static int encode_wordpiece(encoding *e, const unsigned char *p, const unsigned char *end) {
+    const weft_text *t = e->t;
+    const size_t first = e->count;
+    const uint32_t mark = child_of(t, 0, '#'), inside = mark == NO_NODE ? NO_NODE : child_of(t, mark, '#');
+    uint32_t node = 0;
+    size_t characters = 0;
+    for (const unsigned char *q = p; q < end; next_character(&q)) characters++;
+    if (characters > t->most_characters) return add(e, WEFT_UNK);
+    do {
+        const unsigned char *stop = p;
+        uint32_t found = 0;
+        for (const unsigned char *q = p; q < end && (node = child_of(t, node, *q)) != NO_NODE;) {
+            q++;
+            if (u32_at(t, VALUES, node)) found = u32_at(t, VALUES, node), stop = q;
+        }
+        if (found == 0) {
+            e->count = first;
+            return add(e, WEFT_UNK);
+        }
+        if (e->count < e->capacity) e->ids[e->count] = (int32_t)found - 1;
+        e->count++; /* may pass the capacity: the word may still be unknown */
+        p = stop;
+        node = inside;
+    } while (p < end && node != NO_NODE);
+    if (p == end) return e->count > e->capacity ? WEFT_TEXT_FULL : 0;
+    e->count = first;
+    return add(e, WEFT_UNK);
+}
+
+static int encode_wordpieces(encoding *e, const unsigned char *p, const unsigned char *end) {
+    const weft_text *t = e->t;
+    int error = 0;
+    while ((p = run(t, p, end, SPACE, 0)) < end && error == 0) {
+        const unsigned char *stop = run(t, p, end, SPACE | PUNCTUATION, 1);
+        if (stop == p) next_character(&stop);
+        error = encode_wordpiece(e, p, stop);
+        p = stop;
+    }
+    return error;
+}
+
 /* Add the ids of a part of a text in which no word means unknown. */
 static int encode_part(encoding *e, const unsigned char *p, size_t n) {
-    if (n > 0 && e->t->flags & LOWERCASE) {
-        long lowered = lower_text(e->t, p, n, e->lowered, e->lowered_capacity);
+    const size_t blank = e->t->flags & BLANK_FIRST && n > 0 && *p != ' ';
+    const int rewritten = n > 0 && is_rewritten(e->t);
+    if (rewritten) {
+        long lowered = lower_text(e->t, p, n, e->changed + blank, e->changed_capacity - blank);
         if (lowered < 0) return (int)lowered;
-        p = e->lowered;
         n = (size_t)lowered;
-    }
+    } else if (blank)
+        memcpy(e->changed + 1, p, n);
+    if (blank) e->changed[0] = ' ';
+    if (blank || rewritten) p = e->changed, n += blank;
     switch (e->t->kind) {
     case WEFT_TEXT_WORD: return encode_words(e, p, p + n);
     case WEFT_TEXT_CHAR: return encode_characters(e, p, p + n);
+    case WEFT_TEXT_WORDPIECE: return encode_wordpieces(e, p, p + n);
     default: return encode_subwords(e, p, p + n);
     }
 }
@@ -221,7 +196,8 @@ long weft_text_encode(const weft_text *t, const char *utf8, size_t n, int32_t *i
     e.t = t;
     e.ids = ids;
     e.capacity = capacity;
-    if (t->flags & LOWERCASE) e.lowered = memory, e.lowered_capacity = most, memory += eighths(most);
+    if (is_rewritten(t) || t->flags & BLANK_FIRST)
+        e.changed = memory, e.changed_capacity = most, memory += eighths(most);
     if (t->kind == WEFT_TEXT_BPE) e.bpe = bpe_arrays(memory, eighths(most));
     if (t->kind == WEFT_TEXT_UNIGRAM) e.unigram = unigram_arrays(memory, eighths(most + 1));
     error = encode_text(&e, (const unsigned char *)utf8, n);

@@ -22,8 +22,8 @@ enum {
     ARRAYS
 };
 
-enum { SILENT = 1, IS_BYTE = 2, CLOSES = 4, OPENS = 8 };     /* MARKS */
-enum { LOWERCASE = 1, GLUE = 2, KEEP = 4, SENTENCES = 8 };   /* flags */
+enum { SILENT = 1, IS_BYTE = 2, CLOSES = 4, OPENS = 8, CONTINUES = 16 }; /* MARKS */
+enum { LOWERCASE = 1, GLUE = 2, KEEP = 4, SENTENCES = 8, BLANK_FIRST = 16, WHOLE_WORDS = 32, HANGUL = 64 }; /* flags */
 enum { EMPTY_RANK = -1, VERSION = 1, HEADER = 40, MAX_COUNT = 1 << 30 };
 
 static const double UNKNOWN_PENALTY = 10.0; /* below the lowest score, as in the tokenizers library */
@@ -107,10 +107,11 @@ static int lower_is_valid(const weft_text *t) {
 
 /* Whether the entry of a byte has one, and the entries of words and characters are UTF-8. */
 static int contents_are_valid(const weft_text *t) {
-    const int characters = t->kind == WEFT_TEXT_WORD || t->kind == WEFT_TEXT_CHAR;
+    const int characters = t->kind == WEFT_TEXT_WORD || t->kind == WEFT_TEXT_CHAR || t->kind == WEFT_TEXT_WORDPIECE;
     for (size_t id = 0; id < t->size; id++) {
         size_t size;
         const unsigned char *content = content_of(t, id, &size);
+        if (u8_at(t, MARKS, id) & CONTINUES && size < 2) return 0;
         if (u8_at(t, MARKS, id) & IS_BYTE ? size != 1 : characters && !is_utf8(content, size))
             return 0;
     }
@@ -119,15 +120,15 @@ static int contents_are_valid(const weft_text *t) {
 
 static int is_valid(const weft_text *t) {
     const int word = t->kind == WEFT_TEXT_WORD, letters = t->kind == WEFT_TEXT_CHAR, bpe = t->kind == WEFT_TEXT_BPE;
-    const int unigram = t->kind == WEFT_TEXT_UNIGRAM;
+    const int unigram = t->kind == WEFT_TEXT_UNIGRAM, trie = unigram || t->kind == WEFT_TEXT_WORDPIECE;
     const size_t nodes = count_of(t, LABELS), places = count_of(t, UNKNOWN_STARTS);
-    if (!word && !letters && !bpe && !unigram) return 0;
+    if (!word && !letters && !bpe && !trie) return 0;
     if (t->size < WEFT_SPECIALS || t->size > MAX_COUNT || count_of(t, MARKS) != t->size) return 0;
     if (!are_offsets(t, STARTS, t->size, count_of(t, CONTENT))) return 0;
-    if (!is_hash(t, SLOTS, word || letters) || !are_at_most(t, SLOTS, t->size)) return 0;
+    if (!is_hash(t, SLOTS, word || letters || t->flags & WHOLE_WORDS) || !are_at_most(t, SLOTS, t->size)) return 0;
     if (count_of(t, BYTE_IDS) != (letters || bpe ? 256 : 0) || !are_at_most(t, BYTE_IDS, t->size - 1)) return 0;
     if (!is_hash(t, PAIRS, 0) || !pairs_are_valid(t)) return 0;
-    if (unigram ? nodes < 1 || count_of(t, VALUES) != nodes || !are_offsets(t, CHILDREN, nodes, nodes) : nodes > 0)
+    if (trie ? nodes < 1 || count_of(t, VALUES) != nodes || !are_offsets(t, CHILDREN, nodes, nodes) : nodes > 0)
         return 0;
     if (!are_at_most(t, VALUES, t->size) || count_of(t, SCORES) != (unigram ? t->size : 0)) return 0;
     if (count_of(t, ASCII_CLASSES) != 128 || count_of(t, CLASS_STARTS) != count_of(t, CLASSES)) return 0;
@@ -144,6 +145,7 @@ int weft_text_open(weft_text *t, const void *bytes, size_t size) {
     t->kind = u32_of(p + 12);
     t->flags = u32_of(p + 16);
     t->size = u32_of(p + 20);
+    t->most_characters = u32_of(p + 36);
     for (int array = 0; array < ARRAYS; array++) {
         uint64_t at = u64_of(p + HEADER + 16 * array), count = u64_of(p + HEADER + 16 * array + 8);
         if (count > MAX_COUNT || at > size || count * element_bytes[array] > size - at) return WEFT_TEXT_DAMAGED;

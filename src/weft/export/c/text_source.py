@@ -14,6 +14,7 @@ TEXT_FILES: Final = (
     "text_classes.c",
     "text_bpe.c",
     "text_unigram.c",
+    "text_cut.c",
     "text_encode.c",
     "text_words.c",
     "text_decode.c",

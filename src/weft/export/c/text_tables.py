@@ -1,6 +1,6 @@
 """The tables of a tokenizer that text.c reads: vocabulary, merges or scores, and the Unicode tables that it needs.
 
-"weftTEXT", version, kind, flags, entries (u32), bytes (u64), arrays (u32), 0 (u32)      little-endian
+"weftTEXT", version, kind, flags, entries (u32), bytes (u64), arrays (u32), most characters (u32)
 offset and count (u64) of each array, in the order of text_open.c
 the arrays, each at a multiple of 8 bytes
 """
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from weft.errors import ConfigError
 from weft.export.c import unicode_tables as unicode
+from weft.export.c.imported_text import CLOSES, SILENT, WHOLE_WORDS, imported_text
 from weft.export.c.trie import build_trie
-from weft.text import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
+from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import byte_letters, byte_tokens, letters_to_bytes
 from weft.text.spelling import OPEN, SPACED, spelling_of
 from weft.text.unknown import unknown_word
@@ -27,9 +28,9 @@ from weft.text.vocabulary import LIKE_SPECIAL
 
 MAGIC: Final = b"weftTEXT"
 VERSION: Final = 1
-KINDS: Final = {"char": 1, "word": 2, "bpe": 3, "unigram": 4}
+KINDS: Final = {"char": 1, "word": 2, "bpe": 3, "unigram": 4, "wordpiece": 5}
 LOWERCASE, GLUE, KEEP, SENTENCES = (1 << bit for bit in range(4))
-SILENT, IS_BYTE, CLOSES, OPENS = (1 << bit for bit in range(4))
+IS_BYTE, OPENS = 2, 8
 NO_RANK: Final = 0xFFFFFFFF
 
 ARRAYS: Final[Mapping[str, str]] = {
@@ -68,32 +69,43 @@ def text_tables(tokenizer: Tokenizer, *, sentences: bool = False) -> bytes:
 
     A tokenizer of a kind that the C has not raises `ConfigError`.
     """
-    if tokenizer.kind not in KINDS:
-        where = f'text.kind = "{tokenizer.kind}"'
-        raise ConfigError("its tokenizer has no C", where=where, cure="use --to onnx, or a run with its own tokenizer")
+    tree = json.loads(tokenizer.to_json())
+    flags, model = SENTENCES if sentences else 0, tree["model"]
     config, kind = tokenizer.config, tokenizer.kind
-    flags = SENTENCES if sentences else 0
+    imported = imported_text(tree) if kind == "imported" else None
+    if imported is not None:
+        kind, flags = imported.kind, flags | imported.flags
     flags |= LOWERCASE if config.lowercase else 0
     if kind == "word":
         flags |= GLUE if config.punctuation == "split" else KEEP
-    model = json.loads(tokenizer.to_json())["model"]
-    found: dict[str, Any] = _contents(tokenizer)
+    if imported is None:
+        found = _contents(tokenizer)
+    else:
+        found = _stored(imported.contents, imported.marks)
+        if flags & WHOLE_WORDS:
+            found["slots"] = _slots(imported.keys)
     if kind in ("char", "bpe"):
         found["byte_ids"] = list(map(tokenizer.id, byte_tokens() if kind == "char" else _letters_by_byte()))
     if kind == "bpe":
-        found["pairs"] = _pairs(tokenizer, model["merges"])
+        found["pairs"] = _pairs(model["vocab"], model["merges"])
     if kind == "unigram":
         found["scores"] = [score for _, score in model["vocab"]]
         pieces = {letters_to_bytes(piece): index for index, (piece, _) in enumerate(model["vocab"])}
         found["children"], found["labels"], found["values"] = build_trie(pieces)
-    found["class_starts"], found["classes"], found["ascii_classes"] = unicode.class_table(_classes(tokenizer, flags))
+    if kind == "wordpiece" and imported is not None:
+        found["children"], found["labels"], found["values"] = build_trie(imported.keys)
+        found["lower"], found["expansions"] = imported.lower
+    own = imported.classes if imported else None
+    classes = unicode.class_table(_classes(kind, config, flags), own)
+    found["class_starts"], found["classes"], found["ascii_classes"] = classes
     if config.lowercase:
         found["lower"], found["expansions"] = unicode.lower_case()
     if (unknown := unknown_word(config)) is not None and config.unknown is not None:
         sets = [_alternatives(character, unknown.flags) for character in config.unknown]
         found["unknown"] = [code for codes in sets for code in codes]
         found["unknown_starts"] = np.cumsum([0, *map(len, sets)])
-    return _pack(KINDS[kind], flags, len(tokenizer), found)
+    most = imported.most_characters if imported else 0
+    return _pack(KINDS[kind], flags, len(tokenizer), most, found)
 
 
 def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -122,11 +134,15 @@ def _contents(tokenizer: Tokenizer) -> dict[str, Any]:
             marks[index] |= CLOSES if spelling.added[SPACED][index] == content else 0
             marks[index] |= OPENS if spelling.after[index] == OPEN else 0
     marks[[PAD, SOS, EOS]] = SILENT
+    found = _stored(contents, marks)
+    return found if kind in ("bpe", "unigram") else found | {"slots": _slots(keys)}
+
+
+def _stored(contents: Sequence[bytes], marks: NDArray[np.uint8]) -> dict[str, Any]:
     starts = np.cumsum([0, *map(len, contents)])
     if starts[-1] > NO_RANK:
         raise ConfigError("its vocabulary has more than 4 GB of text", where="text.size", cure="lower it")
-    found = {"content": np.frombuffer(b"".join(contents), dtype=np.uint8), "starts": starts, "marks": marks}
-    return found if kind in ("bpe", "unigram") else found | {"slots": _slots(keys)}
+    return {"content": np.frombuffer(b"".join(contents), dtype=np.uint8), "starts": starts, "marks": marks}
 
 
 def _letters_by_byte() -> list[str]:
@@ -134,15 +150,15 @@ def _letters_by_byte() -> list[str]:
     return sorted(byte_letters(), key=letters_to_bytes)
 
 
-def _classes(tokenizer: Tokenizer, flags: int) -> Iterable[int]:
+def _classes(kind: str, config: TextConfig, flags: int) -> Iterable[int]:
     """The classes of characters that a tokenizer reads."""
-    if tokenizer.kind == "word":
+    if kind in ("word", "wordpiece"):
         yield unicode.SPACE
-        if not flags & KEEP:
+        if kind == "word" and not flags & KEEP:
             yield from (unicode.NUMBER, unicode.IN_WORD, unicode.OPENING, unicode.CLOSING)
-    elif tokenizer.kind != "char":
+    elif kind != "char":
         yield from (unicode.LETTER, unicode.NUMBER, unicode.SPACE)
-    if tokenizer.config.unknown is not None or flags & SENTENCES:
+    if config.unknown is not None or flags & SENTENCES:
         yield unicode.BLANK
     if flags & SENTENCES:
         yield unicode.PUNCTUATION
@@ -170,19 +186,19 @@ def _slots(keys: Mapping[bytes, int]) -> NDArray[np.uint32]:
     return np.asarray(taken, dtype=np.uint32)
 
 
-def _pairs(tokenizer: Tokenizer, merges: Sequence[tuple[str, str]]) -> NDArray[np.uint32]:
+def _pairs(ids: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> NDArray[np.uint32]:
     """A hash table from two ids to the rank of their pair and the id of what they become."""
     size = _power_of_two(2 * len(merges)) if merges else 0
     pairs = np.full((size, 4), NO_RANK, dtype=np.uint32)
     taken: dict[int, tuple[int, int]] = {}
     for rank, (left, right) in enumerate(merges):
-        pair = tokenizer.id(left), tokenizer.id(right)
+        pair = ids[left], ids[right]
         hashed = (pair[0] * 0x9E3779B1 ^ pair[1] * 0x85EBCA77) & 0xFFFFFFFF
         slot = (hashed ^ hashed >> 15) & (size - 1)
         while taken.get(slot, pair) != pair:  # of a pair that stands twice the last rank counts
             slot = (slot + 1) & (size - 1)
         taken[slot] = pair
-        pairs[slot] = (*pair, rank, tokenizer.id(left + right))
+        pairs[slot] = (*pair, rank, ids[left + right])
     return pairs
 
 
@@ -190,7 +206,7 @@ def _power_of_two(least: int) -> int:
     return 1 << max(least, 2).bit_length()
 
 
-def _pack(kind: int, flags: int, size: int, found: Mapping[str, Any]) -> bytes:
+def _pack(kind: int, flags: int, size: int, most: int, found: Mapping[str, Any]) -> bytes:
     header = len(MAGIC) + struct.calcsize("<IIIIQII") + struct.calcsize("<QQ") * len(ARRAYS)
     directory, body = b"", b""
     for name, numbers in ARRAYS.items():
@@ -199,4 +215,4 @@ def _pack(kind: int, flags: int, size: int, found: Mapping[str, Any]) -> bytes:
         directory += struct.pack("<QQ", header + len(body), len(values) // RECORDS.get(name, 1))
         body += values.tobytes()
     total = header + len(body)
-    return MAGIC + struct.pack("<IIIIQII", VERSION, kind, flags, size, total, len(ARRAYS), 0) + directory + body
+    return MAGIC + struct.pack("<IIIIQII", VERSION, kind, flags, size, total, len(ARRAYS), most) + directory + body

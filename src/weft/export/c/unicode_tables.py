@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Regex, normalizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 from weft.tasks.tag_words import PUNCTUATION as AROUND_WORDS
 
-LETTER, NUMBER, SPACE, IN_WORD, OPENING, CLOSING, BLANK, PUNCTUATION = (1 << bit for bit in range(8))
+LETTER, NUMBER, SPACE, IN_WORD, OPENING, CLOSING, BLANK, PUNCTUATION, DELETED, SPACED = (1 << bit for bit in range(10))
 """Bits of classes, as in text_classes.c."""
 
 PATTERNS: Final[Mapping[int, str]] = {
@@ -68,11 +68,14 @@ def members_of(bit: int) -> NDArray[np.bool_]:
     return found
 
 
-def class_table(bits: Iterable[int]) -> tuple[NDArray[np.uint32], NDArray[np.uint16], NDArray[np.uint16]]:
-    """The first character and the bits of each range of equal characters, and the bits of the first 128 characters."""
+def class_table(
+    bits: Iterable[int], own: Mapping[int, NDArray[np.bool_]] | None = None
+) -> tuple[NDArray[np.uint32], NDArray[np.uint16], NDArray[np.uint16]]:
+    """The first character and the bits of each range of equal characters, and the bits of the first 128 characters.
+    `own` are classes of a tokenizer by their bits."""
     found = np.zeros(CODE_POINTS, dtype=np.uint16)
-    for bit in bits:
-        found |= members_of(bit).astype(np.uint16) * np.uint16(bit)
+    for bit, members in [*((bit, members_of(bit)) for bit in bits), *(own or {}).items()]:
+        found |= members.astype(np.uint16) * np.uint16(bit)
     starts = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))
     return starts.astype(np.uint32), found[starts], found[:128]
 
@@ -80,8 +83,13 @@ def class_table(bits: Iterable[int]) -> tuple[NDArray[np.uint32], NDArray[np.uin
 @cache
 def lower_case() -> LowerCase:
     """The lower case of all characters but ASCII; that of a character does not depend on its neighbours."""
+    return compact(_changed())
+
+
+def compact(changed: Iterable[tuple[int, str]]) -> LowerCase:
+    """Characters with what each becomes, in the order of the characters."""
     single, expansions = list[tuple[int, int]](), list[tuple[int, int, int, int]]()
-    for code, lower in _changed():
+    for code, lower in changed:
         if len(lower) == 1:
             single.append((code, ord(lower)))
         else:
@@ -89,6 +97,24 @@ def lower_case() -> LowerCase:
             assert len(lower) <= 3, "no lower case has more characters"
             expansions.append((code, first, second, third))
     return LowerCase(_ranges(single), expansions)
+
+
+def each_normalized(normalizer: normalizers.Normalizer) -> Iterator[tuple[int, str]]:
+    """Each character with what a normalizer that reads characters one by one makes of it."""
+    text = _characters()
+    for begin in range(0, len(text), 4096):
+        block = text[begin : begin + 4096].replace("|", "a")
+        parts = normalizer.normalize_str("|".join(block)).split("|")
+        yield from zip(map(ord, text[begin : begin + 4096]), parts, strict=True)
+
+
+def cut_off(cut: pre_tokenizers.PreTokenizer) -> NDArray[np.bool_]:
+    """For each code point whether a pre-tokenizer makes it a word of its own, even between letters."""
+    found, text = np.zeros(CODE_POINTS, dtype=np.bool_), _characters()
+    for begin in range(0, len(text), 4096):
+        pieces = cut.pre_tokenize_str(f"x{'x'.join(text[begin : begin + 4096])}x")
+        found[[ord(piece) for piece, _ in pieces if len(piece) == 1 and piece != "x"]] = True
+    return found
 
 
 def _changed() -> Iterator[tuple[int, str]]:
