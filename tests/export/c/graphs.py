@@ -69,7 +69,7 @@ class CGraphs:
         self.weights = np.frombuffer(constants.bytes() + bytes(64), np.uint8).copy()
 
     def __call__(self, number: int, inputs: Mapping[str, Any], shapes: Sequence[Sequence[int]]) -> list[Any]:
-        """The outputs, of these shapes, of one graph for one row. Scratch memory and outputs begin full of NaN."""
+        """The outputs, of these shapes, of one graph for one row. Scratch memory begins full of NaN."""
         graph = self.graphs[number]
         sizes: dict[str, int] = {}
         given = []
@@ -83,7 +83,7 @@ class CGraphs:
         room = int(need(*lengths))
         scratch = np.full(room + 64, 255, np.uint8)
         kinds = [np.float32 if value.kind == "float" else np.int32 for value in graph.outputs]
-        outputs = [np.full(shape, -1e30, kind) for shape, kind in zip(shapes, kinds, strict=True)]
+        outputs = [np.full(shape, -12345, kind) for shape, kind in zip(shapes, kinds, strict=True)]
         arrays = [array.ctypes.data_as(ctypes.c_void_p) for array in (self.weights, scratch)]
         code = getattr(self.library, f"run_{number}")(
             arrays[0],

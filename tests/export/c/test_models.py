@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.export.c.models import RNN_, TRANSFORMER, CModel, compare_lines, lines, make_run
 
+import weft
 from weft.text import SOS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -102,3 +103,39 @@ def test_a_language_model_draws_the_same_texts_and_streams_what_it_reads_whole(t
         assert library.weft_next(model.model, token, ctypes.byref(logits)) == 0
         np.testing.assert_allclose(np.ctypeslib.as_array(logits, (vocabulary,)), expected[place], atol=1e-4)
     assert library.weft_next(model.model, vocabulary, ctypes.byref(logits)) < 0
+
+
+COUNTED = [
+    ("classify", {"kind": "bag"}, None),
+    ("tag", {"kind": "hmm", "order": 2}, None),
+    ("lm", {"kind": "ngram", "order": 3}, {"sample": True, "max_length": 15}),
+]
+COUNTED_SLOW = [
+    ("classify", {"kind": "bag", "width": 8}, None),
+    ("regress", {"kind": "bag"}, None),
+    ("tag", {"kind": "hmm", "order": 1}, None),
+    ("lm", {"kind": "ngram", "order": 3, "smoothing": {"kind": "none"}}, {"sample": True, "max_length": 15}),
+]
+
+
+def _check_counted(task, model, decode, folder):
+    data = make_run(task, folder, RNN_ | {"cell": "gru"}).config.data.train
+    config = {"task": task, "data": {"train": data}, "model": model, **({"decode": decode} if decode else {})}
+    config |= {"text": {"kind": "word"}} if task == "lm" else {}
+    run = weft.train(config, out=folder / "run", quiet=True)
+    compare_lines(run, CModel(run, folder), lines(50))
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "decode"), COUNTED, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_answers_of_counts_are_those_of_the_run(task, model, decode, tmp_path):
+    _check_counted(task, model, decode, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "model", "decode"), COUNTED_SLOW, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_answers_of_all_counts_are_those_of_the_run(task, model, decode, tmp_path):
+    _check_counted(task, model, decode, tmp_path)
