@@ -5,110 +5,106 @@
 #define WEFT_BLOCK 16 /* outputs of a block */
 #if defined(__GNUC__)
 typedef float weft_f4 __attribute__((vector_size(16), aligned(4), may_alias));
-#if defined(__AVX512F__)
-typedef float weft_lanes __attribute__((vector_size(64), aligned(4), may_alias));
-#elif defined(__AVX__)
-typedef float weft_lanes __attribute__((vector_size(32), aligned(4), may_alias));
-#else
-typedef weft_f4 weft_lanes;
-#endif
-#define WEFT_WIDTH ((long)(sizeof(weft_lanes) / sizeof(float)))
+typedef float weft_f8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float weft_f16 __attribute__((vector_size(64), aligned(4), may_alias));
 #endif
 
-/*: linear needs lanes */
-/* One block of 16 outputs of one row. */
-static void linear_block(float *out, const float *x, const float *weight, long inputs)
-{
-#if defined(__GNUC__)
-    weft_f4 a = {0}, b = {0}, c = {0}, d = {0};
-    for (long i = 0; i < inputs; i++, weight += WEFT_BLOCK) {
-        const weft_f4 value = {x[i], x[i], x[i], x[i]};
-        a += value * *(const weft_f4 *)weight;
-        b += value * *(const weft_f4 *)(weight + 4);
-        c += value * *(const weft_f4 *)(weight + 8);
-        d += value * *(const weft_f4 *)(weight + 12);
-    }
-    *(weft_f4 *)out = a;
-    *(weft_f4 *)(out + 4) = b;
-    *(weft_f4 *)(out + 8) = c;
-    *(weft_f4 *)(out + 12) = d;
-#else
-    for (int lane = 0; lane < WEFT_BLOCK; lane++) out[lane] = 0.0f;
-    for (long i = 0; i < inputs; i++, weight += WEFT_BLOCK)
-        for (int lane = 0; lane < WEFT_BLOCK; lane++) out[lane] += x[i] * weight[lane];
-#endif
-}
-
-#if defined(__GNUC__)
-/* Four vectors of outputs of one row, and of two rows: vector k begins at weight + at[k]. */
-static void linear_one(float *out, const float *x, const float *weight, const long *at, long inputs)
-{
-    const float *p = weight + at[0], *q = weight + at[1], *r = weight + at[2], *s = weight + at[3];
-    weft_lanes a = {0}, b = {0}, c = {0}, d = {0};
-    for (long i = 0; i < inputs; i++) {
-        const weft_lanes value = x[i] - (weft_lanes){0};
-        a += value * *(const weft_lanes *)(p + i * WEFT_BLOCK);
-        b += value * *(const weft_lanes *)(q + i * WEFT_BLOCK);
-        c += value * *(const weft_lanes *)(r + i * WEFT_BLOCK);
-        d += value * *(const weft_lanes *)(s + i * WEFT_BLOCK);
-    }
-    weft_lanes *to = (weft_lanes *)out;
-    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
-}
-
-static void linear_two(float *out, float *next, const float *x, const float *y, const float *weight, const long *at,
-                       long inputs)
-{
-    const float *p = weight + at[0], *q = weight + at[1], *r = weight + at[2], *s = weight + at[3];
-    weft_lanes a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0}, g = {0}, h = {0};
-    for (long i = 0; i < inputs; i++) {
-        const weft_lanes one = x[i] - (weft_lanes){0}, two = y[i] - (weft_lanes){0};
-        weft_lanes w = *(const weft_lanes *)(p + i * WEFT_BLOCK);
-        a += one * w, e += two * w;
-        w = *(const weft_lanes *)(q + i * WEFT_BLOCK);
-        b += one * w, f += two * w;
-        w = *(const weft_lanes *)(r + i * WEFT_BLOCK);
-        c += one * w, g += two * w;
-        w = *(const weft_lanes *)(s + i * WEFT_BLOCK);
-        d += one * w, h += two * w;
-    }
-    weft_lanes *to = (weft_lanes *)out;
-    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
-    to = (weft_lanes *)next;
-    to[0] = e, to[1] = f, to[2] = g, to[3] = h;
-}
-#endif
-
+/*: linear_store */
 static void linear_store(float *out, const float *sums, const float *bias, long count)
 {
     for (long j = 0; j < count; j++) out[j] = sums[j] + (bias ? bias[j] : 0.0f);
 }
 
-/* x (rows, inputs) and packed weight (outputs, inputs)[, bias (outputs)] -> out (rows, outputs). */
+/*: linear_f4 needs lanes linear_store */
+#if defined(__GNUC__)
+/* Four vectors of outputs of one row, and of two rows: vector k begins at weight + at[k]. */
+static void linear_one_f4(float *out, const float *x, const float *weight, const long *at, long inputs)
+{
+    const float *p = weight + at[0], *q = weight + at[1], *r = weight + at[2], *s = weight + at[3];
+    weft_f4 a = {0}, b = {0}, c = {0}, d = {0};
+    for (long i = 0; i < inputs; i++) {
+        const weft_f4 value = x[i] - (weft_f4){0};
+        a += value * *(const weft_f4 *)(p + i * WEFT_BLOCK);
+        b += value * *(const weft_f4 *)(q + i * WEFT_BLOCK);
+        c += value * *(const weft_f4 *)(r + i * WEFT_BLOCK);
+        d += value * *(const weft_f4 *)(s + i * WEFT_BLOCK);
+    }
+    weft_f4 *const to = (weft_f4 *)out;
+    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+}
+
+static void linear_two_f4(float *out, float *next, const float *x, const float *y, const float *weight, const long *at,
+                          long inputs)
+{
+    const float *p = weight + at[0], *q = weight + at[1], *r = weight + at[2], *s = weight + at[3];
+    weft_f4 a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0}, g = {0}, h = {0};
+    for (long i = 0; i < inputs; i++) {
+        const weft_f4 one = x[i] - (weft_f4){0}, two = y[i] - (weft_f4){0};
+        weft_f4 w = *(const weft_f4 *)(p + i * WEFT_BLOCK);
+        a += one * w, e += two * w;
+        w = *(const weft_f4 *)(q + i * WEFT_BLOCK);
+        b += one * w, f += two * w;
+        w = *(const weft_f4 *)(r + i * WEFT_BLOCK);
+        c += one * w, g += two * w;
+        w = *(const weft_f4 *)(s + i * WEFT_BLOCK);
+        d += one * w, h += two * w;
+    }
+    weft_f4 *const to = (weft_f4 *)out, *const then = (weft_f4 *)next;
+    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+    then[0] = e, then[1] = f, then[2] = g, then[3] = h;
+}
+
+/* As many outputs as whole groups of four vectors hold; their number. */
+static long linear_wide_f4(float *out, const float *x, const float *weight, const float *bias, long rows, long inputs,
+                           long outputs)
+{
+    const long lanes = (long)(sizeof(weft_f4) / sizeof(float)), unit = 4 * lanes;
+    const long padded = (outputs + WEFT_BLOCK - 1) / WEFT_BLOCK * WEFT_BLOCK;
+    long at[4], done = 0;
+    for (long k = 0; k < 4; k++) at[k] = k * lanes / WEFT_BLOCK * WEFT_BLOCK * inputs + k * lanes % WEFT_BLOCK;
+    for (; done + unit <= padded; done += unit) {
+        const float *const here = weight + done * inputs, *const shift = bias ? bias + done : bias;
+        const long count = outputs - done < unit ? outputs - done : unit;
+        float first[64], second[64];
+        long row = 0;
+        for (; row + 2 <= rows; row += 2) {
+            linear_two_f4(first, second, x + row * inputs, x + (row + 1) * inputs, here, at, inputs);
+            linear_store(out + row * outputs + done, first, shift, count);
+            linear_store(out + (row + 1) * outputs + done, second, shift, count);
+        }
+        if (row < rows) {
+            linear_one_f4(first, x + row * inputs, here, at, inputs);
+            linear_store(out + row * outputs + done, first, shift, count);
+        }
+    }
+    return done < outputs ? done : outputs;
+}
+#endif
+
+/*: linear needs linear_f4 linear_f8 linear_f16 */
+/* One block of 16 outputs of one row. */
+static void linear_block(float *sums, const float *x, const float *weight, long inputs)
+{
+    for (int lane = 0; lane < WEFT_BLOCK; lane++) sums[lane] = 0.0f;
+    for (long i = 0; i < inputs; i++, weight += WEFT_BLOCK)
+        for (int lane = 0; lane < WEFT_BLOCK; lane++) sums[lane] += x[i] * weight[lane];
+}
+
+/* x (rows, inputs) and packed weight (outputs, inputs)[, bias (outputs)] -> out (rows, outputs), with the widest vectors
+   that the processor has. */
 static void linear(float *out, const float *x, const float *weight, const float *bias, long rows, long inputs,
                    long outputs)
 {
     long done = 0;
 #if defined(__GNUC__)
-    const long unit = 4 * WEFT_WIDTH, padded = (outputs + WEFT_BLOCK - 1) / WEFT_BLOCK * WEFT_BLOCK;
-    long at[4];
-    for (long k = 0; k < 4; k++)
-        at[k] = k * WEFT_WIDTH / WEFT_BLOCK * WEFT_BLOCK * inputs + k * WEFT_WIDTH % WEFT_BLOCK;
-    for (; done + unit <= padded; done += unit) {
-        const float *here = weight + done * inputs;
-        const long count = outputs - done < unit ? outputs - done : unit;
-        long row = 0;
-        float first[64], second[64];
-        for (; row + 2 <= rows; row += 2) {
-            linear_two(first, second, x + row * inputs, x + (row + 1) * inputs, here, at, inputs);
-            linear_store(out + row * outputs + done, first, bias ? bias + done : bias, count);
-            linear_store(out + (row + 1) * outputs + done, second, bias ? bias + done : bias, count);
-        }
-        if (row < rows) {
-            linear_one(first, x + row * inputs, here, at, inputs);
-            linear_store(out + row * outputs + done, first, bias ? bias + done : bias, count);
-        }
-    }
+#if defined(__x86_64__)
+    if (outputs >= 64 && __builtin_cpu_supports("avx512f"))
+        done = linear_wide_f16(out, x, weight, bias, rows, inputs, outputs);
+    else if (outputs >= 32 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        done = linear_wide_f8(out, x, weight, bias, rows, inputs, outputs);
+    else
+#endif
+        done = linear_wide_f4(out, x, weight, bias, rows, inputs, outputs);
 #endif
     for (; done < outputs; done += WEFT_BLOCK) {
         const long count = outputs - done < WEFT_BLOCK ? outputs - done : WEFT_BLOCK;

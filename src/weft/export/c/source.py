@@ -14,6 +14,16 @@ KERNEL_FILES: Final = ("products.c", "kernels.c")
 WHOLE: Final = ("reduce_sum", "reduce_max", "cumulate_sum", "cumulate_max")
 """Kernels that are there for whole numbers too, as NAME_whole."""
 
+TARGETS: Final = {"f8": "avx2,fma", "f16": "avx512f"}
+"""Wider vectors of the product of matrices, and what a processor of x86-64 must have for them."""
+
+_TARGET: Final = """#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__clang__)
+#define WEFT_{name} __attribute__((target("{features}")))
+#else
+#define WEFT_{name} __attribute__((target("{features}"), optimize("fp-contract=fast")))
+#endif"""
+
 _HEAD: Final = re.compile(r"^/\*: (\w+)(?: needs ([\w ]+))? \*/$", re.MULTILINE)
 
 
@@ -41,7 +51,18 @@ def kernels() -> dict[str, Kernel]:
     for name in WHOLE:
         text = found[name].text.replace(f" {name}(", f" {name}_whole(").replace("float", "int32_t").replace("0.0f", "0")
         found[f"{name}_whole"] = Kernel(text, ())
-    return found
+    for name, features in TARGETS.items():
+        text = found["linear_f4"].text.replace("f4", name).replace("static ", f"WEFT_{name.upper()} static ")
+        text = text.replace("#if defined(__GNUC__)", f"{_TARGET}".format(name=name.upper(), features=features), 1)
+        found[f"linear_{name}"] = Kernel(text, found["linear_f4"].needs)
+    order = [
+        *(name for name in found if not name.startswith("linear_f")),
+        *(n for n in found if n.startswith("linear_f")),
+    ]
+    first = order.index("linear")
+    wide = [name for name in order if name.startswith("linear_f")]
+    order = [*order[:first], *wide, *[name for name in order[first:] if name not in wide]]
+    return {name: found[name] for name in order}
 
 
 def chosen(names: Iterable[str]) -> str:
@@ -77,7 +98,7 @@ def resolve(text: str, defines: Mapping[str, str | int]) -> str:
 
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
-_FUNCTION: Final = re.compile(r"^static [^;={]*?\b(\w+)\(")
+_FUNCTION: Final = re.compile(r"^(?:WEFT_F\d+ )?static [^;={]*?\b(\w+)\(")
 
 
 def only_used(text: str) -> str:
