@@ -108,13 +108,17 @@ def test_a_language_model_draws_the_same_texts_and_streams_what_it_reads_whole(t
 COUNTED = [
     ("classify", {"kind": "bag"}, None),
     ("tag", {"kind": "hmm", "order": 2}, None),
-    ("lm", {"kind": "ngram", "order": 3}, {"sample": True, "max_length": 15}),
+    ("lm", {"kind": "ngram", "order": 3}, {"sample": True, "top_p": 1.0, "max_length": 15}),
 ]
 COUNTED_SLOW = [
     ("classify", {"kind": "bag", "width": 8}, None),
     ("regress", {"kind": "bag"}, None),
     ("tag", {"kind": "hmm", "order": 1}, None),
-    ("lm", {"kind": "ngram", "order": 3, "smoothing": {"kind": "none"}}, {"sample": True, "max_length": 15}),
+    (
+        "lm",
+        {"kind": "ngram", "order": 3, "smoothing": {"kind": "none"}},
+        {"sample": True, "top_p": 1.0, "max_length": 15},
+    ),
 ]
 
 

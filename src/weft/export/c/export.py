@@ -55,7 +55,7 @@ def refuse(run: Run) -> None:
         cure = "runs that read texts can be exported to C; use --to onnx"
         raise ConfigError("are not read from lines", where="data.features", cure=cure)
     if isinstance(run.model, FittedModel) and type(run.model) not in COUNTED:
-        cure = "of models of counts n-grams and bags are; use a network"
+        cure = "use a network, or a model of counts of weft"
         raise ConfigError(
             "is not written in C", where=f'model.kind = "{getattr(run.config.model, "kind", "")}"', cure=cure
         )

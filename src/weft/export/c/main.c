@@ -1,7 +1,7 @@
 /* Reads lines from standard input and prints an answer for each, as `weft predict` does.
 
        model [WEIGHTS] [--probabilities | --precise] [--beam N] [--n-best N] [--max-length N] [--sample 0|1] [--seed N]
-             [--tokens N] [--line-bytes N]                                                                            */
+             [--temperature X] [--top-p X] [--top-k N] [--tokens N] [--line-bytes N]                                                   */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +68,15 @@ int main(int argc, char **argv)
             options.probabilities = 2;
         } else if (strncmp(name, "--", 2) != 0) {
             path = name;
+        } else if (strcmp(name, "--top-p") == 0 || strcmp(name, "--temperature") == 0) {
+            char *end = 0;
+            const double number = n + 1 < argc ? strtod(argv[n + 1], &end) : 0.0;
+            if (!end || *end || !(number > 0.0) || number > 1e6) return fail(name, "needs a number above 0");
+            n++;
+            if (name[3] == 'o')
+                options.top_p = (float)number;
+            else
+                options.temperature = (float)number;
         } else {
             char *end = 0;
             const long number = n + 1 < argc ? strtol(argv[n + 1], &end, 10) : 0;
@@ -82,6 +91,8 @@ int main(int argc, char **argv)
                 options.max_length = limits.new_tokens = number;
             else if (strcmp(name, "--sample") == 0)
                 options.sample = number != 0;
+            else if (strcmp(name, "--top-k") == 0)
+                options.top_k = number;
             else if (strcmp(name, "--seed") == 0)
                 options.seed = (uint64_t)number;
             else if (strcmp(name, "--tokens") == 0)
