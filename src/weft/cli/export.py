@@ -11,7 +11,10 @@ from weft.cli.imports import Imports, read_imports
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder: a transformer (lm, translate), an n-gram model, embed.")],
+    run: Annotated[
+        str,
+        typer.Argument(help="A run folder or hf://OWNER/NAME: a transformer (lm, translate), an n-gram model, embed."),
+    ],
     to: Annotated[
         str, typer.Option(help="huggingface, ctranslate2; arpa (n-gram models), vectors (embed).", metavar="FORMAT")
     ],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[str, typer.Argument(help="A run folder, or hf://OWNER/NAME.")],
     file: Annotated[
         str | None,
         typer.Argument(

@@ -11,7 +11,7 @@ from weft.export.tokenizer import TARGET
 from weft.export.weights import Weights
 from weft.models import LanguageModel
 from weft.run import Run
-from weft.run.card import pipeline
+from weft.run.card_header import pipeline
 from weft.run.folder.files import CARD, write_text
 from weft.text import SPECIALS
 from weft.version import __version__

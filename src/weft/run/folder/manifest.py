@@ -32,6 +32,7 @@ __all__ = [
     "drop_manifest",
     "hash_file",
     "open_run",
+    "parse_manifest",
     "read_run",
     "verify",
     "write_manifest",
@@ -153,14 +154,32 @@ def open_run(folder: Path) -> RunFiles:
     with reading(folder):
         found = folder.is_dir()
     if not found:
-        raise RunError("is not a run folder", where=str(folder), cure="give the folder that `weft train` wrote")
+        raise RunError("is not a run folder", where=str(folder), cure=_cure(folder))
     path = folder / MANIFEST
     try:
         with reading(path):
-            manifest = parse_json(read_regular(path, most=limits.CONFIG_FILE_BYTES))
+            content = read_regular(path, most=limits.CONFIG_FILE_BYTES)
     except FileNotFoundError:
         cure = "training ended before its first validation, or this is no run; train again"
         raise RunError(f"has no {MANIFEST}", where=str(folder), cure=cure) from None
+    return parse_manifest(content, folder)
+
+
+def _cure(folder: Path) -> str:
+    """What to do about a folder that is not there: perhaps it is meant to be a run on the hub."""
+    cure = "give the folder that `weft train` wrote"
+    if str(folder).startswith("hf:/"):  # a pathlib.Path drops the second slash
+        return 'give a run on the hub as a text, not as a Path: weft.load("hf://OWNER/NAME")'
+    if folder.exists() or folder.is_absolute() or len(folder.parts) != 2 or folder.parts[0] in (".", "..", "~"):
+        return cure
+    return f"{cure}; a run on the hub is written hf://{folder}"
+
+
+def parse_manifest(content: bytes, folder: Path) -> RunFiles:
+    """Return the files that a manifest lists, for a folder that may not have them yet."""
+    path = folder / MANIFEST
+    try:
+        manifest = parse_json(content)
     except ValueError as error:
         raise RunError(f"is damaged: {error}", where=str(path), cure="copy it again") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("sha256"), dict):
