@@ -198,10 +198,10 @@ def test_a_checkpoint_with_the_mark_of_an_older_version_goes_on(run: Path, tree:
         resume(tree)
 
 
-@pytest.mark.parametrize("version", [2, "1", 1.5, -1, True, None])
+@pytest.mark.parametrize("version", [99, "1", 1.5, -1, True, None])
 def test_a_newer_format_is_refused_and_not_left_out(version: Any, run: Path, tree: dict[str, Any]) -> None:
     rewrite(run, format_version=version)
-    with pytest.raises(RunError, match="newer weft" if version == 2 else "format_version"):
+    with pytest.raises(RunError, match="newer weft" if version == 99 else "format_version"):
         resume(tree)
 
 

@@ -37,7 +37,7 @@ def read_run_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> C
     tree, where = files.read_json(CONFIG), str(files.folder / CONFIG)
     if not isinstance(tree, dict):
         raise RunError("is not a table of settings", where=where)
-    check_version(tree.get("format_version", 0), where)
+    check_version(tree.get("format_version", 0), where, written_by=tree.get("weft_version"))
     tree = {key: value for key, value in tree.items() if key not in HEAD}
     try:
         return validate(tree, cells=cells, keep_unread=True)

@@ -1,8 +1,8 @@
 """`weft push`: a run folder as a repository of models on the hub.
 
 What is sent: the files that the manifest lists, each read through its hash, and README.md and report.json.
-Checkpoints, the journal and everything else stay here. Absolute paths in config.json would show the names of folders of this machine:
-only their last part is sent, and the manifest that is sent has the hash of what is sent.
+Checkpoints, the journal and everything else stay here. Absolute paths in config.json would show folders of this
+machine: only their last part is sent, and the manifest that is sent has the hash of what is sent.
 """
 
 from __future__ import annotations
