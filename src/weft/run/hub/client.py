@@ -51,9 +51,10 @@ class Hub:
 
     def __init__(self, address: Address) -> None:
         import huggingface_hub
+        from huggingface_hub import errors, utils
 
-        self.address, self.library = address, huggingface_hub
-        self.tools: Any = huggingface_hub.utils
+        self.address, self.library, self.errors = address, huggingface_hub, errors
+        self.tools: Any = utils
         self.api = huggingface_hub.HfApi(library_name="weft")
 
     @property
@@ -144,7 +145,7 @@ class Hub:
 
     def _explain(self, error: Exception, name: str, *, writes: bool) -> WeftError | None:
         """Return the error to raise; None if it is none of the hub's."""
-        errors, where = self.library.errors, f"{self.address}{f'/{name}' if name else ''}"
+        errors, where = self.errors, f"{self.address}{f'/{name}' if name else ''}"
         cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
         if isinstance(cause, errors.OfflineModeIsEnabled):
             return Unreachable("HF_HUB_OFFLINE is set", where=where, cure="unset it to reach the hub")

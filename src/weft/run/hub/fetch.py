@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -172,7 +173,9 @@ def _check(address: Address, part: Path, cells: Cells | None, note: Note | None)
     from weft.run.stored import NeedsClass
 
     try:
-        load(part, device="cpu", cells=cells)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of layers of no units, which are then refused
+            load(part, device="cpu", cells=cells)
     except NeedsClass as error:
         if note is not None:
             note(f"{error.what}, so only the hashes of its files were checked ({error.cure})")
