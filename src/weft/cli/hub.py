@@ -67,7 +67,7 @@ def pull(
     from weft.cli.output import note, print_json
     from weft.run.hub.pull import pull_run
 
-    found = pull_run(address, out, cells=read_imports(imports), note=lambda said: note("[yellow]note[/] {}", said))
+    found = pull_run(address, out, cells=read_imports(imports))
     if json:
         about = {"folder": str(found.folder), "address": str(found.address), "commit": found.commit}
         print_json(about | {"bytes": found.size})

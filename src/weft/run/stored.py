@@ -23,10 +23,6 @@ MIN_ENTRIES: Final = 1 << 16
 """Entries that a tokenizer may always have, however few weights there are: they are built quickly."""
 
 
-class NeedsClass(RunError):
-    """A run that can only be loaded with a class of the user's own."""
-
-
 def load_config(folder: str | Path, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """Return the configuration of a run, without the entries on the format that precede it in the file."""
     return read_run(local_folder(folder, cells=cells), lambda files: read_run_config(files, cells))
@@ -43,7 +39,7 @@ def read_run_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> C
         return validate(tree, cells=cells, keep_unread=True)
     except UnknownName as error:
         what = f'has {error.noun} of its own, "{shorten(error.name)}"'
-        raise NeedsClass(what, where=str(files.folder), cure=f"give its class: {shorten(error.how)}") from None
+        raise RunError(what, where=str(files.folder), cure=f"give its class: {shorten(error.how)}") from None
     except ConfigError as error:
         raise RunError(str(error), where=where) from None
 

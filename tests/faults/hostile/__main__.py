@@ -1,8 +1,9 @@
 """Try every row of the battery and print the table: `python -m tests.faults.hostile [PATTERN] [--really]`.
 
 For each group: attempts, how many were handled, how many of them were refused, and the most memory and CPU time that a
-refusal took. --through=pull sends the same files through `weft pull`, --through=export exports them. With --really each row starts the command anew, the start of Python included; without, it runs in a fork
-of a process that has imported weft.
+refusal took. With --really each row starts the command anew, the start of Python included; without, it runs in a fork
+of a process that has imported weft. --through=pull sends the same files through `weft pull`, --through=export exports
+them.
 """
 
 from __future__ import annotations

@@ -280,9 +280,9 @@ def test_a_run_with_a_cell_of_ones_own(hub, run, tmp_path, weft):
     assert weft("train", "classify", "words.tsv", *small, *own, "--out", "mine").code == 0
     push_run("mine", "me/mine")
     pulled = weft("pull", "me/mine", "--out", "first")
-    assert pulled.code == 0
-    assert 'has a cell of its own, "Mine", so only the hashes of its files were checked' in pulled.err
-    pulled = weft("pull", "me/mine", "--out", "second", *own)
-    assert "only the hashes" not in pulled.err
+    assert pulled.code == 2
+    assert 'error hf://me/mine: has a cell of its own, "Mine" (give its class: --import' in pulled.err
+    assert not Path("first").exists()
+    assert weft("pull", "me/mine", "--out", "second", *own).code == 0
     Path("in.txt").write_text("the cat\n", encoding="utf-8")
     assert weft("predict", "hf://me/mine", "in.txt", *own).code == 0

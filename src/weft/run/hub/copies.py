@@ -50,9 +50,7 @@ def copy_of(address: Address, *, cells: Cells | None = None) -> Path:
     with _alone(place):
         if not _is_whole(folder):
             _say("{}: downloading {}", address, remote.commit[:12])
-            fetch(
-                hub, remote, place / f".{remote.commit}.part", folder, cells=cells, note=lambda said: _say("{}", said)
-            )
+            fetch(hub, remote, place / f".{remote.commit}.part", folder, cells=cells)
     (place / REVISIONS).mkdir(exist_ok=True)
     write_text(place / REVISIONS / quote(address.revision, safe=""), remote.commit)
     return folder

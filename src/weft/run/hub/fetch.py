@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from weft.nn import CellClass
 
 Cells = Mapping[str, "CellClass"]
-Note = Callable[[str], None]
 
 UNLISTED: Final = (CARD, REPORT)
 """Files that belong to a run and are not in its manifest: training ends before they are written."""
@@ -56,9 +55,7 @@ class Wanted(NamedTuple):
     hashes: tuple[str, ...]
 
 
-def fetch(
-    hub: Hub, remote: RemoteFiles, part: Path, folder: Path, *, cells: Cells | None = None, note: Note | None = None
-) -> None:
+def fetch(hub: Hub, remote: RemoteFiles, part: Path, folder: Path, *, cells: Cells | None = None) -> None:
     """Download the run into `part`, check it, and rename that folder to `folder`, which is empty or missing.
 
     A run that is refused leaves nothing; where the network fails, `part` stays for the next call.
@@ -66,7 +63,7 @@ def fetch(
     _make(part)
     try:
         _download(hub, remote, part)
-        _check(hub.address, part, cells, note)
+        _check(hub.address, part, cells)
         with writing(folder, cure="nothing of it is left"):
             for path in (*part.iterdir(), part):
                 sync(path)
@@ -167,18 +164,14 @@ def _download_one(hub: Hub, commit: str, one: Wanted, path: Path) -> None:
             raise RunError(what, where=f"{hub.address}/{one.name}", cure=NOT_COMPLETE)
 
 
-def _check(address: Address, part: Path, cells: Cells | None, note: Note | None) -> None:
-    """Load the run; one with classes of a user's own, which are not given, is checked as far as its hashes go."""
+def _check(address: Address, part: Path, cells: Cells | None) -> None:
+    """Load the run as `weft.load` does."""
     from weft.run.load import load
-    from weft.run.stored import NeedsClass
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of layers of no units, which are then refused
             load(part, device="cpu", cells=cells)
-    except NeedsClass as error:
-        if note is not None:
-            note(f"{error.what}, so only the hashes of its files were checked ({error.cure})")
     except RunError as error:
         raise _renamed(error, part, address) from None
 
