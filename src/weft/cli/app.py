@@ -46,7 +46,6 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft ladder translate pairs.tsv[/]       models of rising strength in one table
   [bold]weft studio[/]                           runs, and what happens inside them, in a browser
   [bold]weft export runs/translate-1 --to huggingface --out DIR[/]
-  [bold]weft push runs/translate-1 ME/NAME[/]    to the Hugging Face hub; weft pull ME/NAME gets it
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
   [bold]weft data make phrasebook[/]             a small corpus to try all tasks on
