@@ -80,7 +80,7 @@ def predict_files(
     own classes, "FILE.py:CLASS", as `--import` takes them. `progress` is called after each part.
     """
     check_path(run, "run")
-    folder = local_folder(run)
+    source_folder = local_folder(run)
     check_path(out, "out")
     out = Path(out)
     format = output_format(out)
@@ -95,8 +95,8 @@ def predict_files(
     _check_free(out, folder)
     with ENGINES[engine](Setup(actors, threads, address, device)) as started:
         work = Work(
-            run=folder.resolve(),
-            manifest=hash_file(folder / MANIFEST) or "",
+            run=source_folder.resolve(),
+            manifest=hash_file(source_folder / MANIFEST) or "",
             inputs=(),
             options=_plain(options),
             imports=tuple(map(_read_import, imports)),
