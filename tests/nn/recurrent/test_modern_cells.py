@@ -62,15 +62,15 @@ def test_min_lstm(normalise: bool) -> None:
     assert output is h
 
 
-@pytest.mark.parametrize("peepholes", [True, False])
-def test_sru(peepholes: bool) -> None:
-    cell = CELLS["sru"](1, 1, peepholes=peepholes, highway_bias=0.5)
+@pytest.mark.parametrize("state_in_gates", [True, False])
+def test_sru(state_in_gates: bool) -> None:
+    cell = CELLS["sru"](1, 1, state_in_gates=state_in_gates, highway_bias=0.5)
     assert cell.from_input.bias.tolist() == [0.0, 0.5, 0.0]
     fill(cell.from_input, [0.1, -0.2, 0.3], [0.4, 0.5, 0.0])
-    if peepholes:
+    if state_in_gates:
         fill(cell.from_memory, [0.7, -0.8])
     output, c = cell(TWO, THREE)
-    f, r = (sigma(0.6 + 2.1), sigma(0.1 - 2.4)) if peepholes else (sigma(0.6), sigma(0.1))
+    f, r = (sigma(0.6 + 2.1), sigma(0.1 - 2.4)) if state_in_gates else (sigma(0.6), sigma(0.1))
     kept = f * 3 + (1 - f) * 0.6
     assert c.item() == pytest.approx(kept)
     assert output.item() == pytest.approx(r * kept + math.sqrt(1 + 2 * math.exp(0.5)) * (1 - r) * 2)
@@ -193,7 +193,7 @@ def test_heads_see_their_own_units_alone() -> None:
         HeadLinear(6, 6, heads=4)
 
 
-LINEAR = ["min_gru", "min_lstm", "rg_lru", "hgrn", "qrnn", {"kind": "sru", "peepholes": False}]
+LINEAR = ["min_gru", "min_lstm", "rg_lru", "hgrn", "qrnn", {"kind": "sru", "state_in_gates": False}]
 
 
 @pytest.mark.parametrize("choice", LINEAR, ids=str)

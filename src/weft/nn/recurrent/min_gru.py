@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from weft.nn.recurrent.cell import Cell, check_option, settle_biases, start_from_input
+from weft.nn.recurrent.elman import ACTIVATIONS
 
-LinearCandidate = Literal["identity", "positive", "tanh"]
+LinearCandidate = Literal["identity", "positive", "tanh", "sigmoid"]
 
 
 class MinGRU(Cell):
@@ -43,6 +44,6 @@ class MinGRU(Cell):
 
 def shape_candidate(a: Tensor, kind: LinearCandidate) -> Tensor:
     """g(a) of a cell that is linear in its state (B, H)."""
-    if kind == "tanh":
-        return torch.tanh(a)
-    return torch.where(a >= 0, a + 0.5, torch.sigmoid(a)) if kind == "positive" else a
+    if kind == "positive":
+        return torch.where(a >= 0, a + 0.5, torch.sigmoid(a))
+    return ACTIVATIONS[kind](a)

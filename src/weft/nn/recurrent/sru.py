@@ -5,9 +5,9 @@
     c' = f ⊙ c + (1 - f) ⊙ W x
     h' = r ⊙ c' + α (1 - r) ⊙ x̂                        α keeps the variance of x̂ at the start: √(1 + 2 e^b_r)
 
-The state meets vectors only, so no matrix product is left in the loop over time; with peepholes = false (v = 0) the
-cell is linear in its state. x̂ is x itself where input and hidden size agree, else a learned map of x. B batch, I input,
-H hidden. The gates are stacked in the order f, r, c; of the vectors v those of f and r are.
+The state meets vectors only, so no matrix product is left in the loop over time; with state_in_gates = false (v = 0)
+the cell is linear in its state. x̂ is x itself where input and hidden size agree, else a learned map of x. B batch,
+I input, H hidden. The gates are stacked in the order f, r, c; of the vectors v those of f and r are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SRU(Cell):
         input_size: int,
         hidden_size: int,
         *,
-        peepholes: bool = True,
+        state_in_gates: bool = True,
         highway_bias: Signed = 0.0,
         bias: bool = True,
     ) -> None:
@@ -41,7 +41,7 @@ class SRU(Cell):
             where, cure = f"cell.highway_bias = {highway_bias:g}", "remove it, or set bias = true"
             raise ConfigError("there is no bias to start there", where=where, cure=cure)
         self.from_input = nn.Linear(input_size, 3 * hidden_size)
-        self.from_memory = Diagonal(hidden_size, 2) if peepholes else None
+        self.from_memory = Diagonal(hidden_size, 2) if state_in_gates else None
         self.resize = resized(input_size, hidden_size)
         self.scale = math.sqrt(1 + 2 * math.exp(highway_bias))
         start_from_input(self.from_input, gates=3)
