@@ -60,7 +60,12 @@ class Graph:
 @dataclass(frozen=True)
 class StateField:
     """A tensor that a step reads and returns. `shared`: it belongs to the sentence, not to the hypothesis, is made by
-    `start` and never changes; `grows` names the axis that is one longer after each step, if there is one."""
+    "start" or "encode" and never changes; `grows` names the axis that is longer after each step, if there is one.
+
+    A graph that reads the state has an input of that name, and for the next value an output `next_` and that name,
+    unless it is shared. "start" and "encode" return it by its own name; a field that they do not return grows and is
+    empty at first.
+    """
 
     name: str
     shape: tuple[Size, ...]
@@ -72,12 +77,14 @@ class StateField:
 class Program:
     """All graphs of a model by name, and the state that "start" (or "encode") makes and "step" carries.
 
-    ragged: names of axes whose length differs between the rows of a batch. A growing axis is equal for all rows.
+    ragged: names of axes whose length differs between the rows of a batch. All others, such as "past" and "time", are
+    equally long in all rows. constants: numbers that the host reads, such as the transitions of a CRF.
     """
 
     graphs: Mapping[str, Graph]
     state: tuple[StateField, ...] = ()
     ragged: frozenset[str] = frozenset()
+    constants: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 UNARY: Final = (
@@ -93,9 +100,11 @@ UNARY: Final = (
     "gelu",
     "gelu_tanh",
     "silu",
+    "sin",
+    "cos",
     "not",
 )
-"""Elementwise; gelu is the exact one, by erf."""
+"""Elementwise; gelu is the exact one, by erf. Of a bool, `not` alone."""
 
 BINARY: Final = ("add", "sub", "mul", "div", "pow", "maximum", "minimum")
 """Elementwise with the broadcasting of numpy on the shapes of a row."""
@@ -111,7 +120,7 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "embed": "ids (…), table (V, E) -> (…, E)",
     "concat": "values, attribute axis -> one; the axis may be named: its length is then the attribute `joined`",
     "slice": "x, attributes axis, start, stop, on an axis of fixed size",
-    "reshape": "x, attribute shape: fixed axes are split or joined, named axes stay where they are",
+    "reshape": "x, attribute shape: fixed axes are split, joined, made or left out, named axes stay in their order",
     "permute": "x, attribute axes",
     "reduce": "x, attributes function (sum, mean, max), axis; keeps no axis. Of no positions it is zero",
     "softmax": "x, attribute axis; of no positions nothing",
@@ -124,7 +133,7 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "first": "x (T, …) -> (…), position 0, zeros where T = 0",
     "last": "x (T, …) -> (…), the last real position, zeros where T = 0",
     "reverse": "x (T, …) -> (T, …) reversed, but for the last `keep` (attribute) positions, which stay",
-    "gather": "x (T, …), places (U) int -> (U, …)",
+    "gather": "x (T, …), places (U) int -> (U, …); places () -> (…)",
     "windows": "x (T, D), attributes before, after -> (T, (before + 1 + after)·D): each position and its neighbours in "
     "their order, zeros outside",
     "rotate": "x (T, H, m), places (T) int, frequencies (m/2) -> rotary positions, in the layout of weft.nn's Rotary",
