@@ -8,9 +8,11 @@ Past a row's end the state stays as it is. Of the steps backwards those behind t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from onnx import helper
 
-from weft.export.graph.graph import Graph, Node, Value
+from weft.export.graph.graph import BINARY, COMPARE, UNARY, Graph, Node, Value
 from weft.export.onnx.scope import ELEMENTS, Tensor
 from weft.export.onnx.writer import BATCH, GraphWriter, make_graph
 
@@ -83,23 +85,27 @@ def _named(inner: GraphWriter, name: str) -> str:
 
 
 def hoist(body: Graph) -> tuple[list[Node], list[Value]]:
-    """The nodes that read no state, and those of their values, or the input, that the others read."""
-    x, *states = body.inputs
-    moving, hoisted = {*states}, list[Node]()
+    """The nodes that read the input and no state, and those of their values, or the input, that the others read."""
+    made, hoisted = {body.inputs[0]: None}, list[Node]()
     for node in body.nodes:
-        if moving.intersection(node.inputs) or not _reaches(node, x, hoisted):
-            moving.update(node.outputs)
-        else:
+        if _can_move(node, made, body):
             hoisted.append(node)
-    made = {x, *(value for node in hoisted for value in node.outputs)}
+            made |= dict.fromkeys(node.outputs)
     read = {value for node in body.nodes if node not in hoisted for value in node.inputs} | set(body.outputs)
     return hoisted, [value for value in made if value in read]
 
 
-def _reaches(node: Node, x: Value, hoisted: list[Node]) -> bool:
-    """Whether a node reads the input, or what was made of it."""
-    made = {x, *(value for one in hoisted for value in one.outputs)}
-    return bool(made.intersection(node.inputs))
+def _can_move(node: Node, made: Collection[Value], body: Graph) -> bool:
+    """Whether a node means the same for all steps at once."""
+    moved = [value for value in node.inputs if value in made]
+    same = all(value in made or value in body.constants for value in node.inputs)
+    if not moved or not same or len({len(value.shape) for value in moved}) > 1:
+        return False
+    if node.op in BINARY or node.op in COMPARE or node.op == "where":
+        return len(node.outputs[0].shape) == len(moved[0].shape)
+    if node.op in ("linear", "layer_norm"):
+        return node.inputs[0] in made
+    return len(moved) == len(node.inputs) and (node.op in UNARY or node.op in ("cast", "concat", "slice", "permute"))
 
 
 def write_hoisted(writer: GraphWriter, body: Graph, nodes: list[Node], x: Tensor) -> dict[Value, Tensor]:

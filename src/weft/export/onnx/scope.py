@@ -5,6 +5,7 @@ Every tensor of a row gets a first axis of rows, B, unless it is the same for al
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -116,7 +117,7 @@ class Scope:
         """A small array; equal ones are one."""
         name = f"number_{array.dtype}_{'x'.join(map(str, array.shape))}_{array.tobytes().hex()}"
         if len(name) > 80:
-            name = f"number_{hash(name) & (1 << 62) - 1:x}"
+            name = f"number_{hashlib.sha256(name.encode()).hexdigest()[:24]}"
         if name not in self.small:
             self.small[name] = numpy_helper.from_array(array, name)
         return name
