@@ -31,7 +31,7 @@ def _first_states(build: Builder, layer: Layer) -> list[Value]:
         if layer.initial is not None:
             learned = layer.initial[number]
             assert isinstance(learned, LearnedState)
-            parts = list(learned.parts)
+            parts = [zero + part.detach() for zero, part in zip(parts, learned.parts, strict=True)]
         found += [build.constant(part) for part in parts]
     return found
 
