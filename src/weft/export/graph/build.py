@@ -6,43 +6,17 @@ tensor is one array in all graphs of a program, however often it is used.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.export.graph.graph import BINARY, COMPARE, UNARY, Graph, Kind, Node, Size, Value
+from weft.export.graph.shapes import Shape, broadcast, fixed, groups, needed, without
+from weft.export.graph.weights import Weights, kind_of
 
-Shape = tuple[Size, ...]
 Attributes = dict[str, Any]
-
-
-class Weights:
-    """The arrays of a program: the same memory is the same array."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[Any, NDArray[Any]] = {}
-        self._kept: list[Tensor] = []
-        """Tensors whose addresses are keys, so that no other tensor takes their place."""
-
-    def of(self, tensor: Tensor) -> NDArray[Any]:
-        tensor = tensor.detach()
-        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
-        if key not in self._arrays or not tensor.numel():
-            self._kept.append(tensor)
-            self._arrays[key] = _as_array(tensor)
-        return self._arrays[key]
-
-    def number(self, value: float, dtype: str) -> NDArray[Any]:
-        """A number as an array without axes."""
-        key = (dtype, repr(value))
-        if key not in self._arrays:
-            self._arrays[key] = np.array(value, dtype)
-        return self._arrays[key]
 
 
 class Builder:
@@ -64,7 +38,7 @@ class Builder:
         """A weight, or another array that is the same in every run."""
         array = self.weights.of(data) if isinstance(data, Tensor) else data
         if id(array) not in self._constants:
-            value = Value(f"constant_{len(self._constants)}", tuple(array.shape), _kind(array))
+            value = Value(f"constant_{len(self._constants)}", tuple(array.shape), kind_of(array))
             self._constants[id(array)] = value, array
         return self._constants[id(array)][0]
 
@@ -93,7 +67,7 @@ class Builder:
             )
             for node in self._nodes
         )
-        nodes = _needed(nodes, renamed.values())
+        nodes = needed(nodes, renamed.values())
         used = {value for node in nodes for value in node.inputs}
         constants = {value: array for value, array in self._constants.values() if value in used}
         return Graph(self.name, tuple(self.inputs.values()), tuple(renamed.values()), nodes, constants)
@@ -133,7 +107,8 @@ class Builder:
         return x if factor == 1.0 else self.mul(x, self.number(factor))
 
     def where(self, condition: Value, a: Value, b: Value) -> Value:
-        assert condition.kind == "bool" and a.kind == b.kind, (condition, a, b)
+        assert condition.kind == "bool", (condition, a, b)
+        assert a.kind == b.kind, (condition, a, b)
         shape = broadcast(condition.shape, broadcast(a.shape, b.shape))
         return self._node("where", (condition, a, b), shape, a.kind)
 
@@ -148,13 +123,15 @@ class Builder:
     def linear(self, x: Value, weight: Tensor | Value, bias: Tensor | Value | None = None) -> Value:
         given = [self._constant(part) for part in (weight, bias) if part is not None]
         outputs, inputs = given[0].shape
-        assert x.kind == "float" and x.shape[-1] == inputs, (x, given[0])
+        assert x.kind == "float", (x, given[0])
+        assert x.shape[-1] == inputs, (x, given[0])
         assert len(given) == 1 or given[1].shape == (outputs,), given
         return self._node("linear", (x, *given), (*x.shape[:-1], outputs))
 
     def embed(self, ids: Value, table: Tensor | Value) -> Value:
         rows = self._constant(table)
-        assert ids.kind == "int" and len(rows.shape) == 2, (ids, rows)
+        assert ids.kind == "int", (ids, rows)
+        assert len(rows.shape) == 2, (ids, rows)
         return self._node("embed", (ids, rows), (*ids.shape, rows.shape[1]))
 
     def concat(self, values: Sequence[Value], axis: int = -1, *, joined: str | None = None) -> Value:
@@ -165,7 +142,7 @@ class Builder:
         sizes = [value.shape[axis] for value in values]
         for value in values:
             assert value.kind == first.kind, values
-            assert _without(value.shape, axis) == _without(first.shape, axis), values
+            assert without(value.shape, axis) == without(first.shape, axis), values
         total: Size | None = sum(size for size in sizes if isinstance(size, int))
         if any(isinstance(size, str) for size in sizes):
             assert joined is not None, "the length of a joined axis needs a name"
@@ -177,14 +154,15 @@ class Builder:
     def slice(self, x: Value, start: int, stop: int, axis: int = -1) -> Value:
         axis %= len(x.shape)
         size = x.shape[axis]
-        assert isinstance(size, int) and 0 <= start <= stop <= size, (x, axis, start, stop)
+        assert isinstance(size, int), (x, axis, start, stop)
+        assert 0 <= start <= stop <= size, (x, axis, start, stop)
         if (start, stop) == (0, size):
             return x
         shape = (*x.shape[:axis], stop - start, *x.shape[axis + 1 :])
         return self._node("slice", (x,), shape, x.kind, {"axis": axis, "start": start, "stop": stop})
 
     def reshape(self, x: Value, shape: Shape) -> Value:
-        assert _groups(x.shape) == _groups(shape), (x, shape)
+        assert groups(x.shape) == groups(shape), (x, shape)
         return self._node("reshape", (x,), shape, x.kind, {"shape": shape})
 
     def permute(self, x: Value, axes: Sequence[int]) -> Value:
@@ -192,17 +170,19 @@ class Builder:
         return self._node("permute", (x,), tuple(x.shape[axis] for axis in axes), x.kind, {"axes": tuple(axes)})
 
     def reduce(self, function: str, x: Value, axis: int) -> Value:
-        assert function in ("sum", "mean", "max") and x.kind != "bool", (function, x)
+        assert function in ("sum", "mean", "max"), (function, x)
+        assert x.kind != "bool", (function, x)
         assert x.kind == "float" or function != "mean", x
         axis %= len(x.shape)
-        return self._node("reduce", (x,), _without(x.shape, axis), x.kind, {"function": function, "axis": axis})
+        return self._node("reduce", (x,), without(x.shape, axis), x.kind, {"function": function, "axis": axis})
 
     def softmax(self, x: Value, axis: int = -1) -> Value:
         assert x.kind == "float", x
         return self._node("softmax", (x,), x.shape, "float", {"axis": axis % len(x.shape)})
 
     def cumulate(self, function: str, x: Value, axis: int) -> Value:
-        assert function in ("sum", "max") and x.kind != "bool", (function, x)
+        assert function in ("sum", "max"), (function, x)
+        assert x.kind != "bool", (function, x)
         return self._node("cumulate", (x,), x.shape, x.kind, {"function": function, "axis": axis % len(x.shape)})
 
     def layer_norm(self, x: Value, weight: Tensor, bias: Tensor, epsilon: float) -> Value:
@@ -212,14 +192,16 @@ class Builder:
 
     def group_norm(self, x: Value, weight: Tensor, bias: Tensor, *, groups: int, epsilon: float) -> Value:
         given = self.constant(weight), self.constant(bias)
-        assert len(x.shape) == 3 and given[0].shape == given[1].shape == x.shape[:1], (x, given)
+        assert len(x.shape) == 3, (x, given)
+        assert given[0].shape == given[1].shape == x.shape[:1], (x, given)
         return self._node("group_norm", (x, *given), x.shape, "float", {"groups": groups, "epsilon": epsilon})
 
     def conv2d(self, x: Value, weight: Tensor, bias: Tensor | None, *, stride: int, padding: int) -> Value:
         given = [self.constant(part) for part in (weight, bias) if part is not None]
         outputs, inputs, kernel, _ = (int(size) for size in weight.shape)
-        assert len(x.shape) == 3 and x.shape[0] == inputs, (x, given)
-        sides = tuple((_number(side) + 2 * padding - kernel) // stride + 1 for side in x.shape[1:])
+        assert len(x.shape) == 3, (x, given)
+        assert x.shape[0] == inputs, (x, given)
+        sides = tuple((fixed(side) + 2 * padding - kernel) // stride + 1 for side in x.shape[1:])
         return self._node("conv2d", (x, *given), (outputs, *sides), "float", {"stride": stride, "padding": padding})
 
     def positions(self, x: Value) -> Value:
@@ -238,16 +220,20 @@ class Builder:
         return self._node("reverse", (x,), x.shape, x.kind, {"keep": keep})
 
     def gather(self, x: Value, places: Value) -> Value:
-        assert places.kind == "int" and len(places.shape) <= 1, places
+        assert places.kind == "int", places
+        assert len(places.shape) <= 1, places
         return self._node("gather", (x, places), (*places.shape, *x.shape[1:]), x.kind)
 
     def windows(self, x: Value, before: int, after: int) -> Value:
         time, size = x.shape
-        return self._node("windows", (x,), (time, (before + 1 + after) * _number(size)), "float", {"before": before, "after": after})
+        return self._node(
+            "windows", (x,), (time, (before + 1 + after) * fixed(size)), "float", {"before": before, "after": after}
+        )
 
     def rotate(self, x: Value, places: Value, frequencies: Tensor | Value) -> Value:
         given = self._constant(frequencies)
-        assert x.shape[:1] == places.shape and 2 * _number(given.shape[0]) == x.shape[2], (x, places, given)
+        assert x.shape[:1] == places.shape, (x, places, given)
+        assert 2 * fixed(given.shape[0]) == x.shape[2], (x, places, given)
         return self._node("rotate", (x, places, given), x.shape)
 
     def attend(
@@ -264,11 +250,13 @@ class Builder:
         """The context and the weights; with `weight` the score is additive."""
         (queries, heads, _), (count, *_) = query.shape, keys.shape
         size = query.shape[2]
-        assert keys.shape == (count, heads, size) and values.shape[:2] == (count, heads), (query, keys, values)
+        assert keys.shape == (count, heads, size), (query, keys, values)
+        assert values.shape[:2] == (count, heads), (query, keys, values)
         given = [query, keys, values] + ([] if weight is None else [self.constant(weight)])
         assert weight is None or given[3].shape == (size,), given
-        outputs = self._value("attend", (queries, heads, values.shape[2])), self._value(
-            "weights", (heads, queries, count)
+        outputs = (
+            self._value("attend", (queries, heads, values.shape[2])),
+            self._value("weights", (heads, queries, count)),
         )
         score = "dot" if weight is None else "additive"
         attributes = {"score": score, "scale": float(scale), "causal": causal, "hard": hard}
@@ -277,7 +265,8 @@ class Builder:
 
     def append(self, cache: Value, x: Value, axis: str) -> Value:
         """`axis` is the name of the length of the result."""
-        assert cache.shape[1:] == x.shape[1:] and cache.kind == x.kind, (cache, x)
+        assert cache.shape[1:] == x.shape[1:], (cache, x)
+        assert cache.kind == x.kind, (cache, x)
         return self._node("append", (cache, x), (axis, *x.shape[1:]), x.kind)
 
     def recur(
@@ -286,11 +275,13 @@ class Builder:
         """The outputs of all steps, and the states after the last."""
         inner, *before = body.inputs
         output, *after = body.outputs
-        assert inner.shape == x.shape[1:] and len(before) == len(after) == len(states), body
+        assert inner.shape == x.shape[1:], body
+        assert len(before) == len(after) == len(states), body
         for given, read, written in zip(states, before, after, strict=True):
             assert given.shape == read.shape == written.shape, (given, read, written)
-        outputs = self._value("recur", (x.shape[0], *output.shape)), *(
-            self._value("state", state.shape, state.kind) for state in states
+        outputs = (
+            self._value("recur", (x.shape[0], *output.shape)),
+            *(self._value("state", state.shape, state.kind) for state in states),
         )
         attributes = {"reverse": reverse, "cell": cell}
         self._nodes.append(Node("recur", (x, *states), outputs, attributes, body))
@@ -304,64 +295,13 @@ class Builder:
         return Value(f"{name}_{self._count}", shape, kind)
 
     def _node(
-        self, op: str, inputs: tuple[Value, ...], shape: Shape, kind: Kind = "float", attributes: Attributes | None = None
+        self,
+        op: str,
+        inputs: tuple[Value, ...],
+        shape: Shape,
+        kind: Kind = "float",
+        attributes: Attributes | None = None,
     ) -> Value:
         output = self._value(op, shape, kind)
         self._nodes.append(Node(op, inputs, (output,), attributes or {}))
         return output
-
-
-def _needed(nodes: tuple[Node, ...], outputs: Iterable[Value]) -> tuple[Node, ...]:
-    """The nodes that outputs depend on."""
-    wanted, kept = set(outputs), list[Node]()
-    for node in reversed(nodes):
-        if wanted & set(node.outputs):
-            wanted |= set(node.inputs)
-            kept.append(node)
-    return tuple(reversed(kept))
-
-
-def broadcast(a: Shape, b: Shape) -> Shape:
-    """The shape of an elementwise result, as in numpy; a named axis meets only itself or 1."""
-    size = max(len(a), len(b))
-    pairs = zip((1,) * (size - len(a)) + a, (1,) * (size - len(b)) + b, strict=True)
-    found: list[Size] = []
-    for one, other in pairs:
-        assert one == other or 1 in (one, other), (a, b)
-        found.append(other if one == 1 else one)
-    return tuple(found)
-
-
-def _groups(shape: Shape) -> list[Size]:
-    """Named axes, and between them the product of the fixed ones."""
-    found: list[Size] = [1]
-    for size in shape:
-        if isinstance(size, str):
-            found += [size, 1]
-        else:
-            found[-1] *= size  # type: ignore[operator]
-    return found
-
-
-def _without(shape: Shape, axis: int) -> Shape:
-    return (*shape[:axis], *shape[axis + 1 :])
-
-
-def _number(size: Size) -> int:
-    assert isinstance(size, int), f"the axis {size} must be a number"
-    return size
-
-
-def _kind(array: NDArray[Any]) -> Kind:
-    if array.dtype == np.bool_:
-        return "bool"
-    return "float" if np.issubdtype(array.dtype, np.floating) else "int"
-
-
-def _as_array(tensor: Tensor) -> NDArray[Any]:
-    tensor = tensor.cpu()
-    if tensor.is_floating_point() and tensor.dtype not in (torch.float32, torch.float64):
-        tensor = tensor.float()
-    elif not tensor.is_floating_point() and tensor.dtype != torch.bool:
-        tensor = tensor.long()
-    return np.ascontiguousarray(tensor.contiguous().numpy()).reshape(tuple(tensor.shape))

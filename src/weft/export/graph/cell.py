@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, fx
 
 from weft.errors import ConfigError
-from weft.export.graph.build import Builder, Weights
+from weft.export.graph.build import Builder
 from weft.export.graph.graph import Graph, Value
+from weft.export.graph.weights import Weights
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.known import dtype_of
 from weft.nn.recurrent.engine.trace import BY_VALUE, Untraceable, item, trace
@@ -62,8 +63,10 @@ class _Lowering:
         from weft.export.graph.cell_operations import OPERATIONS
 
         if node.target is item:
-            return self._of_row(node, self.parts[node.args[0]][node.args[1]])
-        args, kwargs = (fx.node.map_arg(given, lambda used: self.parts[used]) for given in (node.args, node.kwargs))
+            parts, number = node.args
+            assert isinstance(parts, fx.Node)
+            return self._of_row(node, self.parts[parts][number])
+        args, kwargs = self._given(node.args), self._given(node.kwargs)
         if not any(isinstance(self.parts[used], Value | list) for used in node.all_input_nodes):
             assert callable(node.target)
             with torch.no_grad():
@@ -71,6 +74,10 @@ class _Lowering:
         if node.target not in OPERATIONS:
             raise Untraceable(f"torch's {name_of(node)} has no counterpart in a graph")
         return OPERATIONS[node.target](self, node, *args, **kwargs)
+
+    def _given(self, arguments: Any) -> Any:
+        """Arguments with parts in the place of nodes."""
+        return fx.node.map_arg(arguments, lambda used: self.parts[used])
 
     def _of_row(self, node: fx.Node, part: Part) -> Part:
         """A tensor with rows that was made without any input: what one row of it holds."""
@@ -92,6 +99,7 @@ class _Lowering:
                 tensor = tensor.to(self.dtype)
             number = tensor.dim() == 0 and tensor.is_floating_point()
             part = self.build.number(float(tensor)) if number else self.build.constant(tensor)
+        assert isinstance(part, Value)
         if shape is None or part.shape == shape:
             return part
         assert part.kind == "float", part

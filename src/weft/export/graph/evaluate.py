@@ -1,4 +1,4 @@
-"""The plain interpreter of a graph in numpy, one row at a time: what each operation means, to be read and compared with.
+"""The plain interpreter of a graph in numpy, one row at a time: what each operation means, to compare others with.
 
 It computes in the type of the weights, float32 or float64. Nothing here is fast.
 """
@@ -44,15 +44,15 @@ def _run(graph: Graph, inputs: list[Array], dtype: np.dtype[Any]) -> list[Array]
     for node in graph.nodes:
         arrays = [known[value] for value in node.inputs]
         if node.op == "recur":
-            found = _recur(node, arrays, dtype)
+            results = _recur(node, arrays, dtype)
         elif node.op == "reshape":
-            found = arrays[0].reshape([_size(size, sizes) for size in node.attributes["shape"]])
+            results = [arrays[0].reshape([_size(size, sizes) for size in node.attributes["shape"]])]
         elif node.op == "cast":
-            kinds = {"float": dtype, "int": np.int64, "bool": np.bool_}
-            found = arrays[0].astype(kinds[node.attributes["kind"]])
+            kinds: dict[str, Any] = {"float": dtype, "int": np.int64, "bool": np.bool_}
+            results = [arrays[0].astype(kinds[node.attributes["kind"]])]
         else:
             found = FUNCTIONS[node.op](*arrays, **node.attributes)
-        results = found if isinstance(found, tuple | list) else [found]
+            results = list(found) if isinstance(found, tuple) else [found]
         for value, array in zip(node.outputs, results, strict=True):
             known[value] = np.asarray(array, dtype if value.kind == "float" else None)
             _note_sizes(value, known[value], sizes)
@@ -81,7 +81,8 @@ def _recur(node: Node, arrays: list[Array], dtype: np.dtype[Any]) -> list[Array]
 
 
 def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[x.dtype])(x)
+    found: Array = np.vectorize(math.erf, otypes=[x.dtype])(x)
+    return found
 
 
 def _sigmoid(x: Array) -> Array:
@@ -105,8 +106,8 @@ def _softmax(x: Array, axis: int) -> Array:
 def _reduce(x: Array, function: str, axis: int) -> Array:
     if x.shape[axis] == 0:
         return np.zeros(np.delete(x.shape, axis), x.dtype)
-    found: Array = {"sum": np.sum, "mean": np.mean, "max": np.max}[function](x, axis=axis)
-    return found
+    functions: dict[str, Callable[..., Array]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
+    return functions[function](x, axis=axis)
 
 
 def _cumulate(x: Array, function: str, axis: int) -> Array:
@@ -194,7 +195,8 @@ def _attend(
 
 
 def _gelu_tanh(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    found: Array = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return found
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {

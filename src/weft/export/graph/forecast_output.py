@@ -11,6 +11,7 @@ import torch
 
 from weft.export.graph.build import Builder
 from weft.export.graph.graph import Value
+from weft.export.graph.refusal import Lowerings
 from weft.models.forecast_output import MIN_FREEDOM, START_SPREAD, PointOutput, QuantileOutput, StudentOutput
 
 
@@ -65,7 +66,7 @@ def _student(build: Builder, output: StudentOutput, raw: Value, base: Value, sca
     return build.add(location, build.mul(width, standard)), build.reshape(location, base.shape)
 
 
-OUTPUTS: Final = {PointOutput: _point, QuantileOutput: _quantile, StudentOutput: _student}
+OUTPUTS: Final[Lowerings] = {PointOutput: _point, QuantileOutput: _quantile, StudentOutput: _student}
 
 
 def softplus(build: Builder, x: Value) -> Value:

@@ -91,7 +91,14 @@ def simple_forecasts(build: Builder, model: Forecaster, window: Window) -> Value
     phased = build.gather(profile, phase)
     level = build.add(phased, build.binary("sub", mean, every))
     nothing = build.constant(torch.zeros(horizon))
-    columns = [build.add(nothing, last), build.gather(seasonal, phase), phased, build.add(nothing, mean), shifted, level]
+    columns = [
+        build.add(nothing, last),
+        build.gather(seasonal, phase),
+        phased,
+        build.add(nothing, mean),
+        shifted,
+        level,
+    ]
     return build.concat([build.reshape(column, (horizon, 1)) for column in columns])
 
 

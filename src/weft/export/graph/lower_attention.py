@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from weft.export.graph.build import Builder
 from weft.export.graph.graph import Value
 from weft.export.graph.lower_input import dense
-from weft.export.graph.refusal import lowering_of
+from weft.export.graph.refusal import Lowerings, lowering_of
 from weft.models.decoders import Readout, SourceAttention
 from weft.nn.attention.scores import Additive, Bilinear, Concat, Dot, LowRank, ScaledDot, Score
 
@@ -46,7 +46,7 @@ def _concat(build: Builder, score: Concat, size: int) -> Scored:
     return Scored(lambda query: build.linear(query, weight), score.w.weight[0], 1.0)
 
 
-SCORES: Final = {
+SCORES: Final[Lowerings] = {
     Dot: _dot,
     ScaledDot: _scaled_dot,
     Bilinear: _dot,

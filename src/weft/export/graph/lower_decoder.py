@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 from torch import nn
@@ -19,7 +20,8 @@ from weft.models.decoders import AfterDecoder, InsideDecoder, PlainDecoder
 from weft.models.forecaster_settings import LastStep
 from weft.models.recurrent import RecurrentDecoder
 from weft.models.transformer import TransformerDecoder
-from weft.nn import DecoderStack
+from weft.nn import DecoderBlock, DecoderStack, EncoderBlock
+from weft.nn.conv import GatedConvolution
 
 State = dict[str, Value]
 """The values of the fields of a state, by their names."""
@@ -69,7 +71,7 @@ class DecoderGraph:
 class RecurrentGraph(DecoderGraph):
     """A recurrent network without a source; also the part that all recurrent decoders share."""
 
-    decoder: RecurrentDecoder
+    decoder: Any
 
     def start(self, build: Builder, source: Encoded | None) -> State:
         return self._named(lower_recurrent.first_states(build, self.decoder.rnn))
@@ -99,8 +101,6 @@ class RecurrentGraph(DecoderGraph):
 
 class _Bridged(RecurrentGraph):
     """A recurrent decoder that starts from the last state of an encoder."""
-
-    decoder: Any
 
     def start(self, build: Builder, source: Encoded | None) -> State:
         assert source is not None
@@ -204,7 +204,8 @@ class TransformerGraph(DecoderGraph):
 
     def growing(self) -> tuple[StateField, ...]:
         found = []
-        for number, block in enumerate(self.decoder.stack.blocks):
+        blocks: Sequence[EncoderBlock | DecoderBlock] = self.decoder.stack.blocks
+        for number, block in enumerate(blocks):
             own = block.attention
             for name, size in zip(_names(number), (own.head_size, own.value_head_size), strict=True):
                 found.append(StateField(name, ("past", own.heads, size), grows="past"))
@@ -252,27 +253,26 @@ class ConvolutionalGraph(DecoderGraph):
     decoder: ConvolutionalDecoder
 
     def start(self, build: Builder, source: Encoded | None) -> State:
-        layers = enumerate(self.decoder.layers, 1)
-        starts = {f"layer{number}_inputs": layer.initial_state(1, layer.map.weight)[0] for number, layer in layers}  # type: ignore[operator, union-attr]
+        starts = {name: layer.initial_state(1, layer.map.weight)[0] for name, layer in self._layers()}
         return {name: build.constant(zeros) for name, zeros in starts.items() if zeros.numel()}
 
     def read(self, build: Builder, tokens: Value, state: State) -> Decoded:
         x, after = self._widen(build, tokens), State()
-        for number, layer in enumerate(self.decoder.layers, 1):
-            reach, before = layer.kernel - 1, state.get(f"layer{number}_inputs")
+        for name, layer in self._layers():
+            reach, before = layer.kernel - 1, state.get(name)
             window = build.windows(x, reach, 0) if before is None else self._windows(build, x, before, reach)
             if before is not None:
-                after[f"layer{number}_inputs"] = self._last(build, x, before, reach)
+                after[name] = self._last(build, x, before)
             x = self._gated(build, layer, x, window)
         return Decoded(x, after)
 
     def step(self, build: Builder, token: Value, state: State) -> Decoded:
         x, after = self._widen(build, token), State()
-        for number, layer in enumerate(self.decoder.layers, 1):
+        for name, layer in self._layers():
             window = build.reshape(x, (1, *x.shape))
-            if (before := state.get(f"layer{number}_inputs")) is not None:
+            if (before := state.get(name)) is not None:
                 window = build.concat([before, window], 0)
-                after[f"layer{number}_inputs"] = build.slice(window, 1, layer.kernel, 0)
+                after[name] = build.slice(window, 1, layer.kernel, 0)
             x = self._gated(build, layer, x, build.reshape(window, (layer.kernel * layer.width,)))
         return Decoded(x, after)
 
@@ -280,7 +280,12 @@ class ConvolutionalGraph(DecoderGraph):
         x = embed(build, self.decoder.embedding, tokens)
         return dense(build, self.decoder.widen, x) if isinstance(self.decoder.widen, nn.Linear) else x
 
-    def _gated(self, build: Builder, layer: Any, x: Value, window: Value) -> Value:
+    def _layers(self) -> list[tuple[str, GatedConvolution]]:
+        """Each layer with the name of its field."""
+        layers = [layer for layer in self.decoder.layers if isinstance(layer, GatedConvolution)]
+        return [(f"layer{number}_inputs", layer) for number, layer in enumerate(layers, 1)]
+
+    def _gated(self, build: Builder, layer: GatedConvolution, x: Value, window: Value) -> Value:
         both, size = dense(build, layer.map, window), layer.width
         gate = build.unary("sigmoid", build.slice(both, size, 2 * size))
         return build.add(x, build.mul(build.slice(both, 0, size), gate))
@@ -290,7 +295,7 @@ class ConvolutionalGraph(DecoderGraph):
         seen = build.windows(build.concat([before, x], 0, joined="seen"), reach, 0)
         return build.gather(seen, build.add(build.positions(x), build.whole(reach)))
 
-    def _last(self, build: Builder, x: Value, before: Value, reach: int) -> Value:
+    def _last(self, build: Builder, x: Value, before: Value) -> Value:
         """The last inputs, after x."""
         seen = build.concat([before, x], 0, joined="seen")
         places = build.add(build.positions(before), build.length(x))

@@ -10,7 +10,7 @@ from weft.export.graph import lower_recurrent, lower_transformer
 from weft.export.graph.build import Builder
 from weft.export.graph.graph import Value
 from weft.export.graph.lower_input import dense, embed, norm, place
-from weft.export.graph.refusal import lowering_of
+from weft.export.graph.refusal import Lowerings, lowering_of
 from weft.models.captioner import ConvolutionalPictureEncoder, LinearFeaturesEncoder
 from weft.models.recurrent import RecurrentEncoder
 from weft.models.transformer import TransformerEncoder
@@ -38,7 +38,7 @@ def _transformer(build: Builder, encoder: TransformerEncoder, vectors: Value) ->
     return Encoded(states, [[build.reduce("mean", states, 0)]])
 
 
-VECTOR_ENCODERS: Final = {RecurrentEncoder: _recurrent, TransformerEncoder: _transformer}
+VECTOR_ENCODERS: Final[Lowerings] = {RecurrentEncoder: _recurrent, TransformerEncoder: _transformer}
 
 
 def encode_vectors(build: Builder, encoder: nn.Module, vectors: Value) -> Encoded:
@@ -84,7 +84,8 @@ def _pictures(build: Builder, encoder: ConvolutionalPictureEncoder, picture: Val
         assert isinstance(block, ResidualBlock)
         x = _residual(build, block, x)
     channels, height, width = x.shape
-    assert isinstance(height, int) and isinstance(width, int)
+    assert isinstance(height, int)
+    assert isinstance(width, int)
     states = build.permute(build.reshape(x, (channels, height * width)), (1, 0))
     return Encoded(states, [[build.reduce("mean", states, 0)]])
 
@@ -94,7 +95,8 @@ def _residual(build: Builder, block: ResidualBlock, x: Value) -> Value:
     y = _group_norm(build, block.second_norm, _convolve(build, block.second, y))
     if isinstance(block.skip, nn.Sequential):
         convolution, normed = block.skip
-        assert isinstance(convolution, nn.Conv2d) and isinstance(normed, nn.GroupNorm)
+        assert isinstance(convolution, nn.Conv2d)
+        assert isinstance(normed, nn.GroupNorm)
         x = _group_norm(build, normed, _convolve(build, convolution, x))
     return build.unary("relu", build.add(x, y))
 
@@ -115,7 +117,7 @@ def _features(build: Builder, encoder: LinearFeaturesEncoder, features: Value) -
     return Encoded(states, [[build.reduce("mean", states, 0)]])
 
 
-PICTURE_ENCODERS: Final = {ConvolutionalPictureEncoder: _pictures, LinearFeaturesEncoder: _features}
+PICTURE_ENCODERS: Final[Lowerings] = {ConvolutionalPictureEncoder: _pictures, LinearFeaturesEncoder: _features}
 
 
 def encode_picture(build: Builder, encoder: nn.Module, given: Value) -> Encoded:

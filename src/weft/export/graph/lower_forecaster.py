@@ -23,7 +23,7 @@ import torch
 from weft.export.graph.build import Builder
 from weft.export.graph.forecast_output import quantiles_of
 from weft.export.graph.forecast_window import Window, normalise, read_window, simple_forecasts
-from weft.export.graph.graph import Program, StateField, Value
+from weft.export.graph.graph import Graph, Program, StateField, Value
 from weft.export.graph.lower_decoder import State, decoder_graph
 from weft.export.graph.lower_input import dense
 from weft.export.graph.making import Making
@@ -86,7 +86,7 @@ def _recursive(making: Making, model: Forecaster) -> Program:
     return Program({"start": start, "step": _step(making, model, fields)}, tuple(fields))
 
 
-def _step(making: Making, model: Forecaster, fields: list[StateField]) -> object:
+def _step(making: Making, model: Forecaster, fields: list[StateField]) -> Graph:
     build = making.begin("step")
     number = build.input("step", (), "int")
     state: State = {field.name: build.input(field.name, field.shape) for field in fields}
@@ -159,7 +159,8 @@ def _whole(build: Builder, model: Forecaster, window: Window) -> Value | None:
         assert window.series is not None
         parts.append(build.embed(window.series, model.series.weight))
     for number, vectors in enumerate(model.categories):
-        assert window.categories is not None and isinstance(vectors, torch.nn.Embedding)
+        assert window.categories is not None
+        assert isinstance(vectors, torch.nn.Embedding)
         one = build.reshape(build.slice(window.categories, number, number + 1), ())
         parts.append(build.embed(one, vectors.weight))
     return build.concat(parts) if parts else None
@@ -184,7 +185,7 @@ def _future(build: Builder, model: Forecaster, about: Prepared) -> Value:
     season = build.slice(about.simple, place, place + 1)
     season = build.binary("div", build.binary("sub", season, about.level), about.scale)
     ones = build.constant(torch.ones(horizon, 1))
-    parts = [build.mul(season, build.number(0.0)), build.mul(ones, build.number(1.0)), season]
+    parts = [build.mul(season, build.number(0.0)), ones, season]
     if about.window.past is not None:
         last = build.slice(about.window.past, history - 1, history, 0)
         parts.append(build.mul(ones, last))

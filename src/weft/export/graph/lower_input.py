@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from weft.export.graph.build import Builder
 from weft.export.graph.graph import Value
-from weft.export.graph.refusal import lowering_of
+from weft.export.graph.refusal import Lowerings, lowering_of
 from weft.models.embedding import OneHot, Output, Vectors
 from weft.models.heads import HEAD_ACTIVATIONS, HiddenLayers, Projection
 from weft.models.placed import Placed
@@ -51,7 +51,7 @@ def indicator(build: Builder, numbers: Value, size: int) -> Value:
     return build.cast(build.binary("eq", wide, build.constant(torch.arange(size))), "float")
 
 
-EMBEDDINGS: Final = {Vectors: _vectors, OneHot: _one_hot, Projection: dense}
+EMBEDDINGS: Final[Lowerings] = {Vectors: _vectors, OneHot: _one_hot, Projection: dense}
 
 
 def embed(build: Builder, embedding: nn.Module, tokens: Value) -> Value:
@@ -96,7 +96,7 @@ def waves(build: Builder, places: Value, size: int) -> Value:
     return build.slice(joined, 0, size)
 
 
-POSITIONS: Final = {
+POSITIONS: Final[Lowerings] = {
     NoPositions: _none,
     OneHotPositions: _one_hot_place,
     LearnedPositions: _learned,

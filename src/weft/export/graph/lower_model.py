@@ -22,7 +22,7 @@ from weft.export.graph.lower_encoder import (
 from weft.export.graph.lower_forecaster import lower_forecaster
 from weft.export.graph.lower_input import ACTIVATIONS, dense, embed, hidden_layers, norm, output
 from weft.export.graph.making import RAGGED, Making, fields_of, read_state
-from weft.export.graph.refusal import NoGraph, lowering_of
+from weft.export.graph.refusal import Lowerings, NoGraph, lowering_of
 from weft.models import (
     Bag,
     Captioner,
@@ -39,7 +39,7 @@ from weft.models.forecaster import Forecaster
 from weft.models.hmm import HiddenMarkovModel
 from weft.models.masked import MaskedOutput
 from weft.models.speller import ConvolutionalSpeller, RecurrentSpeller
-from weft.nn import AttentionPooling, FirstPooling, LastPooling, MaxPooling, MeanPooling
+from weft.nn.pooling import AttentionPooling, FirstPooling, LastPooling, MaxPooling, MeanPooling
 
 
 def _first_pooling(build: Builder, pooling: FirstPooling, states: Value) -> Value:
@@ -67,7 +67,7 @@ def _attention_pooling(build: Builder, pooling: AttentionPooling, states: Value)
     return build.reshape(context, (queries * size,))
 
 
-POOLINGS: Final = {
+POOLINGS: Final[Lowerings] = {
     FirstPooling: _first_pooling,
     LastPooling: _last_pooling,
     MeanPooling: _mean_pooling,
@@ -118,7 +118,7 @@ def _convolutional_speller(build: Builder, speller: ConvolutionalSpeller, letter
     return build.concat(found)
 
 
-SPELLERS: Final = {RecurrentSpeller: _recurrent_speller, ConvolutionalSpeller: _convolutional_speller}
+SPELLERS: Final[Lowerings] = {RecurrentSpeller: _recurrent_speller, ConvolutionalSpeller: _convolutional_speller}
 
 
 def _tagger(making: Making, model: Tagger) -> Program:
@@ -203,9 +203,7 @@ def _pairs(making: Making, model: Translator | Captioner, encode: Callable[[Buil
 def _translator(making: Making, model: Translator) -> Program:
     """ "encode": tokens (source) -> the state; "step": token (), state -> logits (V)[, attention (source)], state;
     "forward", unless attention is inside the recurrence: tokens (time), state -> logits (time, V), state; "states"."""
-    program = _pairs(
-        making, model, lambda build: encode_tokens(build, model.encoder, _sequence(build, None, "tokens"))
-    )
+    program = _pairs(making, model, lambda build: encode_tokens(build, model.encoder, _sequence(build, None, "tokens")))
     graphs = {**program.graphs, **_states(making, model.encoder)}
     return Program(graphs, program.state, program.ragged)
 
@@ -260,7 +258,7 @@ COUNTED: Final[dict[type[nn.Module], str]] = {
 def program_of_model(model: nn.Module, *, picture: tuple[int, int] | None = None) -> Program:
     """The program of a model; `picture` are the side and channels of the pictures that a captioner reads."""
     if type(model) in COUNTED:
-        raise NoGraph(f"{COUNTED[type(model)]} is no network of operations", cure="--to c writes models of counts")
+        raise NoGraph(f"{COUNTED[type(model)]} is no network of operations", cure="--to c also writes models of counts")
     training = model.training
     model.eval()  # a cell may do something else in training
     try:

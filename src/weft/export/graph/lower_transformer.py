@@ -1,8 +1,9 @@
-"""Transformer blocks as graphs: attention, feed-forward and norms; with a cache of keys and values where one is kept."""
+"""Transformer blocks as graphs: attention, feed-forward and norms, with or without a cache of keys and values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from weft.export.graph.build import Builder
@@ -35,8 +36,8 @@ class Run(NamedTuple):
 def encode(build: Builder, stack: EncoderStack, x: Value) -> Value:
     """x (T, D) -> (T, D); every position sees all."""
     for block in stack.blocks:
-        x = _around(build, block.around_attention, x, lambda x, block=block: _own(build, block.attention, x))
-        x = _around(build, block.around_feedforward, x, lambda x, block=block: _feed(build, block.feedforward, x))
+        x = _around(build, block.around_attention, x, partial(_own, build, block.attention))
+        x = _around(build, block.around_feedforward, x, partial(_feed, build, block.feedforward))
     return norm(build, stack.final, x)
 
 
@@ -71,11 +72,12 @@ def decode(
 
         return part
 
-    for number, (block, cache) in enumerate(zip(stack.blocks, caches, strict=True)):
+    blocks: Sequence[EncoderBlock | DecoderBlock] = stack.blocks
+    for number, (block, cache) in enumerate(zip(blocks, caches, strict=True)):
         x = _around(build, block.around_attention, x, attend(block, cache))
         if isinstance(block, DecoderBlock):
             x = _around(build, block.around_cross, x, look(block, source[number]))
-        x = _around(build, block.around_feedforward, x, lambda x, block=block: _feed(build, block.feedforward, x))
+        x = _around(build, block.around_feedforward, x, partial(_feed, build, block.feedforward))
     return Run(norm(build, stack.final, x), after, weights)
 
 
@@ -135,7 +137,8 @@ def _attend(
     options = {"scale": attention.factor, "causal": causal, "hard": attention.hard}
     context, weights = build.attend(query, *memory, **options)  # type: ignore[arg-type]
     time, heads, size = context.shape
-    assert isinstance(heads, int) and isinstance(size, int)
+    assert isinstance(heads, int)
+    assert isinstance(size, int)
     return dense(build, attention.output, build.reshape(context, (time, heads * size))), weights
 
 

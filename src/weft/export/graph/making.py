@@ -9,8 +9,9 @@ from typing import Final
 import torch
 from torch import nn
 
-from weft.export.graph.build import Builder, Weights
+from weft.export.graph.build import Builder
 from weft.export.graph.graph import StateField, Value
+from weft.export.graph.weights import Weights
 
 RAGGED: Final = frozenset({"source", "words", "letters"})
 """The axes whose length differs between the rows of a batch."""

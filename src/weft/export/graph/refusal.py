@@ -9,6 +9,9 @@ from torch import nn
 
 from weft.errors import ConfigError
 
+Lowerings = Mapping[type[Any], Callable[..., Any]]
+"""Functions that write parts of a model as graphs, by the class of the part."""
+
 
 class NoGraph(ConfigError):
     """A part of a model that cannot be written as a graph of operations."""
@@ -17,7 +20,7 @@ class NoGraph(ConfigError):
         super().__init__(what, where="model", cure=cure)
 
 
-def lowering_of(table: Mapping[type[Any], Callable[..., Any]], part: nn.Module, role: str) -> Callable[..., Any]:
+def lowering_of(table: Lowerings, part: nn.Module, role: str) -> Callable[..., Any]:
     """The function of a table for the class of a part; a class of a user's own has none."""
     found = table.get(type(part))
     if found is None:
