@@ -112,7 +112,9 @@ def test_an_operation_gives_what_the_interpreter_gives(case: str, ragged: bool) 
     assert_same(graph, rows(*lengths), ragged=["source"] if ragged else [])
 
 
-@pytest.mark.parametrize("case", ["sum", "mean", "max", "first", "last", "softmax", "reverse", "windows", "attend once"])
+@pytest.mark.parametrize(
+    "case", ["sum", "mean", "max", "first", "last", "softmax", "reverse", "windows", "attend once"]
+)
 def test_of_no_positions_there_are_zeros(case: str) -> None:
     build, x = start()
     assert_same(build.graph(y=CASES[case](build, x)), rows(3, 0), ragged=["source"])

@@ -147,5 +147,3 @@ def write_windows(writer: GraphWriter, node: Node) -> list[Tensor]:
         parts.append(writer.add("Slice", padded, begin, writer.add("Add", begin, size), writer.numbers([axis])))
     name = writer.add("Concat", *parts, axis=axis + 1) if len(parts) > 1 else parts[0]
     return [writer.result(name, output, batched=x.batched)]
-
-

@@ -77,9 +77,9 @@ def _causal(writer: GraphWriter, queries: Size, count: Size) -> str:
     each, every = writer.axes(writer.places(queries), 1), writer.axes(writer.places(count), 0)
     if queries == count:
         return writer.add("LessOrEqual", every, each)
-    ahead = writer.add("Sub", *(writer.count(size) if isinstance(size, str) else writer.size(size) for size in (count, queries)))
+    ahead = writer.add(
+        "Sub", *(writer.count(size) if isinstance(size, str) else writer.size(size) for size in (count, queries))
+    )
     if {queries, count} & writer.lengths.keys():
         ahead = writer.axes(ahead, 1, 2, 3)
     return writer.add("LessOrEqual", every, writer.add("Add", each, ahead))
-
-

@@ -32,9 +32,7 @@ def write_embed(writer: GraphWriter, node: Node) -> list[Tensor]:
 
 def write_layer_norm(writer: GraphWriter, node: Node) -> list[Tensor]:
     x, weight, bias = writer.inputs(node)
-    name = writer.add(
-        "LayerNormalization", x.name, weight.name, bias.name, axis=-1, epsilon=node.attributes["epsilon"]
-    )
+    name = writer.add("LayerNormalization", x.name, weight.name, bias.name, axis=-1, epsilon=node.attributes["epsilon"])
     return [x._replace(name=name)]
 
 

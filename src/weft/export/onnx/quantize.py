@@ -68,19 +68,36 @@ def dynamic_lstm(
     def made(part: str, role: str) -> str:
         arrays = [quantize(getattr(operator, part), 1) for operator in operators]
         if role == "int8":
-            return writer.use(writer.weights.made(cells[0], f"{part} int8 {key}", lambda: np.stack([a.T for a, _ in arrays])))
-        return writer.use(writer.weights.made(cells[0], f"{part} scale {key}", lambda: np.stack([s[:, 0] for _, s in arrays])))
+            return writer.use(
+                writer.weights.made(cells[0], f"{part} int8 {key}", lambda: np.stack([a.T for a, _ in arrays]))
+            )
+        return writer.use(
+            writer.weights.made(cells[0], f"{part} scale {key}", lambda: np.stack([s[:, 0] for _, s in arrays]))
+        )
 
     size = 4 * operators[0].hidden
     zeros = writer.constant(np.zeros((len(operators), size), dtype=np.int8))
-    bias = writer.use(writer.weights.made(cells[0], f"b {key}", lambda: np.stack([operator.b for operator in operators])))
+    bias = writer.use(
+        writer.weights.made(cells[0], f"b {key}", lambda: np.stack([operator.b for operator in operators]))
+    )
     peepholes = ""
     if operators[0].p is not None:
-        peepholes = writer.use(writer.weights.made(cells[0], f"p {key}", lambda: np.stack([one.p for one in operators])))
+        peepholes = writer.use(
+            writer.weights.made(cells[0], f"p {key}", lambda: np.stack([one.p for one in operators]))
+        )
     return writer.add_many(
         "DynamicQuantizeLSTM",
-        x, made("w", "int8"), made("r", "int8"), bias, lengths, *states, peepholes,
-        made("w", "scale"), zeros, made("r", "scale"), zeros,
+        x,
+        made("w", "int8"),
+        made("r", "int8"),
+        bias,
+        lengths,
+        *states,
+        peepholes,
+        made("w", "scale"),
+        zeros,
+        made("r", "scale"),
+        zeros,
         outputs=3,
         domain="com.microsoft",
         **attributes,

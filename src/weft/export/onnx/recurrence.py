@@ -28,7 +28,9 @@ def write_recur(writer: GraphWriter, node: Node) -> list[Tensor]:
     nodes = sorted((node, other[0]), key=lambda one: one.attributes["reverse"])
     operators = [operator, other[1]] if nodes[0] is node else [other[1], operator]
     found = _write_operator(writer, nodes, operators)
-    each = {one: found[place : place + len(one.outputs)] for one, place in zip(nodes, (0, len(node.outputs)), strict=True)}
+    each = {
+        one: found[place : place + len(one.outputs)] for one, place in zip(nodes, (0, len(node.outputs)), strict=True)
+    }
     writer.ahead[other[0]] = each[other[0]]
     return each[node]
 

@@ -125,8 +125,7 @@ def write_hoisted(writer: GraphWriter, body: Graph, nodes: list[Node], x: Tensor
     used = {value for node in nodes for value in node.inputs}
     outer = writer.graph
     moved = tuple(
-        Node(node.op, tuple(map(lift, node.inputs)), tuple(map(lift, node.outputs)), _shifted(node))
-        for node in nodes
+        Node(node.op, tuple(map(lift, node.inputs)), tuple(map(lift, node.outputs)), _shifted(node)) for node in nodes
     )
     constants = {value: array for value, array in body.constants.items() if value in used}
     writer.write(Graph(body.name, (source,), (), moved, constants))

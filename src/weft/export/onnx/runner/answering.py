@@ -12,7 +12,7 @@ from weft.data import Statistics, Steps
 from weft.errors import ConfigError, DataError
 from weft.export.onnx.runner.graphs import Array, Graphs, pad
 from weft.export.onnx.runner.options import SearchOptions
-from weft.text import Tokenizer
+from weft.text import Frame, Tokenizer
 
 MAX_POSITIONS: Final = 8192
 """Positions of a batch, padding included."""
@@ -32,7 +32,7 @@ class Answering(ABC):
         self.graphs, self.facts, self.tokenizers = graphs, facts, tokenizers
         self.labels, self.constants = tuple(labels), constants
         self.statistics = {name: Statistics.of_tree(tree) for name, tree in facts["statistics"].items()}
-        self.defaults = SearchOptions(**facts["decode"]).checked()
+        self.defaults = SearchOptions.of(facts["decode"] or {})
         self.prepare()
 
     def prepare(self) -> None:
@@ -59,7 +59,7 @@ class Answering(ABC):
         raise self.lacks("embed", "has no graph of states")
 
     def lacks(self, what: str, why: str) -> ConfigError:
-        return ConfigError(f'{self.facts["task"]} {why}', where=what, cure="see the README.md of the folder")
+        return ConfigError(f"{self.facts['task']} {why}", where=what, cure="see the README.md of the folder")
 
     def refuse_options(self, options: Mapping[str, Any], known: Sequence[str] = ()) -> None:
         for name in options:
@@ -101,6 +101,12 @@ class Answering(ABC):
         return features.standardise(array)
 
 
+def frame_of(facts: Mapping[str, Any]) -> Frame:
+    """The special tokens around a text; feature vectors have none."""
+    found = facts["frame"] or {"start": [], "between": []}
+    return Frame(tuple(found["start"]), tuple(found["between"]))
+
+
 def text_of(source: Any, names: Sequence[str | int | None], place: str) -> str:
     """A text, or that of a dict under the name of its column."""
     if isinstance(source, Mapping):
@@ -111,5 +117,3 @@ def text_of(source: Any, names: Sequence[str | int | None], place: str) -> str:
     if not isinstance(source, str):
         raise DataError(f"{source!r:.40} is no text", where=place, cure="give a text")
     return source
-
-

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ConfigError
-from weft.export.onnx.runner.answering import Answering, text_of
+from weft.export.onnx.runner.answering import Answering, frame_of, text_of
 from weft.export.onnx.runner.sampling import softmax
 from weft.export.onnx.runner.search import best
-from weft.text import FRAMES, MASK, SPECIALS, UNK
+from weft.text import MASK, SPECIALS, UNK
 from weft.text.gaps import encode_gaps, fill_text
 
 
@@ -19,11 +19,11 @@ class Gaps(Answering):
     """Fills <mask> or [MASK] in texts."""
 
     def prepare(self) -> None:
-        self.frame, self.tokenizer = FRAMES[self.facts["frame"]], self.side("")
+        self.frame, self.tokenizer = frame_of(self.facts), self.side("")
 
     def predict(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.refuse_options(options, ("n_best",))
-        count = options.get("n_best", self.facts["fillers"])
+        count = options.get("n_best", self.facts["n_best"])
         if type(count) is not int or count < 1:
             raise ConfigError("is no number of candidates", where=f"n_best = {count!r:.40}", cure="at least 1")
         texts = [text_of(one, (), "inputs") for one in inputs]

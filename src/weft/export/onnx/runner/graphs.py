@@ -47,7 +47,9 @@ class Graphs:
         self.providers = _providers(self.runtime, device)
         self.ragged = frozenset(about["ragged"])
         self.names = list(about["graphs"])
-        self.fields = tuple(Field(one["name"], tuple(one["shape"]), one["shared"], one["grows"]) for one in about["state"])
+        self.fields = tuple(
+            Field(one["name"], tuple(one["shape"]), one["shared"], one["grows"]) for one in about["state"]
+        )
         self.models: dict[str, tuple[bytes, list[External]]] = {}
         for name in self.names:
             content = files.read(name + SUFFIX)
@@ -115,9 +117,11 @@ class Graphs:
 
 def _providers(runtime: Any, device: str) -> list[str]:
     """Those of a GPU where there are any and they are wanted, then the CPU."""
-    found = [name for name in ("CUDAExecutionProvider", "ROCMExecutionProvider") if name in runtime.get_available_providers()]
+    found = [
+        name for name in ("CUDAExecutionProvider", "ROCMExecutionProvider") if name in runtime.get_available_providers()
+    ]
     if device == "cuda" and not found:
-        cure = "pip install onnxruntime-gpu, or device = \"cpu\""
+        cure = 'pip install onnxruntime-gpu, or device = "cpu"'
         raise ConfigError("onnxruntime has no provider for a GPU", where='device = "cuda"', cure=cure)
     return [*(found if device != "cpu" else []), "CPUExecutionProvider"]
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from weft.data import Steps
 from weft.errors import DataError
-from weft.export.onnx.runner.answering import Answering
+from weft.export.onnx.runner.answering import Answering, frame_of
 from weft.export.onnx.runner.graphs import Array
 from weft.export.onnx.runner.sampling import softmax
 from weft.export.onnx.runner.search import log_softmax
-from weft.text import FRAMES
 
 EVEN = 0.5
 
@@ -22,8 +21,7 @@ class ReadsWhole(Answering):
     """What models have in common that read a whole input."""
 
     def prepare(self) -> None:
-        self.frame = FRAMES[self.facts["frame"]]
-        self.pair = bool(self.facts["columns"]["pair"])
+        self.frame, self.pair = frame_of(self.facts), bool(self.facts["pair"])
 
     def is_one_input(self, inputs: Any) -> bool:
         texts = isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(text, str) for text in inputs)
@@ -74,7 +72,7 @@ class Labels(ReadsWhole):
         self.refuse_options(options)
         about, logits = self.logits(inputs)
         thresholds = self.facts["thresholds"]
-        if self.facts["many_labels"]:
+        if self.facts["many"]:
             return self._several(about, logits, EVEN if thresholds is None else np.array(thresholds, dtype=np.float32))
         shares, chosen = softmax(logits.astype(np.float32)), logits.argmax(-1)
         if thresholds is not None:

@@ -44,6 +44,12 @@ class SearchOptions:
     min_p: float = 0.0
     seed: int = 0
 
+    @classmethod
+    def of(cls, decode: Mapping[str, Any]) -> SearchOptions:
+        """The settings of a run, those that the runner has."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in decode.items() if name in names}).checked()
+
     @property
     def width(self) -> int:
         """Hypotheses of a sentence; when sampling, the texts that are drawn."""
@@ -111,7 +117,9 @@ class SearchOptions:
         if self.stop not in ("bound", "finished"):
             raise ConfigError('is neither "bound" nor "finished"', where=f"stop = {self.stop!r:.40}")
         if not self.sample and self.n_best > self.beam:
-            raise ConfigError(f"n_best = {self.n_best} is more than beam = {self.beam}", where="n_best", cure="raise beam")
+            raise ConfigError(
+                f"n_best = {self.n_best} is more than beam = {self.beam}", where="n_best", cure="raise beam"
+            )
         if self.min_length > self.max_length:
             what = f"min_length = {self.min_length} is more than max_length = {self.max_length}"
             raise ConfigError(what, where="min_length", cure="lower it")

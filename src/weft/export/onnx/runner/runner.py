@@ -1,10 +1,10 @@
 """Runs a folder of `weft export --to onnx` with onnxruntime, numpy and tokenizers, without torch.
 
-    runner = Runner("folder")
-    runner.predict("the small cat")["text"]
-    runner.predict(["one", "two"], beam=5, n_best=2)
-    for piece in runner.stream("once upon"):
-        print(piece, end="")
+runner = Runner("folder")
+runner.predict("the small cat")["text"]
+runner.predict(["one", "two"], beam=5, n_best=2)
+for piece in runner.stream("once upon"):
+    print(piece, end="")
 """
 
 from __future__ import annotations

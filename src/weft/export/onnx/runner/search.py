@@ -100,7 +100,9 @@ class Texts:
         attention = None if self.attention is None else self.attention[row, place, : len(logs)]
         tokens = tuple(self.tokens[row, place].tolist())
         ranked = options.penalises and not options.sample
-        return Hypothesis(tokens, score, tuple(logs), end is not None, tuple(path), attention, rank if ranked else score)
+        return Hypothesis(
+            tokens, score, tuple(logs), end is not None, tuple(path), attention, rank if ranked else score
+        )
 
 
 class Search:

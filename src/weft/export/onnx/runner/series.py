@@ -29,14 +29,14 @@ class Forecasts(Answering):
     """Forecasts the steps after the last of each series."""
 
     def prepare(self) -> None:
-        series = self.facts["series"]
-        layout = {name: tuple(value) if isinstance(value, list) else value for name, value in series["layout"].items()}
+        facts = self.facts
+        layout = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["columns"].items()}
         self.layout = SeriesColumns(**layout)
-        self.history, self.horizon = series["history"], series["horizon"]
-        self.calendar, self.categories = series["calendar"], series["categories"]
-        self.levels: list[float] = series["levels"]
-        columns = [self.statistics["target"].mean, self.statistics["target"].scale, self.statistics["floor"].mean]
-        self.scalings = dict(zip(self.labels, zip(*columns, strict=True), strict=True))
+        self.history, self.horizon = facts["history"], facts["horizon"]
+        self.calendar, self.categories = facts["calendar"], facts["categories"]
+        self.levels: list[float] = facts["levels"]
+        self.names = [one["name"] for one in facts["series"]]
+        self.scalings = {one["name"]: (one["mean"], one["scale"], one["floor"]) for one in facts["series"]}
 
     def predict(self, inputs: Any, options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """inputs: a path or several, a table in Python, a list of numbers, or series."""
@@ -61,7 +61,7 @@ class Forecasts(Answering):
         first = next(iter(rows.rows()), None)
         if isinstance(first, Mapping | Series) or hasattr(first, "_fields"):
             return list(series_of_objects(rows, self.layout, BadLines()))
-        name = self.labels[0]
+        name = self.names[0]
         plain = Objects([{name: value} for value in rows.rows()], "inputs")
         return list(series_of_objects(plain, self.layout._replace(time=None, series=None, target=(name,)), BadLines()))
 
@@ -117,7 +117,7 @@ class Forecasts(Answering):
 
     def _about(self, window: Series) -> tuple[int, list[int], Array]:
         """The numbers of the series and of its categories, and its static numbers."""
-        number = self.labels.index(window.name) + 1 if window.name in self.labels else 0
+        number = self.names.index(window.name) + 1 if window.name in self.scalings else 0
         own = dict(window.categories)
         numbers = [
             texts.index(own[column]) + 1 if own.get(column) in texts else 0 for column, texts in self.categories.items()

@@ -55,7 +55,7 @@ class Tags(Answering):
         for group in self.batches([sentences[number] for number in full]):
             numbers = [full[place] for place in group]
             chosen = [sentences[number] for number in numbers]
-            inputs = self._subwords(chosen) if self.characters is None and self.facts["subwords"] else self._spelled(chosen)
+            inputs = self._subwords(chosen) if self.facts["input"] == "subwords" else self._spelled(chosen)
             output = self.graphs.run("forward", inputs)["logits"]
             for number, row in zip(numbers, output, strict=True):
                 found[number] = row

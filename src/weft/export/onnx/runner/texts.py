@@ -77,7 +77,11 @@ class WritesText(Answering):
             yield first
         while not running.over:
             running.step()
-            sure = (running.found[0][0].tokens if running.found[0] else ()) if running.over else common(running.open_texts())
+            sure = (
+                (running.found[0][0].tokens if running.found[0] else ())
+                if running.over
+                else common(running.open_texts())
+            )
             if len(sure) > sent:
                 said, sent = pieces.add(sure[sent:]), len(sure)
                 if said:
@@ -119,10 +123,14 @@ class WritesText(Answering):
             value = options.get(name)
             values = list(value) if isinstance(value, list | tuple) else [value] * count
             if len(values) != count:
-                raise ConfigError(f"{len(values)} are given for {counted(count, 'text')}", where=name, cure="one for each")
+                raise ConfigError(
+                    f"{len(values)} are given for {counted(count, 'text')}", where=name, cure="one for each"
+                )
             wording.append(values)
         unknown = bool(options.get("forbid_unknown"))
-        return [{"prefix": one, "language": other, "forbid_unknown": unknown} for one, other in zip(*wording, strict=True)], search
+        return [
+            {"prefix": one, "language": other, "forbid_unknown": unknown} for one, other in zip(*wording, strict=True)
+        ], search
 
     def _groups(self, given: Sequence[Given], options: SearchOptions) -> Iterator[list[int]]:
         """The numbers of inputs that are searched together: with prompts of one length, and sources of about one."""
@@ -149,7 +157,12 @@ class WritesText(Answering):
         return {"tokens": tokens, "source_lengths": lengths}
 
     def _start(
-        self, given: Sequence[Given], options: SearchOptions, wording: Sequence[Mapping[str, Any]], *, attention: bool = False
+        self,
+        given: Sequence[Given],
+        options: SearchOptions,
+        wording: Sequence[Mapping[str, Any]],
+        *,
+        attention: bool = False,
     ) -> Search:
         """The search after the prompts."""
         rows = self._rows(given, options.width)

@@ -40,7 +40,7 @@ class Translates(WritesText):
 
     def prepare(self) -> None:
         self.source, self.target = self.side("source"), self.side("target")
-        self.languages: list[str] = self.facts["languages"]
+        self.languages: list[str] = self.facts["languages"]["names"]
         self.encodes = "encode" in self.graphs  # type: ignore[misc]
 
     def given(self, source: Any, wording: Mapping[str, Any], options: SearchOptions) -> Given:
@@ -51,7 +51,8 @@ class Translates(WritesText):
         prompt = self.target.encode(prefix) if prefix else []
         if UNK in prompt:
             raise ConfigError(f'"{prefix}" is not in the vocabulary', where="prefix")
-        limit = max(self.facts["limit_factor"] * len(read) + self.facts["limit_more"], options.min_length + 1)
+        most = self.facts["limit"]
+        limit = max(most["factor"] * len(read) + most["plus"], options.min_length + 1)
         names = [f"<{language}>"] * len(marks) + self.source.tokens(read[len(marks) :])
         words: tuple[str, ...] = ()
         if options.copy_unknown:
@@ -78,7 +79,7 @@ class Translates(WritesText):
         if language not in self.languages:
             what = "no language to translate to" if language is None else f'"{language}" is not a language of this run'
             raise DataError(what, where="language", cure=f"it has {known}")
-        return [len(self.source) + self.languages.index(language)]
+        return [self.facts["languages"]["first"] + self.languages.index(language)]
 
     def to_score(self, item: Any) -> tuple[Given, str]:
         if isinstance(item, Pair):
@@ -100,7 +101,12 @@ class Describes(WritesText):
     def is_one_input(self, inputs: Any) -> bool:
         if isinstance(inputs, list | tuple):
             return False
-        return super().is_one_input(inputs) or hasattr(inputs, "__fspath__") or hasattr(inputs, "getbands") or hasattr(inputs, "ndim")
+        return (
+            super().is_one_input(inputs)
+            or hasattr(inputs, "__fspath__")
+            or hasattr(inputs, "getbands")
+            or hasattr(inputs, "ndim")
+        )
 
     def given(self, source: Any, wording: Mapping[str, Any], options: SearchOptions) -> Given:
         from weft.data.images import read_pixels
@@ -110,13 +116,13 @@ class Describes(WritesText):
         prompt = self.target.encode(prefix) if prefix else []
         if UNK in prompt:
             raise ConfigError(f'"{prefix}" is not in the vocabulary', where="prefix")
-        limit = self.facts["limit_more"]
+        limit = max(self.facts["limit"]["plus"], options.min_length + 1)
         if not self.pictures:
             steps = source if isinstance(source, Steps) else Steps(np.atleast_2d(np.asarray(source, dtype=np.float64)))
             rows = self.standardise(steps)
             return Given(str(steps), steps.key, rows, (), prompt, None, limit, tuple(map(str, range(len(rows)))))
         picture = source if isinstance(source, Picture) else picture_of(source, place="")
-        side, channels = self.facts["picture"]
+        side, channels = self.facts["picture"]["size"], self.facts["picture"]["channels"]
         pixels = read_pixels(picture, size=side, channels=channels, place="")
         rows, columns = self.facts["grid"]
         names = tuple(f"{row},{column}" for row in range(rows) for column in range(columns))
