@@ -30,7 +30,9 @@ def write_graphs(program: Program, folder: Path, *, quantized: bool) -> dict[str
     """Write each graph as NAME.onnx; returns the inputs and outputs of each."""
     weights = Weights()
     models = {
-        name: write_graph(graph, weights, program.ragged, quantized=quantized) for name, graph in program.graphs.items()
+        name: write_graph(graph, weights, program.ragged, quantized=quantized)
+        for name, graph in program.graphs.items()
+        if graph.outputs  # a state may have no field that is there before the first token
     }
     total = sum(weights.arrays[name].nbytes for _, used in models.values() for name in used)
     places = {} if total <= MAX_INLINE_BYTES else _write_weights(weights, models, folder)

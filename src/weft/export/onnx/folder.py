@@ -12,6 +12,7 @@ from weft.extras import EXTRAS
 from weft.run import Run
 from weft.run.folder.files import tokenizer_file, write_json, write_text
 from weft.tasks.forecast_encoding import SeriesTask
+from weft.text import FramedText
 from weft.version import __version__
 
 QUANTIZATIONS: Final = ("float32", "int8")
@@ -119,7 +120,8 @@ def _facts(run: Run) -> dict[str, Any]:
     codec, data = run.task.codec, run.config.data
     facts = {"format_version": FORMAT_VERSION, "weft": __version__, **host_facts(run)}
     for role, tokenizer in codec.tokenizers.items():
-        facts["tokenizers"][role]["text"] = tokenizer.config.model_dump(mode="json")
+        settings = tokenizer.config.model_dump(mode="json")
+        facts["tokenizers"][role]["text"] = {name: settings[name] for name in FramedText.model_fields if name in settings}
     names = ("text", "pair", "features", "source", "language")
     columns = {name: getattr(data, name, None) for name in names}
     if isinstance(run.task, SeriesTask):

@@ -28,7 +28,8 @@ class Rows:
     @classmethod
     def start(cls, graphs: Graphs, count: int, inputs: Mapping[str, Array] | None = None) -> Rows:
         """The rows before the first token; `inputs` are those of the graph "encode" (count, …)."""
-        first = graphs.run("start" if inputs is None else "encode", inputs or {})
+        name = "start" if inputs is None else "encode"
+        first = graphs.run(name, inputs or {}) if name in graphs else {}
         state: Arrays = {}
         for field in graphs.fields:
             if field.name in first:

@@ -234,8 +234,8 @@ class Search:
         """The texts of one sentence, as far as they go, of which one will be the best."""
         live = np.flatnonzero(self.sums[0] > NOTHING)
         found = [tuple(self.texts.tokens[0, place].tolist()) for place in live]
-        ranked = sorted(zip(self.best[0], self.finished[0], strict=False), key=lambda one: -one[0])
-        return found + [ranked[0][1].tokens] * bool(ranked)
+        ended = self.finished[0]
+        return found + ([ended[int(self.best[0].argmax())].tokens] if ended else [])
 
 
 def penalise(logits: Array, written: Array, read: Array, options: SearchOptions) -> Array:

@@ -109,8 +109,7 @@ class Describes(WritesText):
         )
 
     def given(self, source: Any, wording: Mapping[str, Any], options: SearchOptions) -> Given:
-        from weft.data.images import read_pixels
-        from weft.data.picture_inputs import picture_of
+        from weft.data.images import picture_of, read_pixels
 
         prefix = wording["prefix"] or ""
         prompt = self.target.encode(prefix) if prefix else []
@@ -118,7 +117,7 @@ class Describes(WritesText):
             raise ConfigError(f'"{prefix}" is not in the vocabulary', where="prefix")
         limit = max(self.facts["limit"]["plus"], options.min_length + 1)
         if not self.pictures:
-            steps = source if isinstance(source, Steps) else Steps(np.atleast_2d(np.asarray(source, dtype=np.float64)))
+            steps = source if isinstance(source, Steps) else Steps.of(np.atleast_2d(np.asarray(source, dtype=np.float64)))
             rows = self.standardise(steps)
             return Given(str(steps), steps.key, rows, (), prompt, None, limit, tuple(map(str, range(len(rows)))))
         picture = source if isinstance(source, Picture) else picture_of(source, place="")
