@@ -50,16 +50,16 @@ class ExportedFiles:
         path = self.folder / MANIFEST
         plain = Path(name).name == name and name.isprintable() and not set(name) & set("\\:/")
         if not plain or name in ("", ".", "..", MANIFEST):
-            raise RunError(f"lists {shorten(name)}, which is no file of this folder", where=str(path), cure=AGAIN)
+            raise RunError(f"lists {shorten(ascii(name))}, which is no file of this folder", where=str(path), cure=AGAIN)
         size, digest = (entry.get(key) if isinstance(entry, dict) else None for key in ("bytes", "sha256"))
         if type(size) is not int or size < 0 or not isinstance(digest, str) or not _HASH.fullmatch(digest):
-            raise RunError(f"is damaged at {shorten(name)}", where=str(path), cure=AGAIN)
+            raise RunError(f"is damaged at {shorten(ascii(name))}", where=str(path), cure=AGAIN)
         return Listed(size, digest)
 
     def read(self, name: str, *, most: int = limits.TENSORS_FILE_BYTES) -> bytes:
         """The content of a file that has the size and the hash of the manifest."""
         if name not in self.listed:
-            raise RunError(f"lacks {shorten(name)}", where=str(self.folder), cure=AGAIN)
+            raise RunError(f"lacks {shorten(ascii(name))}", where=str(self.folder), cure=AGAIN)
         size, digest = self.listed[name]
         where = str(self.folder / name)
         if size > most:
@@ -83,7 +83,7 @@ class ExportedFiles:
         try:
             return read_regular(path, most=most)
         except FileNotFoundError:
-            raise RunError(f"lacks {shorten(name)}", where=str(self.folder), cure=AGAIN) from None
+            raise RunError(f"lacks {shorten(ascii(name))}", where=str(self.folder), cure=AGAIN) from None
         except OSError as error:
             raise RunError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
 

@@ -76,7 +76,7 @@ class Graphs:
             size = math.prod(one.shape) * np.dtype(one.dtype).itemsize
             inside = 0 <= one.offset <= one.offset + one.length <= len(content)
             if one.location != WEIGHTS or not inside or one.length != size or min(one.shape, default=0) < 0:
-                what = f"the weight {shorten(one.name)} lies outside {WEIGHTS}"
+                what = f"the weight {shorten(ascii(one.name))} lies outside {WEIGHTS}"
                 raise RunError(what, where=str(self.files.folder), cure=AGAIN)
         return content
 
@@ -93,8 +93,7 @@ class Graphs:
             try:
                 self._sessions[name] = self.runtime.InferenceSession(content, options, providers=self.providers)
             except Exception as error:  # the library raises nothing more specific
-                where, what = str(self.files.folder / (name + SUFFIX)), str(error).splitlines()[0]
-                raise RunError(f"cannot be run: {shorten(what)}", where=where, cure=AGAIN) from None
+                raise self._wrong(name, str(error)) from None
         return self._sessions[name]
 
     def _value(self, weight: External) -> Any:
@@ -111,8 +110,17 @@ class Graphs:
         session = self.session(name)
         wanted = [one.name for one in session.get_inputs()]
         names = [one.name for one in session.get_outputs()]
-        found = session.run(names, {key: np.ascontiguousarray(inputs[key]) for key in wanted})
+        if missing := [key for key in wanted if key not in inputs]:
+            raise self._wrong(name, f"it wants {missing[0]}")
+        try:
+            found = session.run(names, {key: np.ascontiguousarray(inputs[key]) for key in wanted})
+        except Exception as error:  # the library raises nothing more specific
+            raise self._wrong(name, str(error)) from None
         return dict(zip(names, found, strict=True))
+
+    def _wrong(self, name: str, error: str) -> RunError:
+        where, what = str(self.files.folder / (name + SUFFIX)), ascii(error.partition("\n")[0])[1:-1]
+        return RunError(f"cannot be run: {shorten(what)}", where=where, cure=AGAIN)
 
 
 def _providers(runtime: Any, device: str) -> list[str]:

@@ -40,7 +40,7 @@ def check_model(content: bytes, where: str) -> list[External]:
     try:
         return _model(memoryview(content))
     except (IndexError, ValueError, UnicodeDecodeError, KeyError, OverflowError) as error:
-        raise RunError(f"is no ONNX model that weft runs: {error!s:.100}", where=where, cure="export again") from None
+        raise RunError(f"is no ONNX model that weft runs: {ascii(str(error))[1:-1]:.100}", where=where, cure="export again") from None
 
 
 def _model(data: memoryview) -> list[External]:
@@ -59,7 +59,7 @@ def _model(data: memoryview) -> list[External]:
 
 def _domain(domain: str) -> str:
     if domain not in OPERATORS:
-        raise ValueError(f"its operators are of {shorten(domain)}")
+        raise ValueError(f"its operators are of {shorten(ascii(domain))}")
     return domain
 
 
@@ -95,7 +95,7 @@ def _node(data: memoryview, depth: int) -> None:
             raise ValueError("it has overloads")
     allowed = OPERATORS[domain]
     if allowed is not None and kind not in allowed:
-        raise ValueError(f"has the operator {shorten(kind)}")
+        raise ValueError(f"has the operator {shorten(ascii(kind))}")
 
 
 def _attribute(data: memoryview, depth: int) -> None:
@@ -130,8 +130,8 @@ def _tensor(data: memoryview) -> External | None:
         if about:
             raise ValueError("a weight has another place than it says")
         return None
-    place = (int(about[key]) if about[key].isdecimal() else -1 for key in ("offset", "length"))
-    return External(name, DTYPES[kind], tuple(shape), about["location"], *place)
+    place = (int(about[key]) if about.get(key, "").isdecimal() else -1 for key in ("offset", "length"))
+    return External(name, DTYPES[kind], tuple(shape), about.get("location", ""), *place)
 
 
 def _fields(data: memoryview | bytes) -> Iterator[tuple[int, Any]]:

@@ -72,10 +72,12 @@ class Runner:
             graphs = Graphs(files, facts, threads=threads, device=device)
             constants = {name: _read_array(files, CONSTANT.format(name)) for name in facts["constants"]}
             labels = files.read_json(LABELS) if files.has(LABELS) else []
+            if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+                raise ValueError(f"{LABELS} is not a list of labels")
             tokenizers = {role: _read_tokenizer(files, about) for role, about in facts["tokenizers"].items()}
             self._answering = TASKS[self.task](graphs, facts, tokenizers, labels, constants)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise RunError(f"is damaged: {error!r:.100}", where=where, cure=AGAIN) from None
+            raise RunError(f"is damaged: {ascii(' '.join(repr(error).split()))[1:-1]:.100}", where=where, cure=AGAIN) from None
 
     @overload
     def predict(self, inputs: str | Mapping[str, Any], **options: Any) -> dict[str, Any]: ...
