@@ -13,7 +13,11 @@ from weft.cli.imports import Imports, read_imports
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder; which one, depends on FORMAT.")],
     to: Annotated[
-        str, typer.Option(help="onnx (every network), huggingface, ctranslate2; arpa (n-gram models), vectors (embed).", metavar="FORMAT")
+        str,
+        typer.Option(
+            help="onnx (every network), huggingface, ctranslate2; arpa (n-gram models), vectors (embed).",
+            metavar="FORMAT",
+        ),
     ],
     out: Annotated[
         Path,

@@ -15,12 +15,29 @@ pytest.importorskip("onnx", reason="needs weft[onnx]")
 from weft.catalog import TASKS
 from weft.config import validate
 from weft.data import BadLines
+from weft.export.graph import program_of
 from weft.export.onnx.folder import write_folder
 from weft.export.onnx.runner import Runner
-from weft.export.graph import program_of
 from weft.run import Run
 
-WORDS = "the small cat dog sees a big bird and sleeps under some old trees near home".split()
+WORDS = [
+    "the",
+    "small",
+    "cat",
+    "dog",
+    "sees",
+    "a",
+    "big",
+    "bird",
+    "and",
+    "sleeps",
+    "under",
+    "some",
+    "old",
+    "trees",
+    "near",
+    "home",
+]
 SERIES = 60
 
 
@@ -39,7 +56,8 @@ def _rows() -> dict[str, tuple[str, str]]:
     texts = lines()
     pairs = "".join(f"{one}\t{' '.join(reversed(one.split()))}\n" for one in texts)
     tagged = "".join(
-        "".join(f"{word}\t{'BIO'[len(word) % 3] + ('-X' if len(word) % 3 < 2 else '')}\n" for word in one.split()) + "\n"
+        "".join(f"{word}\t{'BIO'[len(word) % 3] + ('-X' if len(word) % 3 < 2 else '')}\n" for word in one.split())
+        + "\n"
         for one in texts
     )
     series = "".join(f"2020-{1 + n // 28:02d}-{1 + n % 28:02d},{20 + n % 7 + n / 10}\n" for n in range(SERIES))

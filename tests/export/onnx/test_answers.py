@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.export.onnx.conftest import assert_like, build_run, exported, lines
+
 from weft.export.onnx.samples import sample_inputs, sample_pairs
 
 RNN = {"kind": "rnn", "embedding": 6, "hidden": 8}
@@ -26,13 +26,22 @@ READERS: dict[str, tuple[str, dict[str, Any]]] = {
         f"classify {pooling}": ("classify", {"model": {**RNN, "pooling": pooling}, "text": WORD})
         for pooling in ("last", "mean", "max", "attention", "first")
     },
-    "classify by letters": ("classify", {"model": {**RNN, "bidirectional": True, "layers": 2}, "text": {"kind": "char"}}),
+    "classify by letters": (
+        "classify",
+        {"model": {**RNN, "bidirectional": True, "layers": 2}, "text": {"kind": "char"}},
+    ),
     "classify transformer": ("classify", {"model": {**TRANSFORMER, "segments": 2}, "text": {"frame": "bert"}}),
-    "classify pairs": ("classify", {"model": TRANSFORMER, "data": {"text": 0, "pair": 1, "label": 2}, "content": PAIRS}),
+    "classify pairs": (
+        "classify",
+        {"model": TRANSFORMER, "data": {"text": 0, "pair": 1, "label": 2}, "content": PAIRS},
+    ),
     "regress": ("regress", {"model": RNN, "text": WORD}),
     "regress transformer": ("regress", {"model": {**TRANSFORMER, "positions": "rotary"}}),
     "tag": ("tag", {"model": {**RNN, "characters": 4}, "text": WORD}),
-    "tag by convolutions of letters": ("tag", {"model": {**RNN, "characters": {"kind": "cnn"}, "crf": True}, "text": WORD}),
+    "tag by convolutions of letters": (
+        "tag",
+        {"model": {**RNN, "characters": {"kind": "cnn"}, "crf": True}, "text": WORD},
+    ),
     "tag transformer": ("tag", {"model": {**TRANSFORMER, "characters": 0, "crf": True}, "text": WORD}),
     "mask": ("mask", {"model": RNN, "text": {"kind": "bpe", "size": 300}}),
     "mask transformer": ("mask", {"model": TRANSFORMER, "text": WORD}),
@@ -56,12 +65,18 @@ WRITERS: dict[str, tuple[str, dict[str, Any]]] = {
     "lm rotary": ("lm", {"model": {**TRANSFORMER, "positions": "rotary"}, "text": {"kind": "bpe", "size": 300}}),
     "lm conv": ("lm", {"model": {"kind": "conv", "embedding": 6, "width": 8, "layers": 2}, "text": WORD}),
     "translate rnn": ("translate", tree(RNN, RNN)),
-    "translate reversed": ("translate", tree({**RNN, "reverse_source": True, "bidirectional": True}, {**RNN, "context": "every"})),
+    "translate reversed": (
+        "translate",
+        tree({**RNN, "reverse_source": True, "bidirectional": True}, {**RNN, "context": "every"}),
+    ),
     "translate inside": ("translate", tree(RNN, {**RNN, "context": "attention", "attention": "additive"})),
     "translate first": ("translate", tree(RNN, {**RNN, "context": "first"})),
     "translate transformer": ("translate", tree(TRANSFORMER, TRANSFORMER)),
     "translate mixed": ("translate", tree(TRANSFORMER, RNN)),
-    "translate prefix": ("translate", {"model": {"kind": "prefix", "decoder": TRANSFORMER}, "text": {**WORD, "shared": True}}),
+    "translate prefix": (
+        "translate",
+        {"model": {"kind": "prefix", "decoder": TRANSFORMER}, "text": {**WORD, "shared": True}},
+    ),
 }
 
 

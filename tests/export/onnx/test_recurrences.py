@@ -13,6 +13,7 @@ pytest.importorskip("onnxruntime", reason="needs weft[onnx]")
 pytest.importorskip("onnx", reason="needs weft[onnx]")
 
 from tests.export.onnx.written import batch, session
+
 from weft.export.graph.build import Builder, Weights
 from weft.export.graph.graph import Graph
 from weft.export.graph.lower_recurrent import first_states, run
@@ -113,7 +114,7 @@ def assert_like(rnn: RNN, *, ragged: bool = True) -> None:
             with torch.no_grad():
                 wanted, after = rnn(torch.from_numpy(row["x"])[None])
             np.testing.assert_allclose(found[number, : len(row["x"])], wanted[0], atol=2e-5)
-            leaves = [leaf for leaf in leaves_of(after)]
+            leaves = list(leaves_of(after))
             for state, leaf in zip(states, leaves, strict=True):
                 np.testing.assert_allclose(state[number], leaf[0], atol=2e-5)
 
@@ -166,4 +167,5 @@ def test_products_with_the_input_stand_before_the_loop() -> None:
     outside = sum(node.op_type in ("Gemm", "MatMul") for node in model.graph.node)
     (cell,) = (one for one in build_rnn("mut1").modules() if isinstance(one, CELLS["mut1"]))
     of_state = [name for name, part in cell.named_modules() if isinstance(part, nn.Linear)]
-    assert outside and inside and inside < len(of_state) + outside
+    assert outside > 0
+    assert 0 < inside < len(of_state) + outside

@@ -34,7 +34,7 @@ def write_reduce(writer: GraphWriter, node: Node) -> list[Tensor]:
 def _max(writer: GraphWriter, x: Tensor, axis: int, place: str) -> str:
     """The maximum; one more position with the lowest number makes that of no positions defined."""
     low = LOWEST if x.kind == "float" else LOWEST_INT
-    lowest = writer.number(low) if x.kind == "float" else writer.whole(low)
+    lowest = writer.number(low) if x.kind == "float" else writer.whole(LOWEST_INT)
     name = writer.cleared(x, axis, low)
     pads = [0] * (2 * (len(x.shape) + x.batched))
     pads[len(x.shape) + x.batched + axis + x.batched] = 1
@@ -75,8 +75,8 @@ def _running_max(writer: GraphWriter, x: Tensor, axis: int) -> str:
     more = inner.add("Squeeze", inner.add("Less", doubled, size), writer.numbers([0]))
     read = [(turn, INT, []), (going, BOOL, []), (shift, INT, [1]), (now, kind, None)]
     made = [(more, BOOL, []), (doubled, INT, [1]), (found, kind, None)]
-    ends = [[helper.make_tensor_value_info(*one) for one in each] for each in (read, made)]
-    body = helper.make_graph(inner.nodes, inner.fresh("running_max"), *ends)
+    inputs, outputs = ([helper.make_tensor_value_info(*one) for one in each] for each in (read, made))
+    body = helper.make_graph(inner.nodes, inner.fresh("running_max"), inputs, outputs)
     several = writer.add("Squeeze", writer.add("Less", writer.numbers([1]), size), writer.numbers([0]))
     return writer.add_many("Loop", "", several, writer.numbers([1]), x.name, outputs=2, body=body)[1]
 

@@ -10,7 +10,8 @@ from weft.export.onnx.writer import GraphWriter
 
 
 def write_attend(writer: GraphWriter, node: Node) -> list[Tensor]:
-    """query (B, Tq, H, m), keys (B, Tk, H, m), values (B, Tk, H, v) -> context (B, Tq, H, v), weights (B, H, Tq, Tk)."""
+    """query (B, Tq, H, m), keys (B, Tk, H, m), values (B, Tk, H, v) -> context (B, Tq, H, v), weights
+    (B, H, Tq, Tk)."""
     query, keys, values, *weight = writer.inputs(node)
     context, weights = node.outputs
     if node.attributes["score"] == "dot":

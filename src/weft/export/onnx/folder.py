@@ -1,4 +1,4 @@
-"""Export of a run to a folder of ONNX graphs, which the `Runner` answers with; compared with the run before it is left."""
+"""Export of a run to a folder of ONNX graphs that the `Runner` answers with; it is compared with the run."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ def _facts(run: Run) -> dict[str, Any]:
     facts = {"format_version": FORMAT_VERSION, "weft": __version__, **host_facts(run)}
     for role, tokenizer in codec.tokenizers.items():
         settings = tokenizer.config.model_dump(mode="json")
-        facts["tokenizers"][role]["text"] = {name: settings[name] for name in FramedText.model_fields if name in settings}
+        facts["tokenizers"][role]["text"] = {
+            name: settings[name] for name in FramedText.model_fields if name in settings
+        }
     names = ("text", "pair", "features", "source", "language")
     columns = {name: getattr(data, name, None) for name in names}
     if isinstance(run.task, SeriesTask):

@@ -83,7 +83,9 @@ def dynamic_lstm(
     peepholes = ""
     if operators[0].p is not None:
         peepholes = writer.use(
-            writer.weights.made(cells[0], f"p {key}", lambda: np.stack([one.p for one in operators]))
+            writer.weights.made(
+                cells[0], f"p {key}", lambda: np.stack([one.p for one in operators if one.p is not None])
+            )
         )
     return writer.add_many(
         "DynamicQuantizeLSTM",

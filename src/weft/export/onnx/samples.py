@@ -58,7 +58,7 @@ def _text(run: Run, draw: random.Random, number: int) -> Any:
 
 
 def _masked(run: Run, draw: random.Random, number: int) -> str:
-    words = _text(run, draw, number).split()
+    words: list[str] = _text(run, draw, number).split()
     words[draw.randrange(len(words))] = "<mask>"
     return " ".join(words)
 
@@ -87,7 +87,7 @@ def _picture(run: Run, draw: random.Random, number: int) -> Any:
 
 
 def _word(run: Run, draw: random.Random, number: int) -> str:
-    tokenizer = run.task.codec.side("")
+    tokenizer: Tokenizer = run.task.codec.side("")
     return tokenizer.decode([draw.randrange(len(SPECIALS), len(tokenizer))])
 
 

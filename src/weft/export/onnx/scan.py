@@ -1,4 +1,4 @@
-"""A cell without an operator of its own: a Scan over time. What reads the input alone is computed for all steps at once.
+"""A cell without an operator of its own: a Scan over time. What reads the input alone is computed before it.
 
     x_t -> nodes that read no state, hoisted: one product for all steps
     state, hoisted parts of step t -> output of step t, next state
@@ -21,21 +21,18 @@ def write_scan(writer: GraphWriter, node: Node) -> list[Tensor]:
     """x (B, T, I), states (B, …) -> outputs (B, T, D), last states (B, …)."""
     assert node.body is not None
     x, *states = writer.inputs(node)
-    reads, before = node.body.inputs[0], node.body.inputs[1:]
+    before = node.body.inputs[1:]
     inner = GraphWriter(writer.weights, writer.ragged, quantized=writer.quantized, outer=writer)
     hoisted, crossing = hoist(node.body)
     written = write_hoisted(writer, node.body, hoisted, x)
     scanned = {value: written[value] for value in crossing}
     infos, names = [], []
-    for value, state in zip(before, states, strict=True):
+    for value, given in zip(before, states, strict=True):
         name = inner.fresh("state")
         infos.append(helper.make_tensor_value_info(name, ELEMENTS[value.kind], [BATCH, *value.shape]))
         inner.set(value, Tensor(name, value.shape, value.kind, batched=True))
-        names.append(writer.batch(state))
+        names.append(writer.batch(given))
     for value, tensor in scanned.items():
-        if not tensor.batched:
-            inner.tensors[value] = tensor
-            continue
         name = inner.fresh("x")
         infos.append(helper.make_tensor_value_info(name, ELEMENTS[value.kind], [BATCH, *value.shape]))
         inner.set(value, Tensor(name, value.shape, value.kind, batched=True))

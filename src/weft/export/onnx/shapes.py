@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.export.graph.graph import Node
+from weft.export.graph.graph import Node, Size
 from weft.export.onnx.scope import Tensor
 from weft.export.onnx.writer import GraphWriter
 
@@ -31,19 +31,24 @@ def _join_ragged(writer: GraphWriter, tensors: list[Tensor], node: Node, axis: i
     begins, starts = writer.numbers([0]), writer.numbers([0])
     places = writer.add("Range", writer.whole(0), _scalar(writer, _size_of(writer, padded, axis + 1)), writer.whole(1))
     found = places = writer.axes(places, 0)
-    for before, after in zip(tensors, tensors[1:], strict=False):
+    for before in tensors[:-1]:
         begins = writer.add("Add", begins, writer.size(before.shape[axis]))
-        starts = writer.add("Add", starts, writer.count(before.shape[axis]))
+        starts = writer.add("Add", starts, _count(writer, before.shape[axis]))
         shifted = writer.add("Add", places, writer.add("Sub", writer.axes(begins, 1), writer.axes(starts, 1)))
         inside = writer.add("GreaterOrEqual", places, writer.axes(starts, 1))
         found = writer.add("Where", inside, shifted, found)
-    total = writer.add("Add", starts, writer.count(tensors[-1].shape[axis]))
+    total = writer.add("Add", starts, _count(writer, tensors[-1].shape[axis]))
     writer.lengths[joined] = total
     last = writer.add("Sub", _size_of(writer, padded, axis + 1), writer.numbers([1]))
     found = writer.add("Min", found, last)
     longest = writer.add("ReduceMax", total, keepdims=1)
     found = writer.add("Slice", found, writer.numbers([0]), longest, writer.numbers([1]))
     return writer.result(take(writer, padded, found, len(output.shape), axis), output, batched=True)
+
+
+def _count(writer: GraphWriter, size: Size) -> str:
+    """The length of each row (B), or that of all (1)."""
+    return writer.count(size) if isinstance(size, str) else writer.size(size)
 
 
 def _size_of(writer: GraphWriter, name: str, axis: int) -> str:
@@ -81,10 +86,8 @@ def write_reshape(writer: GraphWriter, node: Node) -> list[Tensor]:
             sizes.append(size)
         else:
             sizes.append(0 if place < len(x.shape) and x.shape[place] == size else -1)
-    if sizes.count(-1) <= 1:
-        shape = writer.numbers(sizes)
-    else:
-        shape = writer.shape(output.shape, batched=x.batched)
+    several = sizes.count(-1) > 1
+    shape = writer.shape(output.shape, batched=x.batched) if several else writer.numbers(sizes)
     return [writer.result(writer.add("Reshape", x.name, shape), output, batched=x.batched)]
 
 

@@ -35,6 +35,7 @@ class Answering(ABC):
         self.defaults = SearchOptions.of(facts["decode"] or {})
         self.prepare()
 
+    @abstractmethod
     def prepare(self) -> None:
         """Read the facts of this task."""
 

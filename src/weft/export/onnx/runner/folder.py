@@ -1,5 +1,5 @@
-"""An exported folder: every file is listed in manifest.json with its size and hash, and read once, through the descriptor
-of a regular file in the folder itself."""
+"""An exported folder: manifest.json lists every file with its size and hash, and each is read once, through the
+descriptor of a regular file in the folder itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class ExportedFiles:
         path = self.folder / MANIFEST
         plain = Path(name).name == name and name.isprintable() and not set(name) & set("\\:/")
         if not plain or name in ("", ".", "..", MANIFEST):
-            raise RunError(f"lists {shorten(ascii(name))}, which is no file of this folder", where=str(path), cure=AGAIN)
+            raise RunError(
+                f"lists {shorten(ascii(name))}, which is no file of this folder", where=str(path), cure=AGAIN
+            )
         size, digest = (entry.get(key) if isinstance(entry, dict) else None for key in ("bytes", "sha256"))
         if type(size) is not int or size < 0 or not isinstance(digest, str) or not _HASH.fullmatch(digest):
             raise RunError(f"is damaged at {shorten(ascii(name))}", where=str(path), cure=AGAIN)

@@ -134,7 +134,7 @@ def _providers(runtime: Any, device: str) -> list[str]:
     return [*(found if device != "cpu" else []), "CPUExecutionProvider"]
 
 
-def pad(rows: Sequence[Sequence[int]] | Sequence[Array], *, kind: Any = np.int64) -> tuple[Array, Array]:
+def pad(rows: Sequence[Any], *, kind: Any = np.int64) -> tuple[Array, Array]:
     """Rows of different lengths -> padded with zeros (B, T, …), and their lengths (B)."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     tail = np.shape(rows[0])[1:] if len(rows) else ()

@@ -12,7 +12,7 @@ from weft.errors import ConfigError, did_you_mean
 
 SAMPLING: Final = {"temperature", "top_k", "top_p", "min_p"}
 BEAM: Final = {"beam", "stop", "finished"}
-LACKING: Final = {
+LACKING: Final[Mapping[str, object]] = {
     "groups": 1,
     "diversity": 0.5,
     "stop_at": [],
@@ -74,7 +74,7 @@ class SearchOptions:
         given = {}
         for name, value in options.items():
             if name in LACKING:
-                if value not in (LACKING[name], list(LACKING[name]) if name in ("require", "forbid") else None):
+                if value and value != LACKING[name]:
                     raise ConfigError("is not an option of exported models", where=name, cure="use weft predict")
             elif name not in names:
                 raise ConfigError("is no option", where=name, cure=did_you_mean(name, names))

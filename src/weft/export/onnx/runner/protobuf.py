@@ -40,7 +40,9 @@ def check_model(content: bytes, where: str) -> list[External]:
     try:
         return _model(memoryview(content))
     except (IndexError, ValueError, UnicodeDecodeError, KeyError, OverflowError) as error:
-        raise RunError(f"is no ONNX model that weft runs: {ascii(str(error))[1:-1]:.100}", where=where, cure="export again") from None
+        raise RunError(
+            f"is no ONNX model that weft runs: {ascii(str(error))[1:-1]:.100}", where=where, cure="export again"
+        ) from None
 
 
 def _model(data: memoryview) -> list[External]:

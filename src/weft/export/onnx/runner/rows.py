@@ -36,7 +36,7 @@ class Rows:
                 array = first[field.name]
                 state[field.name] = np.repeat(array, count, axis=0) if len(array) != count else array
             else:
-                sizes = [0 if size == field.grows else size for size in field.shape]
+                sizes = [0 if isinstance(size, str) else size for size in field.shape]
                 state[field.name] = np.zeros((count, *sizes), dtype=np.float32)
         axes = {size for field in graphs.fields for size in field.shape if size in graphs.ragged}
         state |= {f"{axis}_lengths": inputs[f"{axis}_lengths"] for axis in axes if inputs is not None}

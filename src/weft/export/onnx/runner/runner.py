@@ -77,7 +77,9 @@ class Runner:
             tokenizers = {role: _read_tokenizer(files, about) for role, about in facts["tokenizers"].items()}
             self._answering = TASKS[self.task](graphs, facts, tokenizers, labels, constants)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise RunError(f"is damaged: {ascii(' '.join(repr(error).split()))[1:-1]:.100}", where=where, cure=AGAIN) from None
+            raise RunError(
+                f"is damaged: {ascii(' '.join(repr(error).split()))[1:-1]:.100}", where=where, cure=AGAIN
+            ) from None
 
     @overload
     def predict(self, inputs: str | Mapping[str, Any], **options: Any) -> dict[str, Any]: ...

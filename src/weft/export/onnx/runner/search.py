@@ -1,6 +1,7 @@
 """Greedy and beam search in numpy, as weft.decoding makes it: the same scores, limits, and rules for stopping.
 
-All sentences of a search start together; those that have ended are dropped. A sentences, K hypotheses of each, V tokens.
+All sentences of a search start together; those that have ended are dropped. A sentences, K hypotheses of each, V
+tokens.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ class Texts:
     """What the hypotheses of A sentences have written so far, (A, K, steps)."""
 
     def __init__(self, count: int, width: int) -> None:
-        self.tokens = np.zeros((count, width, 0), dtype=np.int64)
-        self.logs = np.zeros((count, width, 0), dtype=np.float32)
-        self.paths = np.zeros((count, width, 0), dtype=np.int64)
+        self.tokens: Array = np.zeros((count, width, 0), dtype=np.int64)
+        self.logs: Array = np.zeros((count, width, 0), dtype=np.float32)
+        self.paths: Array = np.zeros((count, width, 0), dtype=np.int64)
         self.attention: Array | None = None
 
     def append(self, tokens: Array, logs: Array, places: Array) -> None:
@@ -150,7 +151,7 @@ class Search:
         if self.written is None:
             self.written = np.zeros(shaped.shape, dtype=np.int32)
         read = np.zeros((count, 1, shaped.shape[2]), dtype=bool)
-        for row, sentence in enumerate(self.sentences):
+        for row, sentence in enumerate(self.sentences.tolist()):
             read[row, 0, list(self.asked.prompts[sentence])] = True
         penalised = penalise(shaped, self.written, read, self.options)
         return self._allowed(log_softmax(penalised)), model

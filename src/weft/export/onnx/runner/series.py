@@ -30,7 +30,9 @@ class Forecasts(Answering):
 
     def prepare(self) -> None:
         facts = self.facts
-        layout = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["columns"].items()}
+        layout: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in facts["columns"].items()
+        }
         self.layout = SeriesColumns(**layout)
         self.history, self.horizon = facts["history"], facts["horizon"]
         self.calendar, self.categories = facts["calendar"], facts["categories"]

@@ -1,4 +1,4 @@
-"""Tasks that write text: language models, translators, captioners. Searches for many inputs, streams one, scores pairs."""
+"""Tasks that write text: searches for many inputs, streams one, scores pairs."""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ class Describes(WritesText):
             raise ConfigError(f'"{prefix}" is not in the vocabulary', where="prefix")
         limit = max(self.facts["limit"]["plus"], options.min_length + 1)
         if not self.pictures:
-            steps = source if isinstance(source, Steps) else Steps.of(np.atleast_2d(np.asarray(source, dtype=np.float64)))
+            steps = (
+                source if isinstance(source, Steps) else Steps.of(np.atleast_2d(np.asarray(source, dtype=np.float64)))
+            )
             rows = self.standardise(steps)
             return Given(str(steps), steps.key, rows, (), prompt, None, limit, tuple(map(str, range(len(rows)))))
         picture = source if isinstance(source, Picture) else picture_of(source, place="")
