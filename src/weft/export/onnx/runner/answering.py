@@ -59,6 +59,12 @@ class Answering(ABC):
     def embed(self, texts: Sequence[Any]) -> Array:
         raise self.lacks("embed", "has no graph of states")
 
+    def mean_states(self, rows: Sequence[Sequence[int]], first: int, counts: Sequence[int]) -> Array:
+        """The mean of so many states of each row, from `first` on (N, D); without any it is 0."""
+        states = self.read_rows("tokens", rows, "states")
+        means = [row[first : first + count].sum(0) / max(1, count) for row, count in zip(states, counts, strict=True)]
+        return np.stack(means)
+
     def lacks(self, what: str, why: str) -> ConfigError:
         return ConfigError(f"{self.facts['task']} {why}", where=what, cure="see the README.md of the folder")
 

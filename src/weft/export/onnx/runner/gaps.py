@@ -9,6 +9,7 @@ import numpy as np
 
 from weft.errors import ConfigError
 from weft.export.onnx.runner.answering import Answering, frame_of, text_of
+from weft.export.onnx.runner.graphs import Array
 from weft.export.onnx.runner.sampling import softmax
 from weft.export.onnx.runner.search import best
 from weft.text import MASK, SPECIALS, UNK
@@ -40,6 +41,11 @@ class Gaps(Answering):
                 found[number].append([self._filler(token, share) for token, share in zip(chosen, own, strict=True)])
                 rows[number][place] = chosen[0]
         return [self._answer(*one) for one in zip(texts, rows, gaps, found, strict=True)]
+
+    def embed(self, texts: Sequence[Any]) -> Array:
+        ids = self.tokenizer.encode_many([text_of(one, (), "texts") for one in texts])
+        rows = [self.frame.around(row) for row in ids]
+        return self.mean_states(rows, len(self.frame.start), [len(row) for row in ids])
 
     def _filler(self, token: int, share: float) -> dict[str, Any]:
         said = self.tokenizer.pieces([token])[0].replace("▁", " ").strip() or "▁"

@@ -81,6 +81,13 @@ class Translates(WritesText):
             raise DataError(what, where="language", cure=f"it has {known}")
         return [self.facts["languages"]["first"] + self.languages.index(language)]
 
+    def embed(self, texts: Sequence[Any]) -> Array:
+        if "states" not in self.graphs:
+            return super().embed(texts)
+        found = [text_of(one, (self.facts["columns"]["source"],), "texts") for one in texts]
+        ids = self.source.encode_many(found)
+        return self.mean_states([[*row, EOS] for row in ids], 0, [len(row) for row in ids])
+
     def to_score(self, item: Any) -> tuple[Given, str]:
         if isinstance(item, Pair):
             item = (item.source, item.target, *([item.language] if item.language else []))
