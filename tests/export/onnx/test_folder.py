@@ -99,7 +99,9 @@ def test_int8_is_smaller_near_and_measured(task: str, tmp_path: Path) -> None:
     found = export_run(run, to="onnx", out=tmp_path / "out", quantization="int8", data=data)
     assert found.loss is not None and "int8" in found.loss
     plain = exported(run, tmp_path / "plain")
-    sizes = [sum(path.stat().st_size for path in folder.glob("*.onnx")) for folder in (tmp_path / "out", tmp_path / "plain")]
+    sizes = [
+        sum(path.stat().st_size for path in folder.glob("*.onnx")) for folder in (tmp_path / "out", tmp_path / "plain")
+    ]
     assert sizes[0] < 0.8 * sizes[1]
     if task == "classify":
         inputs = sample_inputs(run)

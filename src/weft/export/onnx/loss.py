@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 import sacrebleu
 
-from weft.data import BadLines
+from weft.data import BadLines, Corpus
 from weft.errors import ConfigError, WeftError
 from weft.export.onnx.runner import Runner
 from weft.run import Run
 from weft.run.inputs import find_source, read_records
+from weft.tasks.forecast_encoding import SeriesTask
 
 MAX_EXAMPLES: Final = 500
 
@@ -22,17 +23,29 @@ MAX_EXAMPLES: Final = 500
 def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
     """The first examples of a file, by default of the validation data of the run; None where there is none."""
     task, source = run.task, data if data is not None else getattr(run.config.data, "valid", None)
-    if task.name in ("embed", "caption") or not isinstance(source, str | Path | list):
+    cut = isinstance(task, SeriesTask) and data is None
+    if task.name in ("embed", "caption") or not (cut or isinstance(source, str | Path | list)):
         if data is not None:
             raise ConfigError(f"{task.name} is not measured in 8 bits", where=f"--data {data}", cure="leave it out")
         return None
     try:
+        if isinstance(run.task, SeriesTask) and data is None and not run.task.data.files("valid"):
+            return _set_aside(run)
         records = read_records(task, find_source(source, "data"), run.config.data, BadLines())
         return list(task.gather(records, run.config.data))[:MAX_EXAMPLES] or None
     except WeftError:
         if data is not None:
             raise
         return None
+
+
+def _set_aside(run: Run) -> list[Any] | None:
+    """The windows of the end of the training file that were set aside for validation."""
+    data = run.config.data
+    records = Corpus.of(read_records(run.task, find_source(data.train, "data"), data, BadLines()))
+    division = run.task.divide(records, data)
+    held = None if division is None else division.aside.get("valid")
+    return None if held is None else list(run.task.gather(held, data))[:MAX_EXAMPLES]
 
 
 def measure(run: Run, folder: Path, examples: Sequence[Any] | None) -> tuple[str, float] | None:
