@@ -59,7 +59,7 @@ def cases():
 @pytest.mark.parametrize("sizes", [PLAIN, FULL], ids=["plain", "full"])
 def test_a_forecaster(kind, options, multistep, sizes):
     config = FORECASTERS[kind](**{"context": 6, "multistep": multistep} | KINDS[kind] | options)
-    for season in (3, 1, 5, 20):
+    for season in (3, 1, 5, 20) if kind == "linear" else (3, 1):
         sizes = sizes._replace(season=season)
         model = spread(Forecaster(config, sizes)).double()
         model.offsets.normal_()

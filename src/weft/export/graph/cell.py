@@ -93,12 +93,11 @@ class _Lowering:
 
     def value(self, part: Part, shape: tuple[int, ...] | None = None) -> Value:
         """A part as a value of the graph, spread over a shape if it is given."""
-        if not isinstance(part, Value):
+        if isinstance(part, float):
+            part = self.build.number(part)
+        elif not isinstance(part, Value):
             tensor = part if isinstance(part, Tensor) else torch.tensor(part)
-            if tensor.is_floating_point():
-                tensor = tensor.to(self.dtype)
-            number = tensor.dim() == 0 and tensor.is_floating_point()
-            part = self.build.number(float(tensor)) if number else self.build.constant(tensor)
+            part = self.build.constant(tensor.to(self.dtype) if tensor.is_floating_point() else tensor)
         assert isinstance(part, Value)
         if shape is None or part.shape == shape:
             return part
