@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from torch import Tensor
 
@@ -75,6 +75,7 @@ class Generation(Prediction):
     source: str
     candidates: tuple[Candidate, ...]
     source_tokens: tuple[str, ...] | None = None
+    repeats: ClassVar[tuple[str, ...]] = ("source",)
 
     @property
     def text(self) -> str:
