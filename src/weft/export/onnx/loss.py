@@ -42,7 +42,7 @@ def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
 def _set_aside(run: Run) -> list[Any] | None:
     """The windows of the end of the training file that were set aside for validation."""
     data = run.config.data
-    records = Corpus.of(read_records(run.task, find_source(data.train, "data"), data, BadLines()))
+    records = Corpus.of(list(read_records(run.task, find_source(data.train, "data"), data, BadLines())))
     division = run.task.divide(records, data)
     held = None if division is None else division.aside.get("valid")
     return None if held is None else list(run.task.gather(held, data))[:MAX_EXAMPLES]
