@@ -27,7 +27,7 @@ SIZE: Final = 256
 OPSET: Final = 17
 """The version by which torch exports its layers without other packages."""
 
-LAYERS: Final[Mapping[str, tuple[str, type[nn.RNNBase]]]] = {
+LAYERS: Final[Mapping[str, tuple[str, Any]]] = {
     "LSTM": ("lstm", nn.LSTM),
     "GRU": ("gru_reset_after", nn.GRU),
 }
@@ -83,10 +83,10 @@ def _ours(cell: str, *, quantized: bool = False) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _theirs(layer: type[nn.RNNBase]) -> bytes:
+def _theirs(layer: Any) -> bytes:
     torch.manual_seed(0)
-    network: Any = layer(SIZE, SIZE, batch_first=True).eval()  # type: ignore[call-arg]
-    content = io.BytesIO()
+    network: Any = layer(SIZE, SIZE, batch_first=True).eval()
+    content: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -99,7 +99,7 @@ def _theirs(layer: type[nn.RNNBase]) -> bytes:
             dynamic_axes={"x": {0: "rows", 1: "steps"}},
             opset_version=OPSET,
         )
-    return content.getvalue()
+    return bytes(content.getvalue())
 
 
 def tabulate_export(found: Sequence[ExportFigures]) -> tuple[list[str], list[list[str]]]:
