@@ -15,8 +15,8 @@ from torch import nn
 
 from weft.bench.timing import Contender, time_in_turn
 from weft.export.graph.build import Builder
-from weft.export.graph.build import Weights as Arrays
 from weft.export.graph.lower_recurrent import first_states, run
+from weft.export.graph.weights import Weights as Arrays
 from weft.export.onnx.runner.graphs import load_onnxruntime
 from weft.export.onnx.scope import Weights
 from weft.export.onnx.writer import lengths_name, write_graph

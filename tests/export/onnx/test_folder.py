@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-
 from tests.export.onnx.conftest import assert_like, build_run, exported
 from tests.export.onnx.test_answers import RNN, TRANSFORMER, WORD, records, tree
+from torch import Tensor, nn
+
 from weft.catalog import CELLS
 from weft.errors import ConfigError, Fault
 from weft.export import export_run
@@ -97,7 +97,8 @@ def test_int8_is_smaller_near_and_measured(task: str, tmp_path: Path) -> None:
     run = build_run(task, tmp_path, std=0.05, **sections)
     data = run.config.data.train
     found = export_run(run, to="onnx", out=tmp_path / "out", quantization="int8", data=data)
-    assert found.loss is not None and "int8" in found.loss
+    assert found.loss is not None
+    assert "int8" in found.loss
     plain = exported(run, tmp_path / "plain")
     sizes = [
         sum(path.stat().st_size for path in folder.glob("*.onnx")) for folder in (tmp_path / "out", tmp_path / "plain")

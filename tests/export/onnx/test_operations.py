@@ -15,7 +15,8 @@ pytest.importorskip("onnx", reason="needs weft[onnx]")
 from tests.export.onnx.written import assert_same
 
 from weft.export.graph import OPERATIONS, Value
-from weft.export.graph.build import Builder, Weights
+from weft.export.graph.build import Builder
+from weft.export.graph.weights import Weights
 
 D, H, L = 6, 2, (4, 1, 7, 2)
 draw = np.random.default_rng(0)

@@ -14,9 +14,10 @@ pytest.importorskip("onnx", reason="needs weft[onnx]")
 
 from tests.export.onnx.written import batch, session
 
-from weft.export.graph.build import Builder, Weights
+from weft.export.graph.build import Builder
 from weft.export.graph.graph import Graph
 from weft.export.graph.lower_recurrent import first_states, run
+from weft.export.graph.weights import Weights
 from weft.nn import RNN, Cell
 from weft.nn.recurrent import CELLS
 from weft.nn.state import leaves_of
