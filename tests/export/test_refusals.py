@@ -83,7 +83,7 @@ def test_formats_quantizations_and_folders_are_checked_first(translator, tmp_pat
     run = translator(layers=1)
     with pytest.raises(ConfigError, match=r'"hugginface" is not a format \(did you mean "huggingface"'):
         export_run(run, to="hugginface", out=tmp_path / "out")
-    with pytest.raises(ConfigError, match="--quantization: only acts on ctranslate2"):
+    with pytest.raises(ConfigError, match="--quantization: does not act on huggingface"):
         export_run(run, to="huggingface", out=tmp_path / "out", quantization="int8")
     with pytest.raises(ConfigError, match='"int9" is not a type of numbers'):
         export_run(run, to="ctranslate2", out=tmp_path / "out", quantization="int9")

@@ -17,6 +17,8 @@ from weft.export.card import write_card, write_reader_card
 from weft.export.ctranslate2 import check_quantization, write_ctranslate2
 from weft.export.exported import CTranslate2Model, HuggingFaceModel
 from weft.export.huggingface import build_huggingface, write_huggingface
+from weft.export.onnx.folder import check_quantization as check_onnx_quantization
+from weft.export.onnx.folder import export_onnx
 from weft.export.tokenizer import TARGET, framed, write_tokenizers
 from weft.export.transformers_models import load_transformers, quiet
 from weft.export.weights import ExportedModel, Weights, read_weights
@@ -38,6 +40,12 @@ AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
 """Functions from the ids of a text to the ids that a model reads."""
 
 WORDS: Final = ("finished", "stop_at", "repetition_penalty", "frequency_penalty", "presence_penalty")
+QUANTIZED: Final[dict[str, Callable[[str], None]]] = {
+    "ctranslate2": check_quantization,
+    "onnx": check_onnx_quantization,
+}
+"""The formats that hold quantized weights, and the check of the name of a type."""
+
 LACKING: Final = {"huggingface": ("groups", "n_best", *WORDS), "ctranslate2": ("groups", "min_p", "n_best", *WORDS)}
 """Settings of `[decode]` that a folder cannot hold: the software has no such setting, or has it only in its calls."""
 
@@ -60,25 +68,43 @@ class Exported(NamedTuple):
     agreement: Agreement
     quantized: Agreement | None = None
     left_out: tuple[str, ...] = ()
+    loss: str | None = None
+    """What quantization costs in score, where it was measured."""
 
 
-def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None) -> Exported:
-    """Write a folder for `to`, "huggingface" or "ctranslate2"; it is complete and compared, or absent.
+def export_run(
+    run: Run | str | Path,
+    *,
+    to: str,
+    out: str | Path,
+    quantization: str | None = None,
+    data: str | Path | None = None,
+) -> Exported:
+    """Write a folder for `to`, one of `FORMATS`; it is complete and compared, or absent.
 
-    quantization is one of CTranslate2's types of numbers, such as "int8".
+    quantization is one of CTranslate2's types of numbers, such as "int8", or for ONNX "int8"; what that costs in score
+    is measured on `data`, by default on the validation data of the run.
     """
-    if to not in FORMATS:
-        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "arpa", "vectors"]))
+    if to not in (*FORMATS, "onnx"):
+        raise ConfigError(
+            f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "onnx", "arpa", "vectors"])
+        )
     if quantization is not None:
-        if to != "ctranslate2":
-            raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")
-        check_quantization(quantization)
+        if to not in QUANTIZED:
+            cure = f"leave it out, or use --to {' or '.join(QUANTIZED)}"
+            raise ConfigError(f"does not act on {to}", where="--quantization", cure=cure)
+        QUANTIZED[to](quantization)
+    if data is not None and to != "onnx":
+        raise ConfigError("is what int8 of onnx is measured on", where=f"--data {data}", cure="leave it out")
     run = run if isinstance(run, Run) else load(run, device="cpu")
     if to == "huggingface" and is_reader(run):
         with claim_folder(out, to) as folder, _filled(folder) as temporary:
             agreement = write_encoder(run, temporary)
             write_reader_card(run, temporary, facts=[agreement.describe()])
             return Exported(folder, agreement)
+    if to == "onnx":
+        with claim_folder(out, to) as folder, _filled(folder) as temporary:
+            return _to_onnx(run, temporary, quantization, data)._replace(folder=folder)
     weights = read_weights(_model(run), run.config.model, places=_places(run))
     with claim_folder(out, to) as folder, _filled(folder) as temporary:
         found = FORMATS[to](run, weights, temporary, quantization)
@@ -137,6 +163,12 @@ def _to_ctranslate2(run: Run, weights: Weights, folder: Path, quantization: str 
     write_tokenizers(run, folder)
     write_card(run, weights, folder, to="ctranslate2", facts=facts)
     return Exported(folder, agreement, quantized)
+
+
+def _to_onnx(run: Run, folder: Path, quantization: str | None, data: str | Path | None = None) -> Exported:
+    made = export_onnx(run, folder, quantization=quantization, data=data)
+    agreement = Agreement(made.difference, made.greedy, made.beam)
+    return Exported(folder, agreement, left_out=made.left_out, loss=made.loss.describe() if made.loss else None)
 
 
 FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] = {
