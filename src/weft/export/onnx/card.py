@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weft.run import Run
-from weft.run.card import pipeline
+from weft.run.card_header import pipeline
 from weft.run.folder.files import CARD, write_text
 from weft.version import __version__
 

@@ -30,4 +30,6 @@ class HeadLinear(nn.Module):
                 nn.init.orthogonal_(block)
 
     def forward(self, x: Tensor) -> Tensor:
-        return linear(x, torch.block_diag(*self.weight) if self.heads > 1 else self.weight[0])
+        if self.heads == 1:
+            return linear(x, self.weight[0])
+        return linear(x, torch.block_diag(*self.weight))  # type: ignore[no-untyped-call]
