@@ -33,6 +33,7 @@ EXTRAS: Final = {
     "data": Extra("Parquet files and Hugging Face data sets", ("datasets>=3.0",)),
     "ray": Extra("batches on a cluster: weft predict --engine ray", ("ray[data]>=2.60",)),
     "hf": Extra("weft export --to huggingface", ("transformers>=5.0",)),
+    "onnx": Extra("weft export --to onnx", ("onnx>=1.17", "onnxruntime>=1.20")),
     "ct2": Extra("weft export --to ctranslate2", ("ctranslate2>=4.5",)),
 }
 

@@ -21,6 +21,7 @@ from weft.documents import parse_json, to_json
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.run.folder.files import MANIFEST, check_path, writing
 from weft.run.folder.lock import lock_folder
+from weft.run.hub.address import local_folder
 from weft.run.inputs import CHUNK_INPUTS
 from weft.run.run import Run
 from weft.run.user_classes import IMPORT_OPTION
@@ -79,6 +80,7 @@ def predict_files(
     own classes, "FILE.py:CLASS", as `--import` takes them. `progress` is called after each part.
     """
     check_path(run, "run")
+    source_folder = local_folder(run)
     check_path(out, "out")
     out = Path(out)
     format = output_format(out)
@@ -93,8 +95,8 @@ def predict_files(
     _check_free(out, folder)
     with ENGINES[engine](Setup(actors, threads, address, device)) as started:
         work = Work(
-            run=Path(run).resolve(),
-            manifest=hash_file(Path(run) / MANIFEST) or "",
+            run=source_folder.resolve(),
+            manifest=hash_file(source_folder / MANIFEST) or "",
             inputs=(),
             options=_plain(options),
             imports=tuple(map(_read_import, imports)),

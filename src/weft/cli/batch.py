@@ -48,7 +48,7 @@ def refuse_options(given: dict[str, Any], *, out: Path | None) -> None:
             raise ConfigError(what, where=name, cure=cure)
 
 
-def answer_batch(run: Path, files: Sequence[str], out: Path, **options: Any) -> None:
+def answer_batch(run: str, files: Sequence[str], out: Path, **options: Any) -> None:
     """Answer files in parts and say what was done."""
     from weft.batch import predict_files
     from weft.cli.answering import note_shortcomings

@@ -11,11 +11,11 @@ from weft.cli.imports import Imports, read_imports
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[str, typer.Argument(help="A run folder or hf://OWNER/NAME; which one, depends on FORMAT.")],
     to: Annotated[
         str,
         typer.Option(
-            help="c, html; huggingface, ctranslate2 (transformers); arpa (n-gram models), vectors (embed).",
+            help="c, html, onnx; huggingface, ctranslate2 (transformers); arpa (n-gram models), vectors (embed).",
             metavar="FORMAT",
         ),
     ],
@@ -24,20 +24,28 @@ def export(
         typer.Option(help="The folder to write, new or empty; for html, arpa and vectors the new file.", metavar="OUT"),
     ],
     quantization: Annotated[
-        str | None, typer.Option(help="c, html: int8; ctranslate2: the type of the weights.", show_default="float32")
+        str | None,
+        typer.Option(help="c, html, onnx, ctranslate2: the type of the weights, such as int8.", show_default="float32"),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="onnx with int8: the file by which the loss in score is measured; by default data.valid."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
     imports: Imports = None,
 ) -> None:
     """Write a run as C, a web page, a folder, an ARPA file or word vectors that are used without weft.
 
-    What was written is loaded, and its numbers and texts are compared with those of the run.
+    c and html: source code, or a page, with nothing else to install. onnx: graphs for onnxruntime and
+    weft.export.onnx.Runner, which answers without torch. What was written is loaded, and its numbers and texts are
+    compared with those of the run.
 
     Examples:
     weft export runs/tag-1 --to c --out tagger
     weft export runs/demo --to html --out demo.html --quantization int8
     weft export runs/translate-1 --to huggingface --out marian
     weft export runs/translate-1 --to ctranslate2 --out fast --quantization int8
+    weft export runs/tags-1 --to onnx --out tagger --quantization int8
     weft export runs/lm-1 --to arpa --out model.arpa
     weft export runs/embed-1 --to vectors --out vectors.bin.gz
     """
@@ -67,9 +75,8 @@ def export(
         note("read back and compared with the run: the same")
         return
     if to == "html":
-        page = export_html(
-            source if not isinstance(source, Path) else load(source, device="cpu"), out=out, quantization=quantization
-        )
+        loaded = load(source, device="cpu") if isinstance(source, str) else source
+        page = export_html(loaded, out=out, quantization=quantization)
         if json:
             print_json({**page._asdict(), "path": str(page.path)})
             return
@@ -80,14 +87,16 @@ def export(
         if page.left_out:
             note("left out, because the page has no counterpart: {}", ", ".join(page.left_out))
         return
-    found = export_run(source, to=to, out=out, quantization=quantization)
+    found = export_run(source, to=to, out=out, quantization=quantization, data=data)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
     if json:
-        about = {"folder": str(found.folder), "left_out": list(found.left_out)}
+        about = {"folder": str(found.folder), "left_out": list(found.left_out), "loss": found.loss}
         print_json(about | {name: one._asdict() for name, one in compared.items()})
         return
     note("written: [bold]{}[/]", found.folder)
     for name, one in compared.items():
         note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
+    if found.loss:
+        note("measured: {}", found.loss)
     if found.left_out:
         note("left out, because the format has no counterpart: {}", ", ".join(found.left_out))

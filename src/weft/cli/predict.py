@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[str, typer.Argument(help="A run folder, or hf://OWNER/NAME.")],
     files: Annotated[
         list[str] | None,
         typer.Argument(

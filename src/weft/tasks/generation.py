@@ -15,10 +15,10 @@ from weft.decoding import Constraint, DecodeConfig, Hypothesis, SearchListener, 
 from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
-from weft.tasks.beginning import Beginning
 from weft.tasks.results import Prediction
 from weft.tasks.wording import Wording
 from weft.text import UNK, Tokenizer
+from weft.text.beginning import Beginning
 
 NO_TEXT: Final = (
     "without a text: every text that the settings allow has the probability 0; lower --min-length, forbid less, or "

@@ -17,10 +17,10 @@ from tests.export.c.vocabularies import CONFIGS, imported, learned, wordpiece
 from weft.errors import ConfigError
 from weft.export.c.text_tables import text_tables
 from weft.export.c.unicode_tables import PATTERNS, class_table, lower_case
-from weft.tasks.tag_words import split_text
 from weft.text import EOS, PAD, SOS, UNK, TextConfig, Tokenizer
 from weft.text.pipeline import assemble, bpe_model, byte_letters
 from weft.text.spelling import spelling_of
+from weft.text.split import split_text
 from weft.text.vocabulary import number
 
 Open = Callable[[bytes], CText]

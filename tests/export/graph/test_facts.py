@@ -12,7 +12,7 @@ from tests.export.graph.conftest import Reader, close
 import weft
 from weft.export.graph import evaluate, host_facts, program_of
 from weft.tasks.filling import encode_gaps
-from weft.tasks.tag_words import split_text
+from weft.text.split import split_text
 
 TRAIN = {"train.steps": 2, "train.batch_tokens": 64, "train.threads": 1}
 SMALL = {

@@ -31,6 +31,13 @@ class ExportedC(NamedTuple):
     agreement: CAgreement
     quantized: CAgreement | None = None
     left_out: tuple[str, ...] = ()
+    loss: str | None = None
+
+
+def check_quantization_c(quantization: str) -> None:
+    """Raise for a type of weights that the C does not have."""
+    if quantization not in ("float32", INT8):
+        raise ConfigError(f'"{quantization}" is no type of weights in C', where="--quantization", cure="int8, float32")
 
 
 def sources_of(run: Run, *, int8: bool = False) -> Sources:
@@ -71,8 +78,6 @@ def fill_folder(run: Run, folder: Path, quantization: str | None) -> ExportedC:
 
     In int8 the model computes another function: it is compared in float32 first, and then measured.
     """
-    if quantization not in (None, "float32", INT8):
-        raise ConfigError(f'"{quantization}" is no type of weights in C', where="--quantization", cure="int8, float32")
     agreement, quantized = _compared(run, folder, int8=False), None
     if quantization == INT8:
         quantized = _compared(run, folder, int8=True)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from weft.disk import atomic_write
 from weft.errors import ConfigError, Fault
 from weft.export.c.compare import CAgreement, compare_c, compile_folder
-from weft.export.c.export import INT8, left_out, sources_of, write_files
+from weft.export.c.export import INT8, check_quantization_c, left_out, sources_of, write_files
 from weft.export.c.source import read
 from weft.run import Run
 
@@ -47,8 +47,8 @@ class ExportedHtml(NamedTuple):
 
 def export_html(run: Run, *, out: str | Path, quantization: str | None = None) -> ExportedHtml:
     """Write the page of a run; its C is compiled here too and compared with the run before."""
-    if quantization not in (None, "float32", INT8):
-        raise ConfigError(f'"{quantization}" is no type of weights in C', where="--quantization", cure="int8, float32")
+    if quantization is not None:
+        check_quantization_c(quantization)
     path = Path(out)
     if path.is_dir():
         path = path / "index.html"

@@ -111,7 +111,7 @@ typedef struct {
 } weft_span;
 
 /* The words of a sentence to tag: cut at blanks, with punctuation cut off both ends, except from words of a vocabulary
-   of words such as "U.S."; returns their number, at most n. As weft.tasks.tag_words.split_text. Needs tables that were
+   of words such as "U.S."; returns their number, at most n. As weft.text.split.split_text. Needs tables that were
    written with sentences=True. */
 long weft_text_split(const weft_text *t, const char *utf8, size_t n, weft_span *words, size_t capacity);
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-from weft.tasks.tag_words import PUNCTUATION as AROUND_WORDS
+from weft.text.split import PUNCTUATION as AROUND_WORDS
 
 LETTER, NUMBER, SPACE, IN_WORD, OPENING, CLOSING, BLANK, PUNCTUATION, DELETED, SPACED = (1 << bit for bit in range(10))
 """Bits of classes, as in text_classes.c."""

@@ -52,12 +52,12 @@ from weft.models.forecaster import Forecaster
 from weft.run.folder.files import tokenizer_file
 from weft.tasks.caption import Caption
 from weft.tasks.deciding import thresholds_of
-from weft.tasks.filling import BLANK_IN_TOKEN
 from weft.tasks.forecast_encoding import SeriesTask
 from weft.tasks.forecast_scaling import COVARIATES, NO_FLOOR, STATIC
 from weft.tasks.sections import Tree
 from weft.tasks.translate import Translate
 from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, Tokenizer, frame_of
+from weft.text.gaps import BLANK_IN_TOKEN
 
 if TYPE_CHECKING:
     from weft.run import Run
