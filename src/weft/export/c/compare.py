@@ -92,7 +92,16 @@ def compare_c(run: Run, program: Path, *, exact: bool = True) -> CAgreement:
     for beam in (1,) if drawn else beams:
         own = {"sample": True, "top_p": 1.0, "top_k": 0} if drawn else {"sample": False, "groups": 1, "beam": beam}
         ours = run.predict(lines, **own, **plain)
-        options = ("--n-best", "1", "--max-length", str(longest), "--beam", str(beam), "--sample", str(int(drawn)))
+        options: tuple[str, ...] = (
+            "--n-best",
+            "1",
+            "--max-length",
+            str(longest),
+            "--beam",
+            str(beam),
+            "--sample",
+            str(int(drawn)),
+        )
         options += ("--top-p", "1", "--top-k", "0") if drawn else ()
         one = _compare(lines, ours, program, options, exact=exact)
         total = CAgreement(total.lines + one.lines, total.equal + one.equal, max(total.difference, one.difference))
