@@ -58,7 +58,9 @@ class WrittenTokens:
     def resized(self, slots: int, kept: Tensor) -> WrittenTokens:
         """The tokens of so many slots, the first of which are those `kept`."""
         found, places = WrittenTokens(slots, self.width), kept.tolist()
-        found._new |= {place: self._new[slot] for place, slot in enumerate(places) if slot in self._new}
+        begun = {place: slot for place, slot in enumerate(places) if slot not in self._new}
+        found._new |= {place: self._new[slot] for place, slot in enumerate(places) if place not in begun}
+        found._new = {place: prompt for place, prompt in found._new.items() if place not in begun}
         if self.written is not None and self.read is not None:
             found.written = self.written.new_zeros(slots, *self.written.shape[1:])
             found.read = self.read.new_zeros(slots, self.read.size(1))

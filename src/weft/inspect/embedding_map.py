@@ -18,7 +18,8 @@ from weft.errors import ConfigError
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 from weft.run.vectors import find_neighbours, find_table
-from weft.tasks.word_tables import WordTable, frequent_words, read_terms
+from weft.tasks.word_tables import WordTable, frequent_words
+from weft.text.terms import read_terms
 
 Kind = Literal["query", "sum", "neighbour", "context"]
 

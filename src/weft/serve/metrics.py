@@ -6,7 +6,15 @@ import os
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead  # type: ignore[attr-defined]
 
 from weft.version import __version__
@@ -19,6 +27,8 @@ SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 UNKNOWN_ROUTE: Final = "other"
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the moment of the first request of each label: nobody reads it
 
 
 class Metrics:

@@ -40,9 +40,7 @@ Report = Callable[[BaseException], int]
 """Prints an error, and returns the exit code for it."""
 
 
-def run_workers(
-    settings: ServerSettings, listener: Listener, *, on_ready: Callable[[], None], report: Report
-) -> int:
+def run_workers(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[], None], report: Report) -> int:
     """Serve with `settings.workers` processes until SIGTERM or Ctrl-C -> the exit code."""
     if not hasattr(os, "fork"):
         raise Fault("several processes need a system with fork", where="--workers", cure="--workers 1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
@@ -148,8 +147,6 @@ class Service:
             ticket.cancel()
             for one in (leaving, waiting):
                 one.cancel()
-            with suppress(asyncio.CancelledError):
-                await leaving
 
     async def stream(self, settings: Settings, jobs: Sequence[Job], ticket: Ticket) -> AsyncIterator[Piece]:
         """Yield the pieces of text of jobs."""

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from weft.models.embedding import Vectors
 from weft.models.vectors import Neighbour, VectorTable, nearest
 from weft.text import SPECIALS, UNK, Tokenizer
+from weft.text.terms import read_terms
 
 BYTE: Final = re.compile("<(0x)?[0-9A-F]{2}>")
 """A byte that is no character by itself, as `Tokenizer.pieces` and the vocabulary write it."""
@@ -144,18 +145,6 @@ def token_tables(model: nn.Module, tokenizer_of: Callable[[str], Tokenizer]) -> 
             vectors = TokenVectors(tokenizer, module.weight.detach().cpu())
             found[name.removesuffix(".embedding")] = WordTable(vectors, vectors.number, vectors.vector)
     return found
-
-
-def read_terms(text: str) -> list[tuple[int, str]]:
-    """Return the words of "a - b + c", each with its sign."""
-    terms, sign = list[tuple[int, str]](), 1
-    for part in text.split():
-        if re.fullmatch(r"[+-]", part):
-            sign = -1 if part == "-" else 1
-        else:
-            terms.append((sign, part))
-            sign = 1
-    return terms
 
 
 def frequent_words(table: VectorTable, count: int) -> Sequence[int]:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from weft.data import Examples
 from weft.models.fitting import FitOptions, FittedModel
 from weft.models.vectors.fit import VectorFit
-from weft.models.vectors.grams import ngram_buckets, word_parts
+from weft.text.grams import ngram_buckets, word_parts
 from weft.models.vectors.settings import VectorSettings
 
 
