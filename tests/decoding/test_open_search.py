@@ -57,6 +57,9 @@ def run_waves(model: Any, memory_of: Any, kind: str, *, drop: int | None = None)
         rounds += 1
         assert rounds < 40
     assert open_search.search is None, "an empty search is closed"
+    names = join(open_search, model, memory_of([1]), kind, [1])
+    assert list(names) == [0], "the next one begins a new search"
+    open_search.close()
     return found
 
 

@@ -1,13 +1,13 @@
 """An open search: sentences of further requests join it while it runs, so that nobody waits for a batch to end.
 
 All requests of one open search have the same settings; prompts, lengths, seeds and limits are their own. The slots
-grow with the sentences that come, and half of them are dropped when most are free.
+grow with the sentences that come, and free ones are dropped when most are free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -18,6 +18,9 @@ from weft.decoding.slots import MAX_ROWS
 from weft.models.stepper import FixedStepper, Stepper, is_fixed
 from weft.nn.kernels import power_of_two
 from weft.nn.native.packed_linear import PackedWeights
+
+MIN_FREE_SHARE: Final = 3 / 4
+"""Free slots are dropped when this share of all slots is free: others may come for them soon."""
 
 
 class OpenSearch:
@@ -58,10 +61,11 @@ class OpenSearch:
     @torch.inference_mode()
     def join(self, memory: Any, request: Request) -> range:
         """Begin the sentences of a request -> their numbers. Its settings must be those of the first."""
-        first = self.joined
-        self.joined += request.count
+        first = 0 if self.search is None else self.joined
+        self.joined = first + request.count
         if self.search is None:
-            self.search = Search(self.model, memory, request, attention=self.attention, packed=self.packed)
+            own: dict[str, Any] = {"attention": self.attention, "packed": self.packed, "min_free": MIN_FREE_SHARE}
+            self.search = Search(self.model, memory, request, **own)
             return range(first, self.joined)
         search = self.search
         search.queue.extend(Queued(first + number, number, request, memory) for number in range(request.count))

@@ -128,7 +128,9 @@ class Search:
         attention: bool,
         listener: SearchListener | None = None,
         packed: PackedWeights | None = None,
+        min_free: float = MIN_FREE_SHARE,
     ) -> None:
+        self.min_free = min_free
         self.request, self.groups = request, request.config.groups
         self.packed, self.rounds = packed or PackedWeights(), 0
         self.polls: deque[tuple[int, Poll]] = deque()
@@ -212,7 +214,7 @@ class Search:
     def fill(self) -> None:
         """Fill free slots from the queue; drop them when it is empty."""
         free = [number for number, one in enumerate(self.running) if one.queued is None]
-        if not free or (self.slots.refills and len(free) < MIN_FREE_SHARE * len(self.running)):
+        if not free or (self.slots.refills and len(free) < self.min_free * len(self.running)):
             return
         if self.queue:
             self.admit(free)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ import torch
 from weft.decoding.open_search import OpenSearch, most_together
 from weft.decoding.request import prepare
 from weft.errors import DataError, WeftError
+from weft.evaluate import predict
 from weft.models.stepper import can_prefill
 from weft.serve.api_errors import RequestError
 from weft.serve.served import Served
@@ -57,8 +58,6 @@ class Group(ABC):
         """Take the first inputs of the queue, at most `most`, and of at most so many tokens, but at least one
         -> them, and their examples. The request of an input that cannot be encoded ends with its error."""
         jobs = [self.queue.popleft() for _ in range(min(most, len(self.queue)))]
-        for job in jobs:
-            job.ticket.started = True
         try:
             examples = self.encode(jobs)
         except Exception:
@@ -70,6 +69,8 @@ class Group(ABC):
             self.queue.extendleft(reversed(jobs[fitting:]))
             jobs = jobs[:fitting]
             examples = self.encode(jobs)
+        for job in jobs:
+            job.ticket.started = True
         return jobs, examples
 
     def encode(self, jobs: Sequence[Job]) -> Any:
@@ -106,16 +107,32 @@ class BatchGroup(Group):
         self.forget()
         if not self.queue:
             return 0
-        jobs, _ = self.take(MAX_BATCH_INPUTS, self.batch_tokens)
+        jobs, examples = self.take(min(MAX_BATCH_INPUTS, self.batch_tokens), self.batch_tokens)
         if jobs:
             self.on_batch(len(jobs))
-            self.each_alone(jobs, self._compute)
+            self.each_alone(jobs, lambda some: self._compute(some, examples if len(some) == len(jobs) else None))
         return len(jobs)
 
-    def _compute(self, jobs: Sequence[Job]) -> None:
-        answers = self.served.compute(self.settings, [job.record for job in jobs])
+    def encode(self, jobs: Sequence[Job]) -> Any:
+        if self.settings.kind == "predict":
+            return super().encode(jobs)
+        return Sizes([max(1, job.record.size) for job in jobs])  # what is scored or embedded is encoded there
+
+    def _compute(self, jobs: Sequence[Job], examples: Any) -> None:
+        served, settings = self.served, self.settings
+        if settings.kind == "predict":
+            examples = self.encode(jobs) if examples is None else examples
+            answers = predict(served.task, served.model, examples, decode=served.decode(settings.value))
+        else:
+            answers = served.compute(settings.kind, settings.value, [job.record for job in jobs])
         for job, answer in zip(jobs, answers, strict=True):
             job.resolve(answer)
+
+
+class Sizes(NamedTuple):
+    """The sizes of inputs that are not encoded: characters, or tokens."""
+
+    lengths: list[int]
 
 
 class SearchGroup(Group):
@@ -165,7 +182,7 @@ class SearchGroup(Group):
         left = self.batch_tokens - sum(tokens for *_, tokens in self.jobs.values())
         if not self.queue or vacant < 1 or (self.jobs and left < 1):
             return
-        jobs, examples = self.take(vacant, left)
+        jobs, examples = self.take(min(vacant, max(1, left)), left)  # an input has at least one token
         if jobs:
             self.each_alone(jobs, lambda some: self._read(some, examples if len(some) == len(jobs) else None))
 

@@ -20,6 +20,10 @@ class TokenTexts(NamedTuple):
     tokens: tuple[int, ...]
     first: int
 
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
 
 class TokenScore(NamedTuple):
     """A token as text, its log-probability, and the likeliest tokens at its place."""
@@ -74,7 +78,7 @@ class TextScores:
 def spell_each(served: Served, tokens: Sequence[int]) -> list[str]:
     """The text that each token adds to those before it; joined they are the text. A character of several tokens is that
     of the last of them."""
-    spelling, decoder = served.spelling, getincrementaldecoder("utf-8")("ignore")
+    spelling, decoder = served.spelling, getincrementaldecoder("utf-8")("replace")
     found, state = [], spelling.state(())
     for token in tokens:
         found.append(decoder.decode(spelling.added[state][token]))

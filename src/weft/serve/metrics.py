@@ -15,7 +15,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead  # type: ignore[attr-defined]
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from weft.version import __version__
 
@@ -37,31 +37,26 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        own = {"registry": self.registry, "namespace": "weft"}
-        live = own | {"multiprocess_mode": "livesum"}
-        self.requests = Counter("requests", "Requests by route and status.", ["route", "status"], **own)
+        registry = self.registry
+        self.requests = Counter(
+            "weft_requests", "Requests by route and status.", ["route", "status"], registry=registry
+        )
         self.seconds = Histogram(
-            "request_seconds", "Seconds from request to response.", ["route"], buckets=SECONDS, **own
+            "weft_request_seconds", "Seconds from request to response.", ["route"], buckets=SECONDS, registry=registry
         )
-        self.queue = Gauge("queue_length", "Inputs that wait.", **live)
-        self.running = Gauge("running_inputs", "Inputs that are computed now.", **live)
-        self.batch = Histogram(
-            "batch_size", "Inputs computed together, for each batch or step of a search.", buckets=SIZES, **own
-        )
-        self.tokens = Counter("tokens", "Tokens read and written.", ["model", "direction"], **own)
-        self.rejected = Counter("rejected", "Requests refused or given up, by reason.", ["reason"], **own)
-        self.reloads = Counter("reloads", "Runs loaded again.", ["model", "result"], **own)
-        self.memory = Gauge("resident_bytes", "Memory of the server's processes.", **live)
-        version = Gauge(
-            "info",
-            "Always 1; the version is a label.",
-            ["version"],
-            registry=self.registry,
-            namespace="weft",
-            multiprocess_mode="livemax",
-        )
+        self.queue = _gauge("weft_queue_length", "Inputs that wait.", registry)
+        self.running = _gauge("weft_running_inputs", "Inputs that are computed now.", registry)
+        about = "Inputs computed together, for each batch, or each few steps of a search."
+        self.batch = Histogram("weft_batch_size", about, buckets=SIZES, registry=registry)
+        self.tokens = Counter("weft_tokens", "Tokens read and written.", ["model", "direction"], registry=registry)
+        about = "Requests refused or given up, by reason."
+        self.rejected = Counter("weft_rejected", about, ["reason"], registry=registry)
+        self.reloads = Counter("weft_reloads", "Runs loaded again.", ["model", "result"], registry=registry)
+        self.memory = _gauge("weft_resident_bytes", "Memory of the server's processes.", registry)
+        about = "Always 1; the version is a label."
+        version = Gauge("weft_info", about, ["version"], registry=registry, multiprocess_mode="livemax")
         version.labels(__version__).set(1)
-        for reason in ("queue", "deadline", "disconnect", "draining"):
+        for reason in ("queue", "deadline", "disconnect"):
             self.rejected.labels(reason)
 
     def show(self) -> bytes:
@@ -72,6 +67,11 @@ class Metrics:
         every = CollectorRegistry()
         MultiProcessCollector(every)  # type: ignore[no-untyped-call]
         return generate_latest(every)
+
+
+def _gauge(name: str, about: str, registry: CollectorRegistry) -> Gauge:
+    """A gauge that is the sum of those of all processes."""
+    return Gauge(name, about, registry=registry, multiprocess_mode="livesum")
 
 
 def resident_bytes() -> int:

@@ -82,7 +82,7 @@ class Parent:
             _forget(pid)
             code = os.waitstatus_to_exitcode(status)
             if self.ending:
-                self.failed |= code != 0
+                self.failed |= code not in (0, -signal.SIGTERM)  # one that had not begun dies of the signal
             else:
                 log("worker died", level=logging.ERROR, pid=pid, code=code)
                 time.sleep(RESTART_SECONDS)

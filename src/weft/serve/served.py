@@ -21,7 +21,6 @@ from weft.nn.native.packed_linear import PackedWeights
 from weft.run import Run
 from weft.run.folder.files import MANIFEST
 from weft.serve.settings import RequestLimits
-from weft.serve.tickets import Settings
 from weft.text.spelling import TokenSpelling, spelling_of
 
 MAX_CACHED_OPTIONS: Final = 256
@@ -72,16 +71,14 @@ class Served:
         own = {name: min(getattr(decode, name), most) for name, most in bounds.items()}
         return decode.model_copy(update=own)
 
-    def compute(self, settings: Settings, records: Sequence[Any]) -> Sequence[Any]:
-        """Return the answers to inputs of a model that answers in one pass, or their scores or vectors."""
-        kind, value = settings.kind, settings.value
+    def compute(self, kind: str, value: Any, records: Sequence[Any]) -> Sequence[Any]:
+        """Return the scores, vectors or probabilities of inputs."""
         if kind == "score":
             return self.run.score(records, candidates=value)
         if kind == "embed":
             return list(self.run.embed(records, level=value))
-        if kind == "logprobs":
-            return value.compute(self, records)  # type: ignore[no-any-return]
-        return self.run.predict(list(records), **value)
+        found: Sequence[Any] = value.compute(self, records)
+        return found
 
 
 def mark_of(folder: Path) -> str:

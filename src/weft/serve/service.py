@@ -86,7 +86,7 @@ class Service:
             ]
         if streams and decode.sample and decode.n_best > 1:
             raise RequestError("several drawn texts cannot be sent together", param="n_best", cure="n_best = 1")
-        wordings = read_wordings(len(records), **words) if words else None
+        wordings = read_wordings(len(records), **({"forbid": (), "require": ()} | words)) if words else None
         jobs = [
             Job(
                 _LATER,

@@ -13,10 +13,10 @@ from weft.models.fitting import FitOptions
 from weft.models.vectors import CbowSettings, SkipGramSettings, WordVectors, heldout_loss, nearest, solve_analogies
 from weft.models.vectors import native as native_training
 from weft.models.vectors.fit import cut_rows
-from weft.text.grams import ngram_buckets, word_parts
 from weft.models.vectors.native import train_native
 from weft.models.vectors.plain import Centre, train_centre, train_plain
 from weft.models.vectors.sampling import Random, build_noise, keep_shares, noise_shares
+from weft.text.grams import ngram_buckets, word_parts
 
 SPECIALS = 5
 KINDS = {"skipgram": SkipGramSettings, "cbow": CbowSettings}

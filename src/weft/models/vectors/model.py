@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from weft.data import Examples
 from weft.models.fitting import FitOptions, FittedModel
 from weft.models.vectors.fit import VectorFit
-from weft.text.grams import ngram_buckets, word_parts
 from weft.models.vectors.settings import VectorSettings
+from weft.text.grams import ngram_buckets, word_parts
 
 
 class Entries(Sized, Protocol):
