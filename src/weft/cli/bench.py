@@ -1,4 +1,4 @@
-"""weft bench recurrence|training|decode|forecast|loop"""
+"""weft bench recurrence|training|decode|forecast|loop|serve"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.bench_forecast import forecast
 from weft.cli.bench_loop import loop
+from weft.cli.bench_serve import serve
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import BenchDevice, Json, Markdown
 
@@ -262,6 +263,7 @@ def decode(
 
 app.command()(forecast)
 app.command()(loop)
+app.command()(serve)
 
 
 def show_progress(text: str) -> None:
