@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,10 +25,10 @@ from weft.serve.service import Service, search_settings
 from weft.serve.tickets import Job, Settings
 from weft.tasks.generation import Candidate, Generation, key_of
 
-REFUSED: Final = {
-    "best_of": lambda value: value > 1,
-    "suffix": lambda value: value != "",
-    "logit_bias": lambda value: bool(value),
+REFUSED: Final[dict[str, Callable[[Any], bool]]] = {
+    "best_of": lambda value: bool(value > 1),
+    "suffix": bool,
+    "logit_bias": bool,
 }
 """Fields whose other values would change the answer in a way that this server does not know."""
 

@@ -122,7 +122,7 @@ class BatchGroup(Group):
         served, settings = self.served, self.settings
         if settings.kind == "predict":
             examples = self.encode(jobs) if examples is None else examples
-            answers = predict(served.task, served.model, examples, decode=served.decode(settings.value))
+            answers: Sequence[Any] = predict(served.task, served.model, examples, decode=served.decode(settings.value))
         else:
             answers = served.compute(settings.kind, settings.value, [job.record for job in jobs])
         for job, answer in zip(jobs, answers, strict=True):
@@ -141,7 +141,8 @@ class SearchGroup(Group):
     def __init__(self, settings: Settings, *, batch_tokens: int, on_batch: Callable[[int], None]) -> None:
         super().__init__(settings, batch_tokens=batch_tokens, on_batch=on_batch)
         self.decode, self.attention = settings.value
-        served, model = self.served, self.served.model
+        served = self.served
+        model: Any = served.model
         most = most_together(self.decode, served.device)
         self.search = OpenSearch(
             model, most=most, attention=self.attention or self.decode.copy_unknown, packed=served.packed
@@ -188,7 +189,8 @@ class SearchGroup(Group):
 
     def _read(self, jobs: Sequence[Job], examples: Any) -> None:
         """Read some inputs together, and let them join the search."""
-        task, model, decode = self.served.task, self.served.model, self.decode
+        task, decode = self.served.task, self.decode
+        model: Any = self.served.model
         records = [job.record for job in jobs]
         with torch.inference_mode():
             examples = self.encode(jobs) if examples is None else examples

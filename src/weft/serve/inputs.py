@@ -101,7 +101,7 @@ def _read_series(run: Run, inputs: Sequence[Any], limits: RequestLimits) -> list
             raise RequestError(error.what, param=place, cure=error.cure) from None
         except (TypeError, ValueError, OverflowError, KeyError, IndexError, AttributeError):
             raise RequestError("is no series", param=place, cure="send a list of numbers") from None
-        own = read if isinstance(read, list) else [read]
+        own: list[Any] = read if isinstance(read, list) else [read]
         if len(own) != 1:
             raise RequestError(f"has {len(own)} series", param=place, cure="send each as an input of its own")
         found += own

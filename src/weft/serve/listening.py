@@ -75,6 +75,7 @@ def run_server(
     """Serve until Ctrl-C or SIGTERM; then nothing is accepted, `on_end` is called, and open connections get
     `end_seconds` to finish. Return whether all of them have. With `own_logs` the caller has set up logging."""
     import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -98,7 +99,7 @@ def run_server(
         limit_concurrency=connections,
         timeout_graceful_shutdown=math.ceil(end_seconds),
         timeout_keep_alive=30,
-        **({"log_config": None} if own_logs else {}),
+        log_config=None if own_logs else LOGGING_CONFIG,
     )
     server = Server(config)
     with suppress(KeyboardInterrupt):

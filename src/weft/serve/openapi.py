@@ -134,10 +134,10 @@ def _body_of(model: Served, kind: type[BaseModel], *, named: bool) -> dict[str, 
 
 
 def _options(model: Served) -> dict[str, Any]:
-    schema = DecodeConfig.model_json_schema()["properties"]
+    schema: dict[str, Any] = DecodeConfig.model_json_schema()["properties"]
     most = {"beam": model.limits.hypotheses, "n_best": model.limits.hypotheses, "max_length": model.limits.tokens}
     names = schema if model.task.writes else [name for name in model.task.answer_options if name in schema]
-    own = {
+    own: dict[str, Any] = {
         name: {key: value for key, value in schema[name].items() if key not in ("default", "title")} for name in names
     }
     for name, bound in most.items():
@@ -148,7 +148,7 @@ def _options(model: Served) -> dict[str, Any]:
 
 def _fixed(models: list[Served], kind: type[BaseModel]) -> dict[str, Any]:
     """A body that is the same for all tasks."""
-    schema = kind.model_json_schema()
+    schema: dict[str, Any] = kind.model_json_schema()
     schema["title"] = kind.__name__
     definitions = schema.pop("$defs", {})
     schema = json.loads(_inline(json.dumps(schema), definitions))

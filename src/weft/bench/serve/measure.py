@@ -78,7 +78,7 @@ def read_inputs(run: Path, file: Path | None) -> list[str]:
         found = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     else:
         config = load_config(run)
-        source = getattr(config.data, "valid", None) or getattr(config.data, "train", None)
+        source: Any = getattr(config.data, "valid", None) or getattr(config.data, "train", None)
         try:
             records = TASKS[config.task].read(source, config.data, BadLines(skip=True))
             found = [

@@ -35,7 +35,7 @@ def huggingface(folder: Path, threads: int) -> Translate:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     torch.set_num_threads(threads)
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)  # type: ignore[no-untyped-call]
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     model: Any = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
     def translate(texts: Sequence[str]) -> list[str]:
@@ -59,7 +59,7 @@ def ctranslate2(folder: Path, threads: int) -> Translate:
 
     from weft.export.ctranslate2 import load_ctranslate2
 
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
     model = load_ctranslate2().Translator(str(folder), inter_threads=1, intra_threads=threads)
     never = [[name] for number, name in enumerate(SPECIALS) if name in ("<pad>", "<sos>", "<mask>") and number != UNK]
 
