@@ -29,6 +29,11 @@ from weft.tasks.streaming import TextStream
 ROUND_STEPS: Final = 8
 """Steps of a search before it is looked who has come or gone: a millisecond or two on a small model."""
 
+TOGETHER_SHARE: Final = 1 / 4
+MAX_ROUNDS_WAITED: Final = 3
+"""Sentences join a search when they are this share of those that run, or after so many rounds, which are a few
+milliseconds."""
+
 MAX_BATCH_INPUTS: Final = 512
 
 
@@ -122,7 +127,10 @@ class BatchGroup(Group):
         served, settings = self.served, self.settings
         if settings.kind == "predict":
             examples = self.encode(jobs) if examples is None else examples
-            answers: Sequence[Any] = predict(served.task, served.model, examples, decode=served.decode(settings.value))
+            with served.packed:
+                answers: Sequence[Any] = predict(
+                    served.task, served.model, examples, decode=served.decode(settings.value)
+                )
         else:
             answers = served.compute(settings.kind, settings.value, [job.record for job in jobs])
         for job, answer in zip(jobs, answers, strict=True):
@@ -149,6 +157,8 @@ class SearchGroup(Group):
         )
         self.jobs: dict[int, tuple[Job, Asked, int, int]] = {}
         """The job of each sentence in the search, its batch, its row there, and its tokens."""
+        self.waited = 0
+        """Rounds for which the first of the queue has waited for others."""
         self.held: tuple[list[Job], Asked, Any, list[int]] | None = None
         """Inputs that are read, and can join only when the search has ended."""
 
@@ -183,6 +193,12 @@ class SearchGroup(Group):
         left = self.batch_tokens - sum(tokens for *_, tokens in self.jobs.values())
         if not self.queue or vacant < 1 or (self.jobs and left < 1):
             return
+        # Reading a few together costs hardly more than reading one: those that come meanwhile wait for each other.
+        few = min(vacant, len(self.queue)) < len(self.jobs) * TOGETHER_SHARE
+        if few and self.waited < MAX_ROUNDS_WAITED:
+            self.waited += 1
+            return
+        self.waited = 0
         jobs, examples = self.take(min(vacant, max(1, left)), left)  # an input has at least one token
         if jobs:
             self.each_alone(jobs, lambda some: self._read(some, examples if len(some) == len(jobs) else None))
@@ -192,7 +208,7 @@ class SearchGroup(Group):
         task, decode = self.served.task, self.decode
         model: Any = self.served.model
         records = [job.record for job in jobs]
-        with torch.inference_mode():
+        with torch.inference_mode(), self.served.packed:
             examples = self.encode(jobs) if examples is None else examples
             batch = task.collate(examples, range(len(jobs))).to(self.served.device)
             wordings = [job.wording for job in jobs] if any(job.wording for job in jobs) else None

@@ -29,6 +29,12 @@ INPUTS: Final[dict[str, tuple[dict[str, Any], Any]]] = {
 }
 """The schema and an example of each kind of input."""
 
+SCORED: Final[dict[str, Any]] = {
+    "translate": ["The small cat sleeps.", "Le petit chat dort."],
+    "tag": [["cats", "NOUN"], ["sleep", "VERB"]],
+}
+"""An input of /v1/score by task, where it is no text."""
+
 WORDS: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
 TEXT_OPTIONS: Final[dict[str, Any]] = {
     "forbid": {**WORDS, "description": "Words and phrases that are never written."},
@@ -157,7 +163,7 @@ def _fixed(models: list[Served], kind: type[BaseModel]) -> dict[str, Any]:
     elif models:
         schema["required"] = [*schema.get("required", []), "model"]
     examples: dict[str, Any] = {
-        "Score": {"inputs": ["The small cat sleeps."]},
+        "Score": {"inputs": [SCORED.get(models[0].task.name if models else "", "The small cat sleeps.")]},
         "Embed": {"inputs": ["The small cat sleeps."], "level": "sentence"},
         "Completion": {"prompt": "The small", "max_tokens": 16, "temperature": 0.8, "stop": ["."]},
         "Reload": {},
