@@ -187,3 +187,14 @@ def test_logs_have_no_texts_unless_asked(runs, capfd):
         (line,) = [line for line in lines if line["event"] == "request"]
         assert (line["route"], line["status"], line["inputs"]) == ("/v1/predict", 200, 1)
         assert ("a secret text" in json.dumps(lines)) == wanted
+
+
+def test_open_requests_are_bounded(runs, monkeypatch):
+    from weft.serve import gate
+
+    monkeypatch.setattr(gate, "MAX_OPEN_REQUESTS", 0)
+    with TestClient(create_server(settings_of(runs, "kinds")), base_url=ADDRESS) as client:
+        response = client.post("/v1/predict", json={"inputs": ["the red here"]})
+        assert response.status_code == 503
+        assert response.json()["error"]["type"] == "overloaded_error"
+        assert client.get("/healthz").status_code == 200

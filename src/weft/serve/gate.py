@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from weft.serve.api_errors import error_response
+from weft.serve.api_errors import Busy, error_response
 from weft.serve.errors import HTTPError
 from weft.serve.keys import Keys
 from weft.serve.logs import log
@@ -31,12 +31,16 @@ ROUTES: Final = (
 REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 MAX_LOGGED_CHARACTERS: Final = 500
 
+MAX_OPEN_REQUESTS: Final = 4096
+"""Requests of a process that are read or answered at a time, streams included."""
+
 
 class Gate:
     """Counts, logs and admits requests."""
 
     def __init__(self, app: ASGIApp, *, keys: Keys, metrics: Metrics, log_text: bool) -> None:
         self.app, self.keys, self.metrics, self.log_text = app, keys, metrics, log_text
+        self.open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,13 +62,17 @@ class Gate:
         try:
             if scope["path"] not in OPEN_ROUTES:
                 self.keys.check(headers.get(b"authorization"))
+                if self.open >= MAX_OPEN_REQUESTS:
+                    raise Busy(503, f"{self.open:,} requests are open", after=1)
         except HTTPError as error:
             await error_response(error)(scope, receive, answer)
             self._count(scope, id, status, began, state)
             return
+        self.open += 1
         try:
             await self.app(scope, receive, answer)
         finally:
+            self.open -= 1
             self._count(scope, id, status, began, state)
 
     def _count(self, scope: Scope, id: str, status: int, began: float, state: dict[str, Any]) -> None:

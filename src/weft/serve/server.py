@@ -26,9 +26,6 @@ from weft.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CONNECTIONS = 4096
-"""Open connections of a process; more are answered with 503."""
-
 
 def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None = None) -> FastAPI:
     """Return the application of a server, with its models loaded; raise where a run cannot be."""
@@ -84,7 +81,7 @@ def serve(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[]
         log("draining", waiting=service.engine.waiting)
 
     done = run_server(
-        app, listener, on_ready=ready, on_end=drain, end_seconds=settings.drain, connections=CONNECTIONS, own_logs=True
+        app, listener, on_ready=ready, on_end=drain, end_seconds=settings.drain, connections=None, own_logs=True
     )
     log("ended", drained=done)
     return 0 if done else 1

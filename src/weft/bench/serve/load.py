@@ -6,13 +6,15 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.bench.serve.client import Client, NotAccepted, percentile
 
-LEAVING: Final = 0.02
-"""Seconds after which a client that leaves does so."""
+LEAVING: Final = 0.05
+RETURNING: Final = 0.25
+"""Seconds after which a client that leaves does so, and after which it comes again."""
 
 
 @dataclass
@@ -87,10 +89,9 @@ async def run_load(
     async def leave(number: int) -> None:
         while time.monotonic() < ends:
             body = {"input": bodies[number % len(bodies)]["inputs"][0]}
-            try:
+            with suppress(NotAccepted, OSError):
                 await Client(url).leave("/v1/stream", body, after=LEAVING)
-            except (NotAccepted, OSError):
-                await asyncio.sleep(0.1)
+            await asyncio.sleep(RETURNING)
 
     async def watch() -> None:
         while memory is not None and time.monotonic() < ends:
