@@ -83,6 +83,8 @@ class Served:
 
 def mark_of(folder: Path) -> str:
     """Return the hash of a run's manifest, which is written last whenever the run is."""
+    if not folder.is_dir():
+        raise RunError("is not a run folder", where=str(folder), cure="give the folder that `weft train` wrote")
     try:
         return hashlib.sha256(read_regular(folder / MANIFEST, most=CONFIG_FILE_BYTES)).hexdigest()
     except OSError as error:
