@@ -26,7 +26,7 @@ def serve(*words):
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=30) as response:
+    with urllib.request.urlopen(url, timeout=150) as response:
         return response.read().decode()
 
 
