@@ -15,7 +15,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps --requirement
 TOOLS  := .venv-tools/.done
 COMPILE := .venv-tools/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-DEV_EXTRAS := --extra dev --extra plot --extra serve --extra studio --extra track --extra tune --extra vision --extra hf --extra spm
+DEV_EXTRAS := --extra dev --extra plot --extra serve --extra studio --extra track --extra tune --extra vision --extra hf --extra spm --extra onnx
 TESTED := --constraint constraints.txt pyproject.toml
 # Without what comes with a build of torch, and what is for Python in a browser.
 KEEP   := awk 'BEGIN { print "\# Made by make lock." } \
@@ -25,7 +25,7 @@ write_lock = $(COMPILE) $(2) > build/lock.txt && $(KEEP) build/lock.txt > locks/
 less   = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' $(1))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-browser screenshots check format lock audit sbom clean
+.PHONY: help install demo test test-all test-browser screenshots check lint-deploy format lock audit sbom clean
 
 help:                   ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,8 @@ $(CORE): pyproject.toml constraints.txt locks/pip.txt locks/core.txt
 	@$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): $(CORE) locks/dev.txt
+$(DEV): $(CORE) locks/serve.txt locks/dev.txt
+	@$(BIN)/python $(LOCKED) locks/serve.txt
 	@$(BIN)/python $(LOCKED) locks/dev.txt
 	@$(BIN)/python -m pip check > /dev/null || { $(BIN)/python -m pip check; exit 1; }
 	@touch $@
@@ -92,6 +93,19 @@ check: $(DEV)           ## format, lint, types, structure
 	@$(BIN)/mypy
 	@$(BIN)/pytest tests/structure
 
+UNIT := build/weft-serve.service
+# Of 100; systemd-analyze gives 11.
+UNIT_EXPOSURE := 15
+
+lint-deploy: $(TOOLS)   ## what is in deploy/: the container image, the systemd unit, the Kubernetes example
+	@.venv-tools/bin/hadolint deploy/Containerfile
+	@.venv-tools/bin/yamllint --strict --config-file deploy/yamllint.yaml deploy
+	@.venv-tools/bin/kubernetes-validate --quiet --strict deploy/kubernetes.yaml
+	@mkdir -p build && sed 's|/opt/weft/bin/weft|/bin/true|' deploy/weft-serve.service > $(UNIT)
+	@if command -v systemd-analyze > /dev/null; then systemd-analyze verify $(UNIT) && \
+		systemd-analyze security --offline=yes --no-pager --threshold=$(UNIT_EXPOSURE) $(UNIT) | tail -1; \
+		else echo "systemd-analyze is missing, so deploy/weft-serve.service was not checked"; fi
+
 format: $(DEV)          ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
@@ -101,9 +115,10 @@ lock: $(TOOLS)          ## locks/ anew from constraints.txt and pyproject.toml, 
 	@$(call write_lock,pip,--group pip)
 	@$(call write_lock,tools,--group tools)
 	@$(call write_lock,core,$(TESTED) --group build)
-	@$(call write_lock,dev,$(TESTED) $(DEV_EXTRAS) $(call less,locks/core.txt))
-	@$(call write_lock,bench,$(TESTED) --extra bench $(call less,locks/core.txt locks/dev.txt))
-	@$(call write_lock,browser,$(TESTED) --extra browser $(call less,locks/core.txt locks/dev.txt locks/bench.txt))
+	@$(call write_lock,serve,$(TESTED) --extra serve $(call less,locks/core.txt))
+	@$(call write_lock,dev,$(TESTED) $(DEV_EXTRAS) $(call less,locks/core.txt locks/serve.txt))
+	@$(call write_lock,bench,$(TESTED) --extra bench $(call less,locks/core.txt locks/serve.txt locks/dev.txt))
+	@$(call write_lock,browser,$(TESTED) --extra browser $(call less,locks/core.txt locks/serve.txt locks/dev.txt locks/bench.txt))
 
 audit: $(CORE) $(TOOLS) ## known vulnerabilities of what is installed; fails too where the database cannot be reached
 	@.venv-tools/bin/python tools/audit.py $(BIN)/python

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.documents import check_version, parse_json, parse_toml, to_json
+from weft.documents import FORMAT_VERSION, check_version, parse_json, parse_toml, to_json
 from weft.errors import RunError
 from weft.limits import DIGITS, NESTING_LEVELS, VALUES
 
@@ -133,7 +133,13 @@ def test_a_version_that_is_no_number_is_damage(found: object) -> None:
 
 
 def test_a_newer_version_is_refused() -> None:
-    check_version(0, "there")
-    check_version(1, "there")
-    with pytest.raises(RunError, match=r"^there: was written by a newer weft \(upgrade"):
-        check_version(2, "there")
+    for version in range(FORMAT_VERSION + 1):
+        assert check_version(version, "there") == version
+    newer = FORMAT_VERSION + 1
+    with pytest.raises(RunError, match=rf"^there: was written by a newer weft in format {newer}, .* \(upgrade"):
+        check_version(newer, "there")
+    with pytest.raises(RunError, match=rf"by weft 97\.0\.1 in format {newer}, .*\(install it: pip install 'weft>=97"):
+        check_version(newer, "there", written_by="97.0.1")
+    for odd in ("0.0.1", "97", "97.0.1; rm -rf", "97.0.1\x1b[31m", 97, None, "9" * 50):
+        with pytest.raises(RunError, match=r"by a newer weft in format .* \(upgrade: pip install -U weft\)$"):
+            check_version(newer, "there", written_by=odd)

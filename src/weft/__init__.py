@@ -19,17 +19,35 @@ from weft.version import __version__
 
 if TYPE_CHECKING:
     from weft import grammar, inspect, nn
+    from weft.batch import predict_files
     from weft.importing import import_run
     from weft.run.load import load
     from weft.run.run import Run
     from weft.run.train import train
 
-__all__ = ["Run", "WeftError", "__version__", "grammar", "import_run", "inspect", "load", "nn", "train"]
+__all__ = [
+    "Run",
+    "WeftError",
+    "__version__",
+    "grammar",
+    "import_run",
+    "inspect",
+    "load",
+    "nn",
+    "predict_files",
+    "train",
+]
 
 bound_spinning()
 compute_alone_after_fork()
 
-_HOMES = {"Run": "weft.run", "import_run": "weft.importing", "load": "weft.run", "train": "weft.run"}
+_HOMES = {
+    "Run": "weft.run",
+    "import_run": "weft.importing",
+    "load": "weft.run",
+    "predict_files": "weft.batch",
+    "train": "weft.run",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,9 +19,13 @@ from typing import Any, Final
 
 from weft import limits
 from weft.errors import RunError
+from weft.version import __version__
 
-FORMAT_VERSION: Final = 1
-"""The version of the format of run folders; it rises when an older weft cannot read new ones."""
+FORMAT_VERSION: Final = 2
+"""The version of the format of run folders. Older ones are read by the steps of weft/config/migrations.py."""
+
+_RELEASE: Final = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
+"""A version of weft, as it is named in an error."""
 
 _BRACKETS: Final = b"[]{}"
 _WORDS: Final = bytes(set(range(256)) - set(b'[]{}:,"_0123456789'))
@@ -82,12 +86,25 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
         return json.dumps(_without_infinite(value), ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def check_version(found: Any, where: str) -> None:
-    """Raise unless `found` is the format_version of a folder that this weft can read."""
+def check_version(found: Any, where: str, *, written_by: Any = None) -> int:
+    """Return the format_version of a folder that this weft can read; raise for any other.
+
+    `written_by` is the version of weft that the folder names."""
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
         raise RunError(f"is damaged: format_version is {found!a:.40}", where=where, cure="copy it again")
     if found > FORMAT_VERSION:
-        raise NewerFormat("was written by a newer weft", where=where, cure="upgrade: pip install -U weft")
+        known = _is_newer(written_by)
+        cure = f"install it: pip install 'weft>={written_by}'" if known else "upgrade: pip install -U weft"
+        by = f"weft {written_by}" if known else "a newer weft"
+        what = f"was written by {by} in format {found}, and this weft reads formats up to {FORMAT_VERSION}"
+        raise NewerFormat(what if found < 10**6 else "was written by a newer weft", where=where, cure=cure)
+    return found
+
+
+def _is_newer(version: Any) -> bool:
+    """Return whether this names a release of weft after this one."""
+    found, own = (_RELEASE.fullmatch(text) if isinstance(text, str) else None for text in (version, __version__))
+    return found is not None and own is not None and tuple(map(int, found.groups())) > tuple(map(int, own.groups()))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ class Extra(NamedTuple):
 
     def found(self) -> dict[str, str | None]:
         """The version of each package; None if it is missing."""
-        return {name: version_of(name) for name in (package.partition(">=")[0] for package in self.packages)}
+        return {name: version_of(name) for name in (re.split(r"[\[>]", package)[0] for package in self.packages)}
 
 
 EXTRAS: Final = {
@@ -30,7 +31,9 @@ EXTRAS: Final = {
     "tune": Extra("weft sweep", ("optuna>=4.0",)),
     "vision": Extra("pictures, for captions", ("pillow>=11.0",)),
     "data": Extra("Parquet files and Hugging Face data sets", ("datasets>=3.0",)),
+    "ray": Extra("batches on a cluster: weft predict --engine ray", ("ray[data]>=2.60",)),
     "hf": Extra("weft export --to huggingface", ("transformers>=5.0",)),
+    "onnx": Extra("weft export --to onnx", ("onnx>=1.17", "onnxruntime>=1.20")),
     "ct2": Extra("weft export --to ctranslate2", ("ctranslate2>=4.5",)),
 }
 

@@ -10,7 +10,10 @@ import pytest
 from tests.browser.driver import FLAGS, Address, find_browser, studio, train_runs
 
 WIDTH, HEIGHT = 1440, 900
-STEP_MILLISECONDS = 60_000
+TEST_SECONDS = 900
+"""Time limit for a test, and for the runs that are trained before the first one."""
+
+STEP_MILLISECONDS = 120_000
 """Time limit for one step of a test; a shared machine may be busy."""
 
 
@@ -18,6 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS))
 
 
 @pytest.fixture(scope="session")

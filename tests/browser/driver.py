@@ -27,6 +27,8 @@ FLAGS = [
 START_SECONDS = 120
 """Time limit for the studio to print its address."""
 
+SETTLE_MILLISECONDS = 300
+
 ADDRESS = re.compile(r"http://[\w.:\[\]]+/\S*")
 
 NOUNS = {"car": "voiture", "house": "maison", "table": "table", "flower": "fleur", "door": "porte", "shirt": "chemise"}
@@ -85,15 +87,21 @@ def train_runs(folder: Path) -> Path:
     text = folder / "text.txt"
     text.write_text("".join(f"{english}.\n" for english, _ in sentences), encoding="utf-8")
     weft("train", "lm", text, "--out", folder / "runs/language", "text.kind=word", "train.steps=60")
+    small = [
+        f"model.{side}.{setting}"
+        for side in ("encoder", "decoder")
+        for setting in ("kind=transformer", "width=16", "heads=2", "layers=2", "feedforward=16")
+    ]
+    weft("train", "translate", table, "--out", folder / "runs/tiny", "text.kind=word", *small, "train.steps=2")
     return folder / "runs"
 
 
 @contextmanager
-def studio(folder: Path) -> Iterator[Address]:
-    """Serve a folder on a free port until the end of the block."""
-    command = [sys.executable, "-m", "weft", "studio", str(folder), "--port", "0", "--no-browser"]
+def studio(*folders: str | Path, cwd: Path | None = None) -> Iterator[Address]:
+    """Serve folders on a free port until the end of the block."""
+    command = [sys.executable, "-m", "weft", "studio", *map(str, folders), "--port", "0", "--no-browser"]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=environment())
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=environment(), cwd=cwd)
         try:
             yield _wait_for_address(process, said)
         finally:
@@ -151,3 +159,18 @@ DRAWN = """(selector) => {
 def wait_for_chart(page: Any, *, chart: str = "#view .chart") -> None:
     """Block until the chart shows the newest answer of the server."""
     page.wait_for_function(DRAWN, arg=chart)
+
+
+SETTLED = """() => {
+  const shown = (element) => element.checkVisibility();
+  const charts = [...document.querySelectorAll("#view .chart")].filter(shown);
+  const waits = [...document.querySelectorAll("#view .waiting")].filter(shown);
+  return document.querySelector("#view")?.childElementCount > 0 && !waits.length
+    && charts.every((chart) => chart.vegaView && !chart.classList.contains("stale"));
+}"""
+
+
+def settle(page: Any) -> None:
+    """Block until nothing is loaded, computed or drawn any more."""
+    page.wait_for_timeout(SETTLE_MILLISECONDS)  # what follows a click has begun
+    page.wait_for_function(SETTLED)

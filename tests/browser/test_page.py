@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +105,12 @@ def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> N
 def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
     settings = {
         "o.toy": "recall",
-        "o.steps": "400",
-        "o.a.cell": "lstm",
-        "o.b.cell": "gru",
-        "o.a.rate": "0.01",
-        "o.b.rate": "0.01",
+        "o.size": "6",
+        "o.steps": "150",
+        "o.a.cell": "gru",
+        "o.b.cell": "lstm",
+        "o.a.hidden": "32",
+        "o.b.hidden": "32",
     }
     page.goto(address(view="learn", **settings))
     page.get_by_role("button", name="Start").click()
@@ -118,7 +118,8 @@ def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
     text = page.locator("#learned").inner_text()
     scores = [float(part.split(" %")[0].split()[-1]) for part in text.split(",")]
     assert max(scores) > 95
-    assert page.locator("#learn-loss canvas").count() == 1
+    for chart in ("loss", "accuracy", "gradients", "gates"):
+        assert page.locator(f"#learn-{chart} canvas").count() == 1
     assert page.locator(".examples .right").count() > 0
 
 
@@ -131,6 +132,22 @@ def test_a_training_can_be_paused_stepped_and_stopped(page: Any, address: Addres
     page.locator("#learned").wait_for()
 
 
+def test_a_training_of_another_page_can_be_replaced(page: Any, address: Address, said: list[str]) -> None:
+    settings = {"o.toy": "recall", "o.size": "6", "o.steps": "20000"}
+    other = page.context.new_page()
+    other.set_default_timeout(page_timeout := 60_000)
+    other.goto(address(view="learn", **settings))
+    other.get_by_role("button", name="Start").click()
+    other.get_by_role("button", name="pause").wait_for()
+    page.goto(address(view="learn", **settings | {"o.steps": "5"}))
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="stop it and start this one").click()
+    page.locator("#learned").wait_for(timeout=4 * page_timeout)
+    other.locator("#learned").wait_for()
+    assert all("409" in line for line in said), said
+    said.clear()
+
+
 def test_the_page_fits_a_telephone(page: Any, address: Address) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(address(run="translator", view="attention", text=TEXT))
@@ -140,15 +157,21 @@ def test_the_page_fits_a_telephone(page: Any, address: Address) -> None:
     assert page.locator("#runs").is_visible()
 
 
-def test_two_thousand_tokens_stay_usable(page: Any, address: Address, record_property: Any) -> None:
-    text = " ".join(["the red car falls"] * 500)
-    for view in ("ranks", "gradients"):
-        began = time.monotonic()
-        page.goto("about:blank")
-        page.goto(address(run="language", view=view, text=text))
-        wait_for_chart(page)
-        record_property(f"{view}_seconds", round(time.monotonic() - began, 2))
-        print(f"{view}: {time.monotonic() - began:.2f} s for 2,000 tokens")
+@pytest.mark.parametrize("view", ["attention", "beam", "ranks", "states", "gates", "gradients"])
+def test_two_thousand_tokens_stay_usable(page: Any, address: Address, view: str) -> None:
+    """The picture is there after two seconds of computing, of the page and without those of the server; a busy machine
+    takes longer by the clock."""
+    text = " ".join(["the red house falls"] * 500)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(address(run="translator", view=view, text="the red house falls"))
+    wait_for_chart(page)
+    page.goto("about:blank")
+    page.goto(address(run="translator", view=view, text=text))
+    wait_for_chart(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440, "a long picture scrolls in its place"
+    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    assert metrics["TaskDuration"] < 3, "seconds of a processor; two on an idle machine"
 
 
 @pytest.mark.parametrize("view", ["attention", "gradients"])

@@ -11,6 +11,7 @@ from tests.browser.driver import Address, marks, wait_for_chart, weft
 
 TEXT = "my red house falls"
 VIEWS = ("attention", "beam", "ranks", "states", "gates", "gradients", "neighbours", "parameters", "curves")
+"""All but `positions`, which a recurrent model does not have."""
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -74,6 +75,26 @@ def test_the_pointer_shows_the_numbers_of_a_mark(page: Any, address: Address) ->
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_selector("#pointer dl dd")
     assert "house" in page.locator("#pointer").inner_text() or "red" in page.locator("#pointer").inner_text()
+
+
+def test_positions_and_heads_of_a_transformer(page: Any, address: Address) -> None:
+    page.goto(address(run="tiny", view="positions"))
+    wait_for_chart(page)
+    assert marks(page, "rect")
+    page.goto(address(run="tiny", view="attention", text=TEXT))
+    wait_for_chart(page)
+    small = marks(page, "image")
+    assert len(small) == 4, "two layers of two heads"
+    page.goto(address(run="translator", view="positions"))
+    page.locator("#view .empty").wait_for()
+    assert page.locator("#view .empty").inner_text().startswith("There is nothing to show")
+
+
+def test_units_are_found_by_marking_tokens(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", view="states", text=TEXT))
+    wait_for_chart(page)
+    page.get_by_role("button", name="what each unit fires on").click()
+    page.locator("#view").get_by_text("unit", exact=False).first.wait_for()
 
 
 def test_a_model_without_a_view_says_why(page: Any, address: Address) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import ConfigError
-from weft.tasks.streaming import TextPieces
 from weft.tasks.wording import Wording, read_wordings
 from weft.text import MASK, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text.pieces import TextPieces
 
 TEXTS = ["the cat (a cat) sleeps, the dog runs!", "Das Mädchen läuft – nach Hause.", "cats concatenate"] * 3
 KINDS = ["char", "word", "bpe", "unigram"]

@@ -61,3 +61,15 @@ def language_model(texts: str, tmp_path: Path) -> Build:
         return build("lm", texts, tmp_path, model=SIDE | model, text=text or {}, decode=search)
 
     return make
+
+
+@pytest.fixture
+def prefix_translator(pairs: str, tmp_path: Path) -> Build:
+    """prefix_translator(decode=…, text=…, **settings of the decoder) -> a run of one decoder over source and target."""
+
+    def make(*, text: Tree | None = None, decode: Tree | None = None, **decoder: Any) -> Run:
+        model = {"kind": "prefix", "decoder": SIDE | decoder}
+        words = {"kind": "word", "shared": True} | (text or {})
+        return build("translate", pairs, tmp_path, model=model, text=words, decode=decode or {"max_length": 12})
+
+    return make

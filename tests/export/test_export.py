@@ -45,6 +45,13 @@ LANGUAGE_MODELS = {
 }
 
 
+PREFIX_TRANSLATORS = {
+    "pre": {"norm": "pre"},
+    "as GPT-2": {"norm": "pre", "positions": "learned", "activation": "gelu_tanh"},
+    "post, untied": {"norm": "post", "tie": False, "attention_bias": True},
+}
+
+
 def exact(agreement):
     return agreement.difference < 1e-4 and (agreement.greedy, agreement.beam) == (1.0, 1.0)
 
@@ -76,6 +83,24 @@ def test_language_models_are_the_same_in_both_formats(language_model, tmp_path, 
     run = language_model(**settings)
     for to in ("huggingface", "ctranslate2"):
         assert exact(export_run(run, to=to, out=tmp_path / to).agreement)
+
+
+@pytest.mark.parametrize("settings", PREFIX_TRANSLATORS.values(), ids=PREFIX_TRANSLATORS)
+def test_one_decoder_over_source_and_target_is_a_language_model_there(prefix_translator, tmp_path, settings):
+    run = prefix_translator(**settings)
+    for to in ("huggingface", "ctranslate2"):
+        assert exact(export_run(run, to=to, out=tmp_path / to).agreement)
+
+
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+def test_the_card_of_one_decoder_translates_as_the_run_does(prefix_translator, tmp_path, to):
+    run = prefix_translator(decode={"beam": 1, "min_length": 3, "max_length": 6})
+    export_run(run, to=to, out=tmp_path / "out")
+    said, expected = usage(tmp_path / "out", "one two"), run.predict(["one two"])[0].text
+    assert expected
+    assert said == (repr([expected]) if to == "huggingface" else expected)
+    tokens = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")("one two")["input_ids"]
+    assert tokens == [*run.task.source.encode("one two"), EOS, SOS]
 
 
 @pytest.mark.parametrize("text", [SHARED, APART], ids=["shared", "apart"])

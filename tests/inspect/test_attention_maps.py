@@ -14,6 +14,7 @@ from torch.testing import assert_close
 import weft as library
 from weft.errors import ConfigError
 from weft.inspect import Attention, Nothing, attention
+from weft.inspect.attention_blocks import Blocks, block_sizes
 from weft.nn import EncoderStack, MultiHeadAttention
 from weft.run import Run
 
@@ -208,7 +209,8 @@ def test_a_long_input_is_shown_in_blocks() -> None:
     assert found.weights.shape == (2000, 2000)
     blocks = found.blocks()
     assert max(blocks.weights.shape) <= 400
-    size = blocks.size
+    assert blocks.tall == blocks.wide
+    size = blocks.wide
     np.testing.assert_allclose(
         blocks.weights[3, 5], found.weights[3 * size : 4 * size, 5 * size : 6 * size].mean(), rtol=1e-4
     )
@@ -217,8 +219,21 @@ def test_a_long_input_is_shown_in_blocks() -> None:
     assert len(specification) < 8_000_000
     assert len(found.lines(100)) < 100
     data = found.to_dict()
-    assert data["block"] == size
+    assert data["block"] == [size, size]
     assert len(data["weights"]) == len(blocks.weights)
+
+
+def test_the_longer_side_is_divided_first() -> None:
+    assert block_sizes(10, 675) == (1, 2)
+    assert block_sizes(675, 10) == (2, 1)
+    assert block_sizes(100, 300) == (1, 1)
+    tall, wide = block_sizes(2000, 500)
+    assert tall > wide
+    weights = np.arange(2 * 6, dtype=np.float32).reshape(2, 6)
+    blocks = Blocks.of(weights, ("a", "b"), tuple("cdefgh"), 1, 3)
+    np.testing.assert_allclose(blocks.weights, [[1, 4], [7, 10]])
+    assert blocks.rows == ("a", "b")
+    assert blocks.columns == ("c …", "f …")
 
 
 @pytest.mark.covers("M5")

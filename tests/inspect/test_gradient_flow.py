@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -12,6 +13,7 @@ import weft
 from weft.errors import ConfigError
 from weft.inspect import GradientFlow, Nothing, gradients, norm_shrinkage
 from weft.inspect.fresh_cells import compare_cells, flow_through, state_matrices
+from weft.inspect.gradient_flow import FlowLine
 from weft.nn import CELLS, RNN, Cell
 from weft.nn.recurrent.layer import Layer
 
@@ -68,11 +70,15 @@ def test_a_linear_rnn_has_the_gradient_of_its_equation():
     assert flow.norms == pytest.approx(wanted)
 
 
+WITHOUT_PRODUCT = {"ind_rnn", "sru", "min_gru", "min_lstm", "rg_lru", "hgrn"}
+"""Cells whose state meets no matrix."""
+
+
 @pytest.mark.parametrize("kind", [*CELLS, MinimalGatedUnit])
 def test_matrices_of_the_state_are_found_by_what_they_do(kind):
     cell = (CELLS[kind] if isinstance(kind, str) else kind)(3, 5)
     found = state_matrices(cell)
-    assert found
+    assert bool(found) == (kind not in WITHOUT_PRODUCT)
     assert not [name for name in found if "input" in name or name.startswith("into")]
 
 
@@ -167,3 +173,18 @@ def test_a_model_that_counts_has_nothing(tmp_path):
     assert "There is nothing to show" in page
     with pytest.raises(ConfigError, match="nothing to draw"):
         view.save(tmp_path / "nothing.png")
+
+
+def test_a_long_text_has_a_scale_of_positions_and_the_peaks_of_its_norms():
+    norms = [1.0] * 2000
+    norms[1234] = 50.0
+    line = FlowLine("layer 1", "encoder", tuple(norms), tuple(f"t{place}" for place in range(2000)))
+    view = GradientFlow((line,))
+    assert "largest norm of 4 neighbours" in view.summary
+    (values,) = view.chart().to_dict()["datasets"].values()
+    rows = json.loads(values) if isinstance(values, str) else values
+    assert len(rows) == 500
+    assert max(rows, key=lambda row: row["value"]) == {
+        "x": 1233, "value": 50.0, "line": "layer 1", "kind": "norm", "token": "t1232"
+    }  # fmt: skip
+    assert len(view.to_dict()["lines"][0]["norms"]) == 2000

@@ -55,7 +55,19 @@ def test_curves_are_those_of_the_journal(folder):
     assert any("50.00% → 75.00%" in line.plain for line in view.lines(80))
     assert view.save(folder / "c.svg").read_text(encoding="utf-8").startswith("<svg")
     (folder / "metrics.jsonl").write_text(json.dumps(JOURNAL[0]) + "\n", encoding="utf-8")
+    begun = curves(folder)  # the first epoch of a training
+    assert isinstance(begun, LearningCurves)
+    assert begun.metric == "loss"
+    assert next(line.plain for line in begun.lines(80)) == "training loss"
+    assert begun.figure().specification is not None
+    (folder / "metrics.jsonl").write_text("", encoding="utf-8")
     assert isinstance(curves(folder), Nothing)
+    (folder / "metrics.jsonl").unlink()
+    (folder / "manifest.json").touch()
+    assert isinstance(curves(folder), Nothing), "an imported model has no journal"
+    (folder / "manifest.json").unlink()
+    with pytest.raises(RunError, match="is it a run of weft"):
+        curves(folder)
     with pytest.raises(RunError, match="from 1 to 8"):
         curves([])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import weft as library
+from weft.charts import readable
 from weft.errors import ConfigError
 from weft.inspect import Nothing, RankedToken, TokenRanks, ranks, view_kind
 from weft.inspect.chips import CELL_PIXELS, lay_chips, reads_right_to_left, split_blanks
@@ -184,3 +186,13 @@ def test_a_long_text_makes_a_tall_chart_of_a_few_hundred_kilobytes(colour: str) 
     assert chips["height"] > 2000
     assert len(json.dumps(specification)) < 800_000
     assert histogram["height"] == 120
+
+
+def test_no_token_breaks_a_picture() -> None:
+    """Python takes U+001C to U+001F for white space; XML has no place for any control character."""
+    allowed = {"\t", "\n", "\r"}
+    for number in (*range(0x20), *range(0x7F, 0xA0), 0x202E):
+        shown = readable(chr(number))
+        assert shown
+        assert not any(unicodedata.category(one) in ("Cc", "Cf") and one not in allowed for one in shown), number
+    assert [readable(" "), readable("\n"), readable("\x1d"), readable(" \x1d")] == ["␣", "⏎", "\\x1d", "␣\\x1d"]

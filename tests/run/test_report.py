@@ -12,7 +12,7 @@ import torch
 
 import weft as package
 from weft.evaluate import calibrate
-from weft.run.card import conclusions
+from weft.run.conclusions import conclusions
 from weft.run.prepare import prepare
 
 SMALL = {"embedding": 8, "hidden": 8}

@@ -198,17 +198,18 @@ def test_a_checkpoint_with_the_mark_of_an_older_version_goes_on(run: Path, tree:
         resume(tree)
 
 
-@pytest.mark.parametrize("version", [2, "1", 1.5, -1, True, None])
+@pytest.mark.parametrize("version", [99, "1", 1.5, -1, True, None])
 def test_a_newer_format_is_refused_and_not_left_out(version: Any, run: Path, tree: dict[str, Any]) -> None:
     rewrite(run, format_version=version)
-    with pytest.raises(RunError, match="newer weft" if version == 2 else "format_version"):
+    with pytest.raises(RunError, match="newer weft" if version == 99 else "format_version"):
         resume(tree)
 
 
 def test_a_checkpoint_of_a_newer_weft_is_not_left_out_for_an_older_one(run: Path, tree: dict[str, Any]) -> None:
     shutil.copytree(run / "checkpoints" / "4", run / "checkpoints" / "5")
     manifest = run / "checkpoints" / "5" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 2'), encoding="utf-8")
+    tree_of_it = json.loads(manifest.read_text(encoding="utf-8"))
+    manifest.write_text(json.dumps(tree_of_it | {"format_version": 99}), encoding="utf-8")
     with pytest.raises(RunError, match="written by a newer weft"):
         resume(tree)
 

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = {path.stem: path for path in sorted((ROOT / "locks").glob("*.txt"))}
-TESTED = ("core", "dev", "bench", "browser")
+TESTED = ("core", "serve", "dev", "bench", "browser")
 ENTRY = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?: ; [^\\]*)?(?P<hashes>(?: \\\n {4}--hash=sha256:[0-9a-f]{64})*)"
 )
@@ -63,7 +63,9 @@ def test_what_weft_needs_is_in_the_lock_of_its_users():
     extras = project["project"]["optional-dependencies"]
     for extra in ("dev", "plot", "track", "tune"):
         names = {normal(re.split(r"[^\w.-]", word)[0]) for word in extras[extra]}
-        assert names <= read_lock("core").keys() | read_lock("dev").keys()
+        assert names <= read_lock("core").keys() | read_lock("serve").keys() | read_lock("dev").keys()
+    names = {normal(re.split(r"[^\w.-]", word)[0]) for word in extras["serve"]}
+    assert names <= read_lock("core").keys() | read_lock("serve").keys(), "the container image has these two"
 
 
 @pytest.fixture(scope="module")

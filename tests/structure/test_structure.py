@@ -40,6 +40,7 @@ ORDER = [
     "catalog",
     "config",
     "run",
+    "batch",
     "compare",
     "sweep",
     "ladder",

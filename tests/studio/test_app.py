@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.studio.conftest import ADDRESS, TOKEN
 
+import weft
 from weft.errors import ConfigError, DataError
 from weft.inspect import VIEWS, view_kind
 from weft.serve import inputs as served_inputs
@@ -103,6 +104,31 @@ def test_a_view_that_a_model_has_nothing_for_has_no_picture(client, extras):
     found = client.post(f"{FIRST}/view/gradients", json={"text": "the cat", "options": {}}).json()
     assert found["specification"] is None
     assert found["summary"].startswith("There is nothing to show")
+
+
+def test_curves_need_no_model(client, extras):
+    """The first epoch of a training has a journal alone."""
+    assert client.get("/api/runs/runs/begun/details").status_code == 400
+    found = client.post("/api/runs/runs/begun/view/curves", json={"options": {}}).json()
+    assert found["specification"] is not None
+    assert next(iter(found["data"]["runs"].values()))["train"] == [[1, 2.5]]
+    assert found["code"].startswith("weft.inspect.curves('")
+    assert client.post("/api/runs/runs/begun/view/curves", json={"options": {"layer": 1}}).status_code == 400
+
+
+def test_a_forecaster_shows_its_gates_for_a_table(tmp_path, extras):
+    table = {"step": list(range(60)), "sales": [20 + step % 7 for step in range(60)]}
+    settings = {"train": table, "target": "sales", "season": 7, "horizon": 7}
+    weft.train({"task": "forecast", "data": settings}, {"train.steps": 2, "model.hidden": 8}, out=tmp_path / "sales")
+    text = "step,sales\n" + "".join(f"{step},{sales}\n" for step, sales in zip(*table.values(), strict=True))
+    with TestClient(create_app([tmp_path]), base_url=ADDRESS) as client:
+        views = client.get("/api/runs/sales/details").json()["views"]
+        assert {"gates", "states", "gradients", "curves"} <= set(views)
+        assert "neighbours" not in views
+        for view in ("gates", "states", "gradients", "attention"):
+            found = client.post(f"/api/runs/sales/view/{view}", json={"text": text, "options": {}}).json()
+            assert (found["specification"] is None) == (view == "attention"), found
+            assert found["code"].endswith(", inputs)")
 
 
 def test_a_view_that_is_not_there_is_a_clear_error(client, monkeypatch):
@@ -215,6 +241,7 @@ def test_runs_are_compared_with_intervals(client, extras):
     for row in found["rows"]:
         assert row["low"] <= row["value"] <= row["high"]
     assert {"setting": "train.epochs", "values": [1, 2]} in found["differences"]
+    assert "data/labels.tsv" in client.get("/api/files").json()
     measured = client.post("/api/compare", json={"runs": ids, "data": "data/labels.tsv"}).json()
     assert {"difference", "low", "high"} <= measured["rows"][1]["difference"].keys()
 

@@ -12,7 +12,7 @@ from weft.run.folder.lock import lock_folder
 from weft.serve import HTTPError
 from weft.studio import discovery
 from weft.studio.curves import follow_curve, read_new_points
-from weft.studio.discovery import Library, metric_of
+from weft.studio.discovery import Library, metric_of, short_names
 
 
 def listed(library: Library) -> dict[str, dict]:
@@ -70,6 +70,14 @@ def test_data_files_are_those_below_the_folders(runs, data):
     for name in ("data/../data/pairs.tsv", str(data / "pairs.tsv"), "runs/numbers/config.json", "/etc/passwd"):
         with pytest.raises(HTTPError, match="there is no file"):
             library.file(name)
+
+
+def test_names_leave_out_the_folders_that_all_runs_lie_in():
+    assert short_names(["runs/demo", "runs/big"]) == ["demo", "big"]
+    assert short_names(["runs/words/first", "runs/numbers"]) == ["words/first", "numbers"]
+    assert short_names(["runs/words/first", "run/numbers"]) == ["runs/words/first", "run/numbers"]
+    assert short_names(["demo"]) == ["demo"]
+    assert short_names([]) == []
 
 
 def test_a_folder_that_is_not_there_has_no_runs(tmp_path):

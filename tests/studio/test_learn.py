@@ -247,3 +247,14 @@ def test_the_end_of_the_studio_ends_the_process():
     assert training.process.poll() is not None
     assert training.feed.closed
     assert json.loads(json.dumps(training.feed.kept[-1].data))["reason"] == "stopped"
+
+
+def test_a_training_can_be_replaced(client):
+    order = {"models": [{"hidden": 8}], "toy": "copy", "size": 1, "steps": 20_000}
+    first = client.post("/api/learn", json=order, headers=HEADERS).json()["id"]
+    process = client.app.state.studio.playground.training.process
+    again = client.post("/api/learn", json=order | {"steps": 1, "replace": True}, headers=HEADERS)
+    assert again.status_code == 200
+    assert process.poll() is not None, "the first one has ended"
+    assert client.get(f"/api/learn/{first}/events").status_code == 404
+    assert "event: done" in client.get(f"/api/learn/{again.json()['id']}/events").text

@@ -15,7 +15,7 @@ import weft as package
 from weft.config import fill
 from weft.errors import ConfigError, RunError
 from weft.models.bag.fit import BagFit
-from weft.run.card import conclusions
+from weft.run.conclusions import conclusions
 from weft.run.folder.files import WEIGHTS
 from weft.tasks import Facts
 from weft.tasks.choice import describe_choice

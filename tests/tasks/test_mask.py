@@ -17,8 +17,9 @@ import weft
 from weft.errors import ConfigError
 from weft.models import MASKED_MODELS, MaskedLanguageModel
 from weft.tasks import TASKS, encode
-from weft.tasks.filling import GAP, Filled, Filler, fill_text
+from weft.tasks.filling import Filled, Filler
 from weft.text import EOS, MASK, SPECIALS, TextConfig, Tokenizer
+from weft.text.gaps import GAP, fill_text
 
 PLACES = {"paris": "france", "rome": "italy", "madrid": "spain", "berlin": "germany"}
 RNN = {"kind": "rnn", "embedding": 24, "hidden": 24, "dropout": 0.0}

@@ -81,7 +81,8 @@ def test_a_task_of_one_page_goes_through_every_command(count, files, weft):
     assert 0 < difference["low"] < difference["difference"] < difference["high"]
 
     card = Path("good/README.md").read_text(encoding="utf-8")
-    assert card.startswith("---\nlibrary_name: weft\n---\n\n# weft count\n")
+    assert card.startswith('---\nlibrary_name: weft\ntags:\n- weft\n- "count"\n')
+    assert "\n---\n\n# weft count\n" in card
     assert f"| test | error | {late['test']['error']:.3f} |" in card
 
 

@@ -26,7 +26,7 @@ BLANKS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥", "\u00a0": "␣"}
 def readable(token: str) -> str:
     """Return a token as a label: white space and control characters are visible."""
     if not token.strip():
-        return "".join(BLANKS.get(letter, letter) for letter in token) or "∅"
+        return "".join(BLANKS.get(letter) or visible(letter) for letter in token) or "∅"
     return visible(token).replace("\n", "⏎")
 
 
@@ -50,6 +50,10 @@ def token_axis(*, title: str | None = None, orient: Orient = "bottom") -> altair
         domain=False,
         grid=False,
     )
+
+
+POWER_LABEL: Final = "datum.value >= 1e-3 && datum.value < 1e4 ? format(datum.value, '~g') : format(datum.value, '.0e')"
+"""The label of a logarithmic axis: 1e-9, 0.01, 1, 100."""
 
 
 def token_step(tokens: Sequence[str]) -> float:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from weft.run import Run
     from weft.tasks import Prediction
 
-CHUNK_INPUTS: Final = {"cpu": 512, "cuda": 8192}
-"""Inputs that are answered in one call, by device: a GPU answers many in the time of a few."""
-
 PROMPT: Final = "> "
 
 
@@ -69,10 +66,10 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
     from weft.cli.output import print_error, write
     from weft.data import chunks
     from weft.errors import DataError
-    from weft.run.inputs import input_record
+    from weft.run.inputs import chunk_inputs, input_record
 
     run, name = answering.run, answering.run.task.columns(answering.run.config.data).predicted
-    size = CHUNK_INPUTS.get(next(run.model.parameters()).device.type, CHUNK_INPUTS["cpu"])
+    size = chunk_inputs(run)
     short: Counter[str] = Counter()
     unread = 0
     if not answering.json:

@@ -18,6 +18,7 @@ from weft.cli import (
     doctor,
     evaluate,
     export,
+    hub,
     importing,
     inspect,
     ladder,
@@ -97,6 +98,8 @@ app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("import")(importing.import_)
+app.command("push")(hub.push)
+app.command("pull")(hub.pull)
 app.command("compare")(compare.compare)
 app.command("sweep", cls=TakesSettings)(sweep.sweep)
 app.command("ladder", cls=TakesSettings)(ladder.ladder)

@@ -1,4 +1,4 @@
-"""weft bench recurrence|training|decode|forecast|loop|serve"""
+"""weft bench recurrence|training|decode|forecast|loop|export|serve"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.bench_export import export
 from weft.cli.bench_forecast import forecast
 from weft.cli.bench_loop import loop
 from weft.cli.bench_serve import serve
@@ -263,6 +264,7 @@ def decode(
 
 app.command()(forecast)
 app.command()(loop)
+app.command()(export)
 app.command()(serve)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; the others are compared with the first.")],
+    runs: Annotated[list[str], typer.Argument(help="Run folders; the others are compared with the first.")],
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,6 +43,7 @@ def compare(
     from weft.charts import check_format
     from weft.cli.output import note, print_json
     from weft.compare import compare as compare_runs
+    from weft.run.hub.address import local_folder
 
     if plot is not None:
         check_format(plot)
@@ -55,7 +56,7 @@ def compare(
     for line in found.notes if not json else ():
         note("[yellow]note[/] {}", line)
     if plot is not None:
-        overlay(runs, metric, plot)
+        overlay([local_folder(run) for run in runs], metric, plot)
         note("learning curves: [bold]{}[/]", plot)
 
 

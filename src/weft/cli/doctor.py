@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
-import shutil
 import time
 from pathlib import Path
 
@@ -30,7 +28,7 @@ def doctor(json: Json = False) -> None:
         "weft": __version__,
         "python": f"{platform.python_version()} on {platform.platform()}",
         **{package: version_of(package) or "missing" for package in PACKAGES},
-        "compiler": shutil.which(os.environ.get("CXX", "c++")) or "none found",
+        "compiler": describe_compiler(),
         **{f"extra {name}": describe_extra(extra) for name, extra in EXTRAS.items()},
         "waiting threads": describe_spinning(),
         "token cache": token_cache(),
@@ -50,6 +48,16 @@ def describe_extra(extra: Extra) -> str:
         missing = ", ".join(name for name, version in found.items() if version is None)
         return f"missing: {missing}, for {extra.use}; {extra.install}"
     return f"{', '.join(f'{name} {version}' for name, version in found.items())}, for {extra.use}"
+
+
+def describe_compiler() -> str:
+    """The C compiler that kernels are compiled with."""
+    from weft.nn.native.compiler import NoCompiler, find_compiler
+
+    try:
+        return " ".join(find_compiler())
+    except NoCompiler as reason:
+        return str(reason)
 
 
 def token_cache() -> str:

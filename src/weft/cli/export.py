@@ -11,27 +11,38 @@ from weft.cli.imports import Imports, read_imports
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder: a transformer (lm, translate), an n-gram model, embed.")],
+    run: Annotated[str, typer.Argument(help="A run folder or hf://OWNER/NAME; which one, depends on FORMAT.")],
     to: Annotated[
-        str, typer.Option(help="huggingface, ctranslate2; arpa (n-gram models), vectors (embed).", metavar="FORMAT")
+        str,
+        typer.Option(
+            help="onnx (every network), huggingface, ctranslate2; arpa (n-gram models), vectors (embed).",
+            metavar="FORMAT",
+        ),
     ],
     out: Annotated[
         Path,
         typer.Option(help="The folder to write, new or empty; for arpa and vectors the new file.", metavar="OUT"),
     ],
     quantization: Annotated[
-        str | None, typer.Option(help="ctranslate2: the type of the weights, such as int8.", show_default="float32")
+        str | None,
+        typer.Option(help="onnx, ctranslate2: the type of the weights, such as int8.", show_default="float32"),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="onnx with int8: the file by which the loss in score is measured; by default data.valid."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
     imports: Imports = None,
 ) -> None:
     """Write a run as a folder, an ARPA file or a file of word vectors that other software loads without weft.
 
+    onnx: graphs for onnxruntime and weft.export.onnx.Runner, which answers without torch.
     The other software loads the folder, and its numbers and texts are compared with those of the run.
 
     Examples:
     weft export runs/translate-1 --to huggingface --out marian
     weft export runs/translate-1 --to ctranslate2 --out fast --quantization int8
+    weft export runs/tags-1 --to onnx --out tagger --quantization int8
     weft export runs/lm-1 --to arpa --out model.arpa
     weft export runs/embed-1 --to vectors --out vectors.bin.gz
     """
@@ -60,14 +71,16 @@ def export(
         note("written: [bold]{}[/], {} vectors of {} numbers", file.path, f"{file.words:,}", file.size)
         note("read back and compared with the run: the same")
         return
-    found = export_run(source, to=to, out=out, quantization=quantization)
+    found = export_run(source, to=to, out=out, quantization=quantization, data=data)
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
     if json:
-        about = {"folder": str(found.folder), "left_out": list(found.left_out)}
+        about = {"folder": str(found.folder), "left_out": list(found.left_out), "loss": found.loss}
         print_json(about | {name: one._asdict() for name, one in compared.items()})
         return
     note("written: [bold]{}[/]", found.folder)
     for name, one in compared.items():
         note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
+    if found.loss:
+        note("measured: {}", found.loss)
     if found.left_out:
         note("left out, because the format has no counterpart: {}", ", ".join(found.left_out))

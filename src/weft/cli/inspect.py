@@ -92,9 +92,10 @@ def find_model(
     from weft.errors import ConfigError
     from weft.inspect import sketch
     from weft.run import load
+    from weft.run.hub.address import is_address
 
     cells = read_imports(imports)
-    if Path(what).is_dir():
+    if is_address(what) or Path(what).is_dir():
         if settings:
             cure = "leave them out, or name a config file or a task"
             raise ConfigError("a trained model has its settings", where=settings[0], cure=cure)

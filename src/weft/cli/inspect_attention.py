@@ -98,5 +98,5 @@ def positions(
         check_ending(out)
     kind = view_kind("positions")
     kind.check_options(given)
-    source: Any = what if what in POSITIONS and not Path(what).is_dir() else open_run(Path(what), imports)
+    source: Any = what if what in POSITIONS and not Path(what).is_dir() else open_run(what, imports)
     show_view(kind.show(source, **given), out=out, json=json, dark=dark)

@@ -42,6 +42,7 @@ def gradients(
     weft inspect gradients lstm,MinimalGatedUnit --import mine.py:MinimalGatedUnit
     """
     from weft.errors import ConfigError
+    from weft.run.hub.address import is_address
 
     options: dict[str, Any] = {
         "length": length,
@@ -51,11 +52,11 @@ def gradients(
         "seed": seed,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    if Path(what).is_dir():
+    if is_address(what) or Path(what).is_dir():
         if given:
             where = f"--{next(iter(given)).replace('_', '-')}"
             raise ConfigError("is an option of fresh cells, and a run has its own", where=where, cure="leave it out")
-        show_run("gradients", Path(what), text, target=target, out=out, json=json, dark=dark, imports=imports)
+        show_run("gradients", what, text, target=target, out=out, json=json, dark=dark, imports=imports)
         return
     from weft.inspect import check_ending
     from weft.inspect.gradient_flow import LESSON_OPTIONS

@@ -97,7 +97,7 @@ def states(
 
 
 def show_states(
-    folder: Path,
+    folder: str,
     text: str,
     about: dict[str, Any],
     search: dict[str, Any],

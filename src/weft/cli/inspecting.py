@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look inside a model: one view for each question.", no_args_is_help=True)
 
-RunFolder = Annotated[Path, typer.Argument(help="The run folder.", metavar="RUN")]
+RunFolder = Annotated[str, typer.Argument(help="The run folder, or hf://OWNER/NAME.", metavar="RUN")]
 InputText = Annotated[str, typer.Argument(help="The input that the model reads.", metavar="TEXT")]
 Target = Annotated[
     str | None,
@@ -36,7 +36,7 @@ def group() -> None:
 
 def show_run(
     name: str,
-    folder: Path,
+    folder: str,
     text: Any = None,
     *,
     out: Path | None,
@@ -57,7 +57,7 @@ def show_run(
     show_view(kind.show(open_run(folder, imports), text, target=target, **given), out=out, json=json, dark=dark)
 
 
-def open_run(folder: Path, imports: list[str] | None) -> Run:
+def open_run(folder: str, imports: list[str] | None) -> Run:
     """Load a run on the CPU, where views are computed."""
     from weft.run import load
 

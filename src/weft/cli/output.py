@@ -75,7 +75,7 @@ SHOWN_WITH_SCORES = ("f1_average", "count_of", "perplexity_unit")
 def explain(details: dict[str, Any], *, report: bool = False) -> list[str]:
     """Lines that explain the numbers; fewer with a `report`, which has its own on baselines and calibration."""
     from weft.metrics import describe_vocabulary
-    from weft.run.card import describe_baseline
+    from weft.run.conclusions import describe_baseline
 
     lines = [
         f"{name.replace('_', ' ')}: {value}"

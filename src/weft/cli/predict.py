@@ -1,4 +1,4 @@
-"""weft predict RUN [FILE]"""
+"""weft predict RUN [FILE…]"""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli import batch
 from weft.cli.imports import Imports, read_imports
-from weft.cli.options import Device
+from weft.cli.options import Device, SkipBadLines
 
 if TYPE_CHECKING:
     from weft.tasks import Prediction
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    file: Annotated[
-        str | None,
+    run: Annotated[str, typer.Argument(help="A run folder, or hf://OWNER/NAME.")],
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
             help="A file with one input per line, or a table (by its suffix); - is standard input, the default. "
-            "For captions also a picture, or a folder of pictures. A forecast continues its own data by default.",
+            "For captions also a picture, or a folder of pictures. A forecast continues its own data by default. "
+            "With --out several files or folders.",
+            metavar="[FILE]...",
             show_default=False,
         ),
     ] = None,
@@ -99,6 +102,13 @@ def predict(
     plot: Annotated[
         Path | None, typer.Option(help="Draw forecasts into this file.", metavar="FILE.svg|png|html")
     ] = None,
+    out: batch.Out = None,
+    engine: batch.Engine = None,
+    actors: batch.Actors = None,
+    threads: batch.Threads = None,
+    address: batch.Address = None,
+    part_rows: batch.PartRows = None,
+    skip_bad_lines: SkipBadLines = False,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
@@ -114,6 +124,7 @@ def predict(
     weft predict runs/demo --forbid cat --require "the dog" --stream
     weft predict runs/sales sales.csv --plot next.svg > next.csv
     weft predict runs/stories --prompt-file begin.txt --stop-at "THE END"
+    weft predict runs/demo big/*.parquet --engine ray --actors 8 --out answers.parquet
     """
     settings = {
         "beam": beam,
@@ -148,6 +159,35 @@ def predict(
     from weft.run import load
     from weft.run.inputs import open_input_file
 
+    if out is not None:
+        unused: dict[str, Any] = {"--json": json, "--probabilities": probabilities, "--stream": stream, "--plot": plot}
+        unused |= {"--prompt-file": prompt_file, "--format": format}
+        batch.refuse_options(unused, out=out)
+        wanted = {name: [*value] if isinstance(value, tuple) else value for name, value in wanted.items() if value}
+        names = [int(word) if word.isdecimal() else word for word in column or ()]
+        batch.answer_batch(
+            run,
+            files or (),
+            out,
+            engine=engine or "local",
+            actors=actors,
+            threads=threads,
+            address=address,
+            device=device,
+            columns=names,
+            part_rows=part_rows,
+            skip_bad_lines=skip_bad_lines,
+            imports=imports or (),
+            **options,
+            **wanted,
+            **({"attention": True} if attention else {}),
+        )
+        return
+    unused = {"--engine": engine, "--actors": actors, "--threads": threads, "--address": address}
+    batch.refuse_options(unused | {"--part-rows": part_rows, "--skip-bad-lines": skip_bad_lines}, out=out)
+    if len(files or ()) > 1:
+        raise ConfigError("are several files", where=" ".join(files or ()), cure="add --out FILE.jsonl, or name one")
+    file = files[0] if files else None
     if stream and json:
         raise ConfigError("writes plain text", where="--stream", cure="leave out --json")
     if stream and n_best is not None and n_best > 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +21,7 @@ CHUNK_TEXTS = 1000
 
 def score(
     run: Annotated[
-        Path,
+        str,
         typer.Argument(help="A run folder of a language model, a masked language model, a translator or a tagger."),
     ],
     data: Annotated[

@@ -44,7 +44,9 @@ def train(
     ] = False,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="A run whose weights and tokenizer the model starts from (train.start)."),
+        typer.Option(
+            "--from", help="A run, or hf://OWNER/NAME, whose weights and tokenizer the model starts from (train.start)."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the memory and time that training would take; train nothing.")
@@ -147,7 +149,7 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     from weft.cli.output import explain, note
     from weft.errors import counted
     from weft.metrics import describe_vocabulary, shown
-    from weft.run.card import conclusions
+    from weft.run.conclusions import conclusions
     from weft.training.progress import metric_name, show_score
 
     report = run.report

@@ -14,6 +14,7 @@ from weft.config.tree import flatten
 from weft.errors import ConfigError, RunError, did_you_mean
 from weft.nn import CellClass
 from weft.run import load, load_config
+from weft.run.hub.address import local_folder
 from weft.run.report import read_report
 
 MIN_SHARE_DIFFERENCE: Final = 0.001
@@ -53,7 +54,7 @@ class Comparison:
 
 
 def compare(
-    folders: Sequence[Path],
+    runs: Sequence[str | Path],
     *,
     data: str | list[str] | None = None,
     metric: str | None = None,
@@ -64,9 +65,10 @@ def compare(
 
     `metric` keeps one score.
     """
-    names = [str(folder) for folder in folders]
+    names = [str(run) for run in runs]
     if len(set(names)) < len(names):
         raise ConfigError("a run is named twice", where=" ".join(names))
+    folders = [local_folder(run, cells=cells) for run in runs]
     configs = [load_config(folder, cells=cells) for folder in folders]
     if len({config.task for config in configs}) > 1:
         tasks = ", ".join(f"{name}: {config.task}" for name, config in zip(names, configs, strict=True))
@@ -90,7 +92,7 @@ def compare(
         differences = [{metric: found[metric]} if found else {} for found in differences]
         shown = [[metric] for _ in folders]
     settings = differing_settings(configs)
-    runs = [
+    compared = [
         Compared(
             name,
             metrics,
@@ -105,7 +107,7 @@ def compare(
         for number, (name, metrics, report, about) in enumerate(zip(names, scores, reports, details, strict=True))
     ]
     columns = dict.fromkeys(name for own, found in zip(shown, scores, strict=True) for name in own or found)
-    return Comparison(part, runs, notes, list(columns))
+    return Comparison(part, compared, notes, list(columns))
 
 
 def differing_settings(configs: Sequence[Config]) -> dict[str, list[Any]]:

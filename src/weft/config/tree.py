@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft import limits
+from weft.config.migrations import CONFIG, migrate
 from weft.data.sources import has_surrogate
 from weft.disk import read_regular
 from weft.documents import check_version, parse_json, parse_toml
@@ -52,7 +53,8 @@ def read_tree(path: str | Path) -> Tree:
         raise ConfigError("is not a table of settings", where=str(path))
     if path.suffix != ".json":
         return tree
-    check_version(tree.get("format_version", 0), str(path))
+    version = check_version(tree.get("format_version", 0), str(path), written_by=tree.get("weft_version"))
+    migrate({CONFIG: tree}, version)
     return {key: value for key, value in tree.items() if key not in HEAD}
 
 

@@ -32,6 +32,7 @@ from weft.data.records import (
     from_values,
     labels_of,
 )
+from weft.data.row_inputs import RowInputs, read_rows
 from weft.data.shape import FEW_WORDS, Shape, ShapeCount
 from weft.data.sources import Paths
 from weft.data.split import fingerprints, hold_out, overlap
@@ -75,6 +76,7 @@ __all__ = [
     "RaggedBuilder",
     "Record",
     "Row",
+    "RowInputs",
     "Shape",
     "ShapeCount",
     "Side",
@@ -118,6 +120,7 @@ __all__ = [
     "read_numbers",
     "read_pairs",
     "read_pixels",
+    "read_rows",
     "read_stream",
     "read_table",
     "read_tagged",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -97,18 +97,22 @@ def open_inputs(
         return PathInputs(name, steps=columns.steps, pixels=columns.pixels)
     if chosen == PLAIN:
         return LineInputs(name)
-    columns = _replace_input(columns, column)
+    columns = replace_input(columns, column)
     kind, override = layout._replace(format=TABLES[chosen]), "--column={column}"
     if columns.steps and TABLES[chosen] in ("tsv", "csv") and not columns.pictures:
         steps = StepTable(name, columns, layout=kind, labelled=False, override=override, bad=BadLines())
         return StepInputs(steps, names, each=columns.record is Tagged)
     settings = columns.settings()
-    needed = [setting for setting in settings if setting not in ("label", "field", "target", "language", "caption")]
-    table = read_table(name, settings, needed=needed, layout=kind, override=override, bad=BadLines())
+    table = read_table(name, settings, needed=needed_settings(settings), layout=kind, override=override, bad=BadLines())
     return ObjectInputs(table, columns, names) if table.delimiter is None else CellInputs(table, columns, names)
 
 
-def _replace_input(columns: Columns, column: Column | None) -> Columns:
+def needed_settings(settings: Iterable[str]) -> list[str]:
+    """The settings whose columns inputs must have; an answer's column may be missing."""
+    return [setting for setting in settings if setting not in ("label", "field", "target", "language", "caption")]
+
+
+def replace_input(columns: Columns, column: Column | None) -> Columns:
     """The columns with another input; of a pair both texts are named."""
     if column is None:
         return columns
@@ -276,20 +280,22 @@ def free_names(names: Sequence[str], taken: Any) -> dict[str, str]:
 
 
 def _each_row(table: Table, columns: Columns) -> Iterator[Input]:
-    row: Row
+    return (row_input(table, row, columns) for row in table)
+
+
+def row_input(table: Table, row: Row, columns: Columns) -> Input:
+    """The input of one row of a table."""
+    if columns.pictures:
+        return read_input(row.place, row, partial(read_source, table, row, columns))
+    if columns.steps:
+        steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
+        return Input(row.place, steps, row)
     first = next(iter(columns.settings()))
-    for row in table:
-        if columns.pictures:
-            yield read_input(row.place, row, partial(read_source, table, row, columns))
-        elif columns.steps:
-            steps = pick_steps(partial(_look_up, table, row), columns.input, row.place)
-            yield Input(row.place, steps, row)
-        elif columns.second is not None:
-            both = table.text(first, row), table.text("pair", row)
-            yield Input(row.place, both if all(both) else None, row)
-        else:
-            language = table.text("language", row) or None if table.has("language") else None
-            yield Input(row.place, table.text(first, row) or None, row, language)
+    if columns.second is not None:
+        both = table.text(first, row), table.text("pair", row)
+        return Input(row.place, both if all(both) else None, row)
+    language = table.text("language", row) or None if table.has("language") else None
+    return Input(row.place, table.text(first, row) or None, row, language)
 
 
 def _look_up(table: Table, row: Row, key: str | int) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
 from weft.data.badlines import BadLines
-from weft.data.sources import has_surrogate, lines
+from weft.data.sources import UTF8_MARK, decode, has_surrogate, lines
 from weft.errors import DataError
 
 Object: TypeAlias = dict[str, Any]
@@ -23,7 +23,27 @@ def read_objects(name: str, bad: BadLines) -> Iterator[tuple[int, Object]]:
     if first is None:
         return
     everything = chain([first], numbered)
-    found = _in_array(everything, name, bad) if first[1].lstrip().startswith("[") else _by_line(everything, name, bad)
+    array = first[1].lstrip().startswith("[")
+    yield from _only_objects(_in_array(everything, name, bad) if array else _by_line(everything, name, bad), name, bad)
+
+
+def parse_objects(numbered: Iterable[tuple[int, bytes]], name: str, bad: BadLines) -> Iterator[tuple[int, Object]]:
+    """Yield the objects of some lines of a file of JSON lines, given with their numbers; blank lines are skipped."""
+    yield from _only_objects(_by_line(_texts(numbered, name, bad), name, bad), name, bad)
+
+
+def _texts(numbered: Iterable[tuple[int, bytes]], name: str, bad: BadLines) -> Iterator[tuple[int, str]]:
+    for number, raw in numbered:
+        try:
+            text = decode(raw.removeprefix(UTF8_MARK) if number == 1 else raw, name, number)
+        except DataError as error:
+            bad.report(error)
+            continue
+        if text.strip():
+            yield number, text
+
+
+def _only_objects(found: Iterable[tuple[int, Any]], name: str, bad: BadLines) -> Iterator[tuple[int, Object]]:
     for number, value in found:
         if isinstance(value, dict):
             yield number, value

@@ -232,6 +232,12 @@ def _open_objects(name: str, kind: Format, wanted: Wanted, bad: BadLines) -> Tab
         for number, value in (read_parquet(name) if kind == "parquet" else read_objects(name, bad))
     )
     first = next(objects, None)
+    keys = find_keys(name, None if first is None else first.cells, wanted)
+    return Table(name, kind, None, None, objects if first is None else chain([first], objects), keys, wanted)
+
+
+def find_keys(name: str, first: Any, wanted: Wanted) -> dict[str, tuple[Key, ...]]:
+    """Find the paths of each setting in the objects of a file, given its first; None where it has no rows."""
     keys: dict[str, tuple[Key, ...]] = {}
     for setting in wanted.columns:
         parts = wanted.parts(setting)
@@ -239,6 +245,6 @@ def _open_objects(name: str, kind: Format, wanted: Wanted, bad: BadLines) -> Tab
         if number is not None:
             what = f"{wanted.choose(setting, number)} counts columns, and JSON has names"
             raise DataError(what, where=name, cure="name a key, or a path such as review.body")
-        if setting in wanted.needed or (first and all(reaches(first.cells, str(part)) for part in parts)):
+        if setting in wanted.needed or (first is not None and all(reaches(first, str(part)) for part in parts)):
             keys[setting] = tuple(parts)
-    return Table(name, kind, None, None, objects if first is None else chain([first], objects), keys, wanted)
+    return keys

@@ -19,8 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig, search
 from weft.errors import Fault
-from weft.export.weights import Stack, Weights
-from weft.models import LanguageModel, Translator
+from weft.export.weights import ExportedModel, Stack, Weights
+from weft.models import LanguageModel, PrefixTranslator, Translator
 from weft.nn import length_mask
 from weft.text import EOS, SOS, SPECIALS
 
@@ -36,6 +36,12 @@ LOGIT_TOLERANCE: Final = 1e-4
 SEARCH_TOLERANCE: Final = 1e-3
 """The most by which the log-probability of a token may differ in a search, on average over its text."""
 
+QUANTIZED_SHARE: Final = 0.5
+"""The most by which numbers of a quantized model may differ, as a share of their own deviation."""
+
+QUANTIZED_TOLERANCE: Final = 0.1
+"""The same for numbers that hardly differ among each other."""
+
 IMPOSSIBLE_LOGIT: Final = -1e4
 """A logit so low that its token has no probability."""
 
@@ -45,6 +51,11 @@ class Example(NamedTuple):
 
     source: list[int]
     target: list[int]
+
+
+def prompt_of(source: Sequence[int], *, separated: bool) -> list[int]:
+    """Return what a decoder alone reads first: the start token and a prompt, or a source and then the start token."""
+    return [*source, SOS] if separated else [SOS, *source]
 
 
 class Answer(NamedTuple):
@@ -92,8 +103,9 @@ class Agreement(NamedTuple):
 class Original:
     """The original model, with the methods of `ComparedModel`."""
 
-    def __init__(self, model: Translator | LanguageModel) -> None:
+    def __init__(self, model: ExportedModel) -> None:
         self.model, self.device = model.eval(), next(model.parameters()).device
+        self.separated = isinstance(model, PrefixTranslator)
 
     @torch.no_grad()
     def forced(self, examples: Sequence[Example]) -> Tensor:
@@ -103,8 +115,8 @@ class Original:
             read, read_lengths = self._pad([[SOS, *example.target] for example in examples])
             hidden = self.model(source, lengths, read)
         else:
-            read, read_lengths = self._pad([[SOS, *example.source, *example.target] for example in examples])
-            hidden = self.model(read)
+            read, read_lengths = self._pad([[*self._prompt(example.source), *example.target] for example in examples])
+            hidden = self.model.decoder(read, None) if self.separated else self.model(read)
         logits: Tensor = self.model.output(hidden[length_mask(read_lengths, read.size(1))])
         return logits.float().cpu()
 
@@ -113,6 +125,8 @@ class Original:
             with torch.no_grad():
                 memory = self.model.encode(*self._pad(sources))
             found = search(self.model, memory, len(sources), decode)
+        elif self.separated:
+            found = search(self.model, None, len(sources), decode, sources=sources)
         else:
             found = search(self.model, None, len(sources), decode, prefixes=sources, forbid=NEVER_CONTINUED)
         best = [hypotheses[0] for hypotheses in found]
@@ -120,8 +134,10 @@ class Original:
 
     def expected(self, examples: Sequence[Example]) -> Tensor:
         """Return the tokens (M,) whose logits `forced` returns."""
-        begun = isinstance(self.model, LanguageModel)
-        return torch.tensor([token for one in examples for token in (*(one.source if begun else ()), *one.target, EOS)])
+        begun = not isinstance(self.model, Translator)
+        read = [self._prompt(one.source)[1:] if begun else [] for one in examples]
+        rows = [[*begin, *one.target, EOS] for begin, one in zip(read, examples, strict=True)]
+        return torch.tensor([token for row in rows for token in row])
 
     def total(self, source: list[int], answer: Answer) -> float:
         """Return the log-probability that the original gives to an answer."""
@@ -130,20 +146,26 @@ class Original:
         written = logs[-len(answer.tokens) - 1 :]
         return float((written if answer.finished else written[:-1]).sum())
 
+    def _prompt(self, source: Sequence[int]) -> list[int]:
+        return prompt_of(source, separated=self.separated)
+
     def _pad(self, rows: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
         padded = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
         return padded.to(self.device), torch.tensor([len(row) for row in rows], device=self.device)
 
 
 def compare(
-    model: Translator | LanguageModel,
+    model: ExportedModel,
     weights: Weights,
     exported: ComparedModel,
     decode: DecodeConfig,
     *,
     exact: bool = True,
 ) -> Agreement:
-    """Compare an exported model with the original; with `exact` raise a Fault where it is not the same function."""
+    """Compare an exported model with the original; raise a Fault where it is not the same function.
+
+    Without `exact` it was quantized: then its log-probabilities need only be near, as those of no other model are.
+    """
     original, examples = Original(model), make_examples(weights)
     difference = _compare_numbers(original, exported, examples, exact=exact)
     longest = max(1, min(MAX_SEARCH_TOKENS, decode.max_length, weights.decoder.settings.max_positions // 3))
@@ -152,7 +174,7 @@ def compare(
     wide = DecodeConfig(beam=beam, length_penalty=decode.length_penalty, min_length=longest, max_length=longest)
     shares = []
     for one in (greedy, wide):
-        never = NEVER if isinstance(model, Translator) else NEVER_CONTINUED
+        never = NEVER_CONTINUED if isinstance(model, LanguageModel) else NEVER
         forbidden = (*never, EOS) if one.min_length else never
         with _silenced(model, forbidden if exported.renormalises else ()):
             shares.append(_compare_texts(original, exported, examples, one, exact=exact))
@@ -160,7 +182,7 @@ def compare(
 
 
 @contextmanager
-def _silenced(model: Translator | LanguageModel, forbidden: Sequence[int]) -> Iterator[None]:
+def _silenced(model: ExportedModel, forbidden: Sequence[int]) -> Iterator[None]:
     """Take all probability from some tokens inside the block, so that the others share it."""
     bias = model.output.scores.bias.detach()
     before = bias.clone()
@@ -174,7 +196,8 @@ def _silenced(model: Translator | LanguageModel, forbidden: Sequence[int]) -> It
 def make_examples(weights: Weights) -> list[Example]:
     """Return sentences of random tokens and different lengths, the same ones on every call."""
     draw, target = random.Random(0), weights.decoder
-    source, end = (target, []) if weights.encoder is None else (weights.encoder, [EOS])
+    source = weights.encoder or target
+    end = [] if weights.encoder is None and not weights.separated else [EOS]
 
     def words(stack: Stack) -> list[int]:
         length = draw.randint(1, max(1, min(MAX_SENTENCE_TOKENS, stack.settings.max_positions // 3)))
@@ -188,6 +211,9 @@ def _compare_numbers(original: Original, exported: ComparedModel, examples: Sequ
     if theirs.dim() == 1:
         ours = ours.log_softmax(-1).gather(1, original.expected(examples)[:, None]).squeeze(1)
     difference = float((ours - theirs).abs().max())
+    error = float((ours - theirs).square().mean().sqrt())
+    if not exact and not error <= max(QUANTIZED_SHARE * float(ours.std()), QUANTIZED_TOLERANCE):
+        raise differs(f"its numbers, by {error:.2g} on average, which is more than rounding does")
     if exact and not difference <= LOGIT_TOLERANCE * max(1.0, float(ours.abs().max()) / 10):
         raise differs(f"a number of the full pass by {difference:.2g}")
     return difference

@@ -85,7 +85,8 @@ def _choose(run: Run) -> Architecture:
                 f"model.{name}", getattr(settings, name), f"train with {value!r}, or start from an imported run"
             )
     if frame == "end":
-        raise refuse("text.frame", frame, 'train with "bert" or "roberta"')
+        cure = "start from an imported run" if run.config.task == "tag" else 'train with "bert" or "roberta"'
+        raise refuse("text.frame", frame, cure)
     if settings.activation not in ACTIVATIONS:
         raise refuse("model.activation", settings.activation, f"train with {' or '.join(ACTIVATIONS)}")
     head = getattr(settings, "head_activation", "relu")

@@ -17,9 +17,11 @@ from weft.export.card import write_card, write_reader_card
 from weft.export.ctranslate2 import check_quantization, write_ctranslate2
 from weft.export.exported import CTranslate2Model, HuggingFaceModel
 from weft.export.huggingface import build_huggingface, write_huggingface
+from weft.export.onnx.folder import check_quantization as check_onnx_quantization
+from weft.export.onnx.folder import export_onnx
 from weft.export.tokenizer import TARGET, framed, write_tokenizers
 from weft.export.transformers_models import load_transformers, quiet
-from weft.export.weights import Weights, read_weights
+from weft.export.weights import ExportedModel, Weights, read_weights
 from weft.models import LanguageModel, NgramModel, PrefixTranslator, Translator
 from weft.run import Run, load
 from weft.run.folder.files import writing
@@ -32,13 +34,28 @@ ENTRIES_PER_TEXT: Final = 50
 AROUND: Final[dict[str, Callable[[list[int]], list[int]]]] = {
     "source": lambda ids: [*ids, EOS],
     "prompt": lambda ids: [SOS, *ids],
+    "prefix": lambda ids: [*ids, EOS, SOS],
     "target": lambda ids: ids,
 }
 """Functions from the ids of a text to the ids that a model reads."""
 
 WORDS: Final = ("finished", "stop_at", "repetition_penalty", "frequency_penalty", "presence_penalty")
+QUANTIZED: Final[dict[str, Callable[[str], None]]] = {
+    "ctranslate2": check_quantization,
+    "onnx": check_onnx_quantization,
+}
+"""The formats that hold quantized weights, and the check of the name of a type."""
+
 LACKING: Final = {"huggingface": ("groups", "n_best", *WORDS), "ctranslate2": ("groups", "min_p", "n_best", *WORDS)}
 """Settings of `[decode]` that a folder cannot hold: the software has no such setting, or has it only in its calls."""
+
+
+BERT: Final = 'with kind = "transformer", built as BERT is, it goes to huggingface: see docs/export.md'
+CURES: Final = {
+    **dict.fromkeys(("mask", "classify", "regress", "tag"), BERT),
+    "embed": "use --to vectors",
+}
+"""What to do about a run of a task that neither format of writers of texts can hold."""
 
 
 class Exported(NamedTuple):
@@ -51,29 +68,53 @@ class Exported(NamedTuple):
     agreement: Agreement
     quantized: Agreement | None = None
     left_out: tuple[str, ...] = ()
+    loss: str | None = None
+    """What quantization costs in score, where it was measured."""
 
 
-def export_run(run: Run | str | Path, *, to: str, out: str | Path, quantization: str | None = None) -> Exported:
-    """Write a folder for `to`, "huggingface" or "ctranslate2"; it is complete and compared, or absent.
+def export_run(
+    run: Run | str | Path,
+    *,
+    to: str,
+    out: str | Path,
+    quantization: str | None = None,
+    data: str | Path | None = None,
+) -> Exported:
+    """Write a folder for `to`, one of `FORMATS`; it is complete and compared, or absent.
 
-    quantization is one of CTranslate2's types of numbers, such as "int8".
+    quantization is one of CTranslate2's types of numbers, such as "int8", or for ONNX "int8"; what that costs in score
+    is measured on `data`, by default on the validation data of the run.
     """
-    if to not in FORMATS:
-        raise ConfigError(f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "arpa", "vectors"]))
+    if to not in (*FORMATS, "onnx"):
+        raise ConfigError(
+            f'"{to}" is not a format', where="--to", cure=did_you_mean(to, [*FORMATS, "onnx", "arpa", "vectors"])
+        )
     if quantization is not None:
-        if to != "ctranslate2":
-            raise ConfigError("only acts on ctranslate2", where="--quantization", cure="leave it out")
-        check_quantization(quantization)
+        if to not in QUANTIZED:
+            cure = f"leave it out, or use --to {' or '.join(QUANTIZED)}"
+            raise ConfigError(f"does not act on {to}", where="--quantization", cure=cure)
+        QUANTIZED[to](quantization)
+    if data is not None and to != "onnx":
+        raise ConfigError("is what int8 of onnx is measured on", where=f"--data {data}", cure="leave it out")
     run = run if isinstance(run, Run) else load(run, device="cpu")
     if to == "huggingface" and is_reader(run):
         with claim_folder(out, to) as folder, _filled(folder) as temporary:
             agreement = write_encoder(run, temporary)
             write_reader_card(run, temporary, facts=[agreement.describe()])
             return Exported(folder, agreement)
-    weights = read_weights(_model(run), run.config.model, places=run.config.decode.max_length + 1)
+    if to == "onnx":
+        with claim_folder(out, to) as folder, _filled(folder) as temporary:
+            return _to_onnx(run, temporary, quantization, data)._replace(folder=folder)
+    weights = read_weights(_model(run), run.config.model, places=_places(run))
     with claim_folder(out, to) as folder, _filled(folder) as temporary:
         found = FORMATS[to](run, weights, temporary, quantization)
         return found._replace(folder=folder, left_out=_left_out(run.config.decode, to))
+
+
+def _places(run: Run) -> int:
+    """Return how many positions a table of sinusoids has; a decoder alone reads the source in the same row."""
+    source = int(getattr(run.config.data, "max_length", 0)) + 2 if isinstance(run.model, PrefixTranslator) else 0
+    return run.config.decode.max_length + 1 + source
 
 
 def _left_out(decode: DecodeConfig, to: str) -> tuple[str, ...]:
@@ -104,7 +145,7 @@ def _to_huggingface(run: Run, weights: Weights, folder: Path, quantization: str 
     write_huggingface(build_huggingface(weights, run.config.decode), folder)
     write_tokenizers(run, folder)
     _check_tokenizers(run, folder)
-    exported = HuggingFaceModel(folder, translates=weights.encoder is not None)
+    exported = HuggingFaceModel(folder, translates=weights.encoder is not None, separated=weights.separated)
     agreement = compare(_model(run), weights, exported, run.config.decode)
     write_card(run, weights, folder, to="huggingface", facts=[agreement.describe()])
     return Exported(folder, agreement)
@@ -124,6 +165,12 @@ def _to_ctranslate2(run: Run, weights: Weights, folder: Path, quantization: str 
     return Exported(folder, agreement, quantized)
 
 
+def _to_onnx(run: Run, folder: Path, quantization: str | None, data: str | Path | None = None) -> Exported:
+    made = export_onnx(run, folder, quantization=quantization, data=data)
+    agreement = Agreement(made.difference, made.greedy, made.beam)
+    return Exported(folder, agreement, left_out=made.left_out, loss=made.loss.describe() if made.loss else None)
+
+
 FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] = {
     "huggingface": _to_huggingface,
     "ctranslate2": _to_ctranslate2,
@@ -132,7 +179,8 @@ FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] 
 
 
 def _load_ctranslate2(run: Run, folder: Path) -> CTranslate2Model:
-    return CTranslate2Model(folder, *_entries(run), translates=isinstance(run.model, Translator))
+    translates, separated = isinstance(run.model, Translator), isinstance(run.model, PrefixTranslator)
+    return CTranslate2Model(folder, *_entries(run), translates=translates, separated=separated)
 
 
 def _entries(run: Run) -> tuple[list[str], list[str]]:
@@ -142,18 +190,17 @@ def _entries(run: Run) -> tuple[list[str], list[str]]:
     return source, target
 
 
-def _model(run: Run) -> Translator | LanguageModel:
+def _model(run: Run) -> ExportedModel:
     if isinstance(run.model, NgramModel):
         raise ConfigError("is written as an ARPA file", where='model.kind = "ngram"', cure="use --to arpa")
-    if isinstance(run.model, PrefixTranslator):
-        cure = "runs of encoder and decoder, and language models, can be exported"
-        raise ConfigError("has no counterpart in this format", where='model.kind = "prefix"', cure=cure)
     if (language := getattr(run.config.data, "language", None)) is not None:
         cure = "train without it: the vocabularies of other formats have no tokens of languages"
         raise ConfigError("cannot be exported", where=f"data.language = {language}", cure=cure)
-    if not isinstance(run.model, Translator | LanguageModel):
-        cure = "runs of lm and translate can be exported"
-        raise ConfigError("has no counterpart in this format", where=f'task = "{run.config.task}"', cure=cure)
+    if not isinstance(run.model, ExportedModel):
+        task, kind = run.config.task, getattr(run.config.model, "kind", None)
+        cure = CURES.get(task, "runs of lm and translate can be exported")
+        where = f'model.kind = "{kind}"' if task in CURES and kind not in (None, "transformer") else f'task = "{task}"'
+        raise ConfigError("has no counterpart in this format", where=where, cure=cure)
     return run.model
 
 
@@ -161,9 +208,10 @@ def _check_tokenizers(run: Run, folder: Path) -> None:
     """Raise unless every tokenizer has our ids for a text and our text for ids; the texts cover all entries."""
     transformers = load_transformers()
     frames = {"": "prompt" if isinstance(run.model, LanguageModel) else "source"}
+    frames = {"": "prefix"} if isinstance(run.model, PrefixTranslator) else frames
     frames |= {TARGET: "target"} if (folder / TARGET).is_dir() else {}
     for place, frame in frames.items():
-        ours = run.task.codec.side(frame)
+        ours = run.task.codec.side("source" if frame == "prefix" else frame)
         with quiet(transformers):
             theirs = transformers.AutoTokenizer.from_pretrained(folder / place)
         for first in range(0, len(ours), ENTRIES_PER_TEXT):

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from weft.decoding import NEVER, NEVER_CONTINUED, DecodeConfig
-from weft.export.agreement import Answer, Example
+from weft.export.agreement import Answer, Example, prompt_of
 from weft.export.ctranslate2 import load_ctranslate2
 from weft.export.transformers_models import load_transformers, quiet
 from weft.text import EOS, PAD, SOS
@@ -22,10 +22,10 @@ class HuggingFaceModel:
 
     renormalises = False
 
-    def __init__(self, folder: Path, *, translates: bool) -> None:
+    def __init__(self, folder: Path, *, translates: bool, separated: bool = False) -> None:
         transformers = load_transformers()
         kind = "AutoModelForSeq2SeqLM" if translates else "AutoModelForCausalLM"
-        self.translates = translates
+        self.translates, self.separated = translates, separated
         with quiet(transformers):
             self.model = getattr(transformers, kind).from_pretrained(folder, dtype=torch.float32).eval()
 
@@ -37,7 +37,7 @@ class HuggingFaceModel:
             read = _pad([[SOS, *example.target] for example in examples])
             logits = self.model(**source, decoder_input_ids=read["input_ids"]).logits
         else:
-            read = _pad([[SOS, *example.source, *example.target] for example in examples])
+            read = _pad([[*self._prompt(example.source), *example.target] for example in examples])
             logits = self.model(**read).logits
         found: Tensor = logits[read["attention_mask"].bool()]
         return found
@@ -47,7 +47,7 @@ class HuggingFaceModel:
         settings: dict[str, Any] = {"num_beams": decode.beam, "max_new_tokens": decode.max_length, "do_sample": False}
         settings["min_new_tokens"] = decode.min_length
         settings |= {"length_penalty": decode.length_penalty, "early_stopping": True} if decode.beam > 1 else {}
-        rows = list(sources) if self.translates else [[SOS, *prompt] for prompt in sources]
+        rows = list(sources) if self.translates else [self._prompt(prompt) for prompt in sources]
         inputs = _pad(rows, left=not self.translates)
         settings |= {"output_scores": True, "output_logits": True, "return_dict_in_generate": True}
         with quiet(load_transformers()):
@@ -66,6 +66,9 @@ class HuggingFaceModel:
             answers.append(Answer(tuple(tokens), total, finished))
         return answers
 
+    def _prompt(self, source: Sequence[int]) -> list[int]:
+        return prompt_of(source, separated=self.separated)
+
 
 class CTranslate2Model:
     """An exported model as `ctranslate2.Translator` or `ctranslate2.Generator`, whose tokens are texts, not ids."""
@@ -73,10 +76,17 @@ class CTranslate2Model:
     renormalises = True
 
     def __init__(
-        self, folder: Path, source: Sequence[str], target: Sequence[str], *, translates: bool, **options: Any
+        self,
+        folder: Path,
+        source: Sequence[str],
+        target: Sequence[str],
+        *,
+        translates: bool,
+        separated: bool = False,
+        **options: Any,
     ) -> None:
         ctranslate2 = load_ctranslate2()
-        self.source, self.target, self.translates = source, target, translates
+        self.source, self.target, self.translates, self.separated = source, target, translates, separated
         self.ids = {entry: number for number, entry in enumerate(target)}
         self.model = (ctranslate2.Translator if translates else ctranslate2.Generator)(str(folder), **options)
 
@@ -86,20 +96,20 @@ class CTranslate2Model:
             sources = [_names(example.source, self.source) for example in examples]
             found = self.model.score_batch(sources, [_names(example.target, self.target) for example in examples])
         else:
-            whole = [[SOS, *example.source, *example.target, EOS] for example in examples]
+            whole = [[*self._prompt(example.source), *example.target, EOS] for example in examples]
             found = self.model.score_batch([_names(row, self.target) for row in whole])
         return torch.tensor([log for one in found for log in one.log_probs])
 
     def write(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[Answer]:
         settings: dict[str, Any] = {"beam_size": decode.beam, "length_penalty": decode.length_penalty}
         settings |= {"return_scores": True, "return_end_token": True}
-        never = NEVER if self.translates else NEVER_CONTINUED
+        never = NEVER if self.translates or self.separated else NEVER_CONTINUED
         settings["suppress_sequences"] = [[self.target[index]] for index in never]
         if self.translates:
             rows, write = [_names(row, self.source) for row in sources], self.model.translate_batch
             lengths = ("min_decoding_length", "max_decoding_length")
         else:
-            rows, write = [_names([SOS, *row], self.target) for row in sources], self.model.generate_batch
+            rows, write = [_names(self._prompt(row), self.target) for row in sources], self.model.generate_batch
             lengths, settings["include_prompt_in_result"] = ("min_length", "max_length"), False
             settings["max_batch_size"] = 1  # in a larger batch the rest of a longer prompt would count as generated
         settings |= zip(lengths, (decode.min_length, decode.max_length), strict=True)
@@ -111,6 +121,9 @@ class CTranslate2Model:
             total = one.scores[0] * len(tokens) ** decode.length_penalty
             answers.append(Answer(tuple(tokens[:-1] if finished else tokens), total, finished))
         return answers
+
+    def _prompt(self, source: Sequence[int]) -> list[int]:
+        return prompt_of(source, separated=self.separated)
 
 
 def _names(ids: Sequence[int], entries: Sequence[str]) -> list[str]:

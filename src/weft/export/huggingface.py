@@ -2,7 +2,7 @@
 
     translator   post-norm, sinusoids   Marian          language model   pre-norm, learned, gelu_tanh   GPT-2
                  pre-norm, sinusoids    Pegasus                          any others of these            OPT
-                 pre-norm, learned      Blenderbot
+                 pre-norm, learned      Blenderbot      (a translator of one decoder is a language model there)
 
 Their sinusoids are computed from the configuration as [sin | cos], where ours alternate: so the features of the whole
 stream are reordered. GPT-2 and OPT have neither a scale of embeddings nor biases of the output: see `folded`.
@@ -67,7 +67,7 @@ def generation_settings(weights: Weights, decode: DecodeConfig) -> dict[str, Any
     """Return `[decode]` as their settings. Their score too is divided by the length, the end token included."""
     settings: dict[str, Any] = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
     settings |= {"decoder_start_token_id": SOS} if weights.encoder is not None else {}
-    never = NEVER_CONTINUED if weights.encoder is None else NEVER
+    never = NEVER if weights.encoder is not None or weights.separated else NEVER_CONTINUED
     settings |= {"max_new_tokens": weights.longest(decode.max_length), "suppress_tokens": sorted(never)}
     settings |= {"min_new_tokens": decode.min_length} if decode.min_length else {}
     if decode.sample:

@@ -1,6 +1,7 @@
 """Export of tokenizers: other software gets the same ids for a text, and the same text for ids.
 
 a source       text <eos>             a prompt of a language model       <sos> text             a target    text
+a source that a decoder alone reads   text <eos> <sos>
 
 Tokens that are removed from a decoded text must be special there, and special tokens are found in texts: <eos> in
 "a <eos>". It is read as text with `split_special_tokens` of transformers, and with `encode_special_tokens = True` of
@@ -16,7 +17,7 @@ from typing import Final, Literal
 import tokenizers
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
-from weft.models import LanguageModel
+from weft.models import LanguageModel, PrefixTranslator
 from weft.run import Run
 from weft.run.folder.files import write_json
 from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, FramedText, TextConfig, Tokenizer
@@ -24,11 +25,12 @@ from weft.text.imported import with_plain_specials
 from weft.text.pipeline import normalizer
 from weft.text.vocabulary import entry_of
 
-Frame = Literal["source", "prompt", "target", "bert", "roberta"]
+Frame = Literal["source", "prompt", "prefix", "target", "bert", "roberta"]
 
 TEMPLATES: Final[dict[Frame, tuple[str, str] | None]] = {
     "source": ("$A {eos}", ""),
     "prompt": ("{sos} $A", ""),
+    "prefix": ("$A {eos} {sos}", ""),
     "target": None,
     "bert": ("{sos} $A {eos}", "{sos} $A {eos} $B:1 {eos}:1"),
     "roberta": ("{sos} $A {eos}", "{sos} $A {eos} {eos} $B {eos}"),
@@ -95,6 +97,8 @@ def write_tokenizers(run: Run, folder: Path) -> None:
     codec = run.task.codec.tokenizers
     if isinstance(run.model, LanguageModel):
         _write(framed(codec[""], "prompt"), folder, side="left")
+    elif isinstance(run.model, PrefixTranslator):
+        _write(framed(run.task.codec.side("source"), "prefix"), folder, side="left")
     elif "" in codec:
         _write(framed(codec[""], "source"), folder, side="right")
     else:

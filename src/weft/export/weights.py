@@ -15,7 +15,14 @@ from torch import Tensor, nn
 
 from weft.documents import to_json
 from weft.errors import ConfigError
-from weft.models import LanguageModel, TransformerDecoder, TransformerEncoder, Translator, TranslatorConfig
+from weft.models import (
+    LanguageModel,
+    PrefixTranslator,
+    TransformerDecoder,
+    TransformerEncoder,
+    Translator,
+    TranslatorConfig,
+)
 from weft.models.embedding import Vectors
 from weft.models.pretrained import embedding_size
 from weft.models.transformer_settings import TransformerConfig
@@ -34,6 +41,10 @@ SUPPORTED: Final[dict[str, tuple[object, ...]]] = {
     "attention_hard": (False,),
 }
 """Settings that other software has too, and the values it supports."""
+
+
+ExportedModel = Translator | LanguageModel | PrefixTranslator
+"""Models that write texts and have weights as below."""
 
 
 class Affine(NamedTuple):
@@ -122,13 +133,14 @@ class Stack:
 @dataclass(frozen=True)
 class Weights:
     """A translator, or without an encoder a language model. `tied` says that the output uses the decoder's table,
-    `one_table` that the encoder does too."""
+    `one_table` that the encoder does too; `separated`, that a decoder alone reads sources before the start token."""
 
     encoder: Stack | None
     decoder: Stack
     output: Affine
     tied: bool
     one_table: bool
+    separated: bool = False
 
     def longest(self, wanted: int) -> int:
         """Return `wanted`, or the number of positions after the start token if that is less."""
@@ -141,7 +153,7 @@ class Weights:
         return replace(self, encoder=encoder, decoder=self.decoder.reordered(order), output=output)
 
 
-def read_weights(model: Translator | LanguageModel, settings: Settings, *, places: int = 0) -> Weights:
+def read_weights(model: ExportedModel, settings: Settings, *, places: int = 0) -> Weights:
     """Return the weights of a model built with those settings; a ConfigError where only weft has such a model.
 
     Sinusoids exist for every position; in other software they are a table, of `places` rows or more.
@@ -153,10 +165,13 @@ def read_weights(model: Translator | LanguageModel, settings: Settings, *, place
         encoder = _read_stack(model.encoder, settings.encoder, "model.encoder", places)
         one_table = model.encoder.embedding is table
         decoder = _read_stack(model.decoder, settings.decoder, "model.decoder", places)
+    elif isinstance(model, PrefixTranslator):
+        decoder = _read_stack(model.decoder, settings.decoder, "model.decoder", places)  # type: ignore[attr-defined]
     else:
         decoder = _read_stack(model.decoder, settings, "model", places)
     tied = getattr(table, "weight", None) is model.output.scores.weight
-    return Weights(encoder, decoder, Affine.of(model.output.scores), tied, one_table)
+    separated = isinstance(model, PrefixTranslator)
+    return Weights(encoder, decoder, Affine.of(model.output.scores), tied, one_table, separated)
 
 
 def refuse(where: str, value: object, cure: str, *, beside: str = "") -> ConfigError:

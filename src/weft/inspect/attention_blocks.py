@@ -14,25 +14,24 @@ MAX_CHART_CELLS: Final = 30_000
 
 
 class Blocks(NamedTuple):
-    """The means of blocks of `size` × `size` weights (R, C), and the labels of rows and columns of blocks."""
+    """The means of blocks of `tall` × `wide` weights (R, C), and the labels of rows and columns of blocks."""
 
-    size: int
+    tall: int
+    wide: int
     weights: NDArray[np.float32]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 
     @classmethod
-    def of(
-        cls, weights: NDArray[Any], rows: Sequence[str], columns: Sequence[str], size: int, *, rows_size: int = 0
-    ) -> Blocks:
-        """Divide a map into blocks; the last ones may be smaller. `rows_size` is another number of rows in a block."""
-        tall = rows_size or size
-        return cls(
-            size,
-            _means(_means(weights, tall).T, size).T if size > 1 or tall > 1 else weights,
-            _labels(rows, tall),
-            _labels(columns, size),
-        )
+    def of(cls, weights: NDArray[Any], rows: Sequence[str], columns: Sequence[str], tall: int, wide: int) -> Blocks:
+        """Divide a map into blocks; the last ones may be smaller."""
+        means = _means(_means(weights, tall).T, wide).T if max(tall, wide) > 1 else weights
+        return cls(tall, wide, means, _labels(rows, tall), _labels(columns, wide))
+
+    @property
+    def single(self) -> bool:
+        """Whether each block is one weight."""
+        return self.tall == self.wide == 1
 
 
 def _means(weights: NDArray[Any], size: int) -> NDArray[np.float32]:
@@ -48,15 +47,16 @@ def _labels(tokens: Sequence[str], size: int) -> tuple[str, ...]:
     return tuple(tokens) if size == 1 else tuple(f"{tokens[place]} …" for place in range(0, len(tokens), size))
 
 
-def block_size(rows: int, columns: int, *, sides: tuple[int, int] | None = None) -> int:
-    """The size of blocks that a chart can show, or that make at most so many rows and columns."""
-    size = 1
+def block_sizes(rows: int, columns: int, *, sides: tuple[int, int] | None = None) -> tuple[int, int]:
+    """Return the height and width of blocks that a chart can show, or that make at most so many rows and columns.
+
+    The longer side is divided first: ten rows over a thousand columns stay ten.
+    """
+    if sides is not None:
+        return max(1, -(-rows // sides[0])), max(1, -(-columns // sides[1]))
+    tall = wide = 1
     while True:
-        tall, wide = -(-rows // size), -(-columns // size)
-        if sides is not None:
-            fits = tall <= sides[0] and wide <= sides[1]
-        else:
-            fits = max(tall, wide) <= MAX_CHART_SIDE and tall * wide <= MAX_CHART_CELLS
-        if fits:
-            return size
-        size += 1
+        down, across = -(-rows // tall), -(-columns // wide)
+        if max(down, across) <= MAX_CHART_SIDE and down * across <= MAX_CHART_CELLS:
+            return tall, wide
+        tall, wide = tall + (down >= across), wide + (across >= down)

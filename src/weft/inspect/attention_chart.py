@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 KEPT_CELLS: Final = 10_000
 """Cells of a map up to which all are drawn; of a larger one, those below one colour step are its ground."""
 
+MANY_CELLS: Final = 1_000
+"""Cells of a map from which on a few large weights would leave all others dark."""
+
 COLOUR_STEPS: Final = 200
 MAX_SMALL_MAPS: Final = 256
 PICTURES_PER_ROW: Final = 6
@@ -36,7 +39,7 @@ def draw_map(view: Attention) -> Any:
     blocks, small = view.blocks(), view.small[:MAX_SMALL_MAPS]
     if len(small) < 2:
         return _large(view, blocks, ()).properties(params=_params(view, blocks, ""))
-    whole = blocks.size == 1 and all(one.weights.shape == view.weights.shape for one in small)
+    whole = blocks.single and all(one.weights.shape == view.weights.shape for one in small)
     charts = _large(view, blocks, small if whole else ()), _small(view, small, whole=whole)
     # altair gives the parts of chart 0 and chart 1 names that end so.
     picks = [_point("pick", "m", view="small_maps_1", on="click", toggle=False)] if whole else []
@@ -116,7 +119,7 @@ def _large(view: Attention, blocks: Blocks, small: tuple[SmallMap, ...]) -> Any:
 
 def _axes(view: Attention, blocks: Blocks) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """The rows and columns of the chart, with their labels."""
-    first = [view.rows[number * blocks.size] for number in range(len(blocks.rows))]
+    first = [view.rows[number * blocks.tall] for number in range(len(blocks.rows))]
     rows: dict[str, list[Any]] = {"r": list(range(len(first))), "row": list(map(readable, blocks.rows))}
     if any(row.reads for row in first):
         rows["reads"] = [readable(row.reads or "") for row in first]
@@ -141,7 +144,7 @@ def _top(weights: Any) -> float:
     """The weight with the last colour: the largest, or of a large map one that few exceed."""
     if not weights.size:
         return 1.0
-    top = weights.max() if weights.size <= KEPT_CELLS else np.quantile(weights[weights > 0], 0.998)
+    top = weights.max() if weights.size <= MANY_CELLS else np.quantile(weights[weights > 0], 0.995)
     return max(float(f"{float(top):.3g}"), 1e-6)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from weft.charts import Table
 from weft.errors import ConfigError
-from weft.inspect.attention_blocks import Blocks, block_size
+from weft.inspect.attention_blocks import Blocks, block_sizes
 from weft.inspect.attention_labels import Labels, Row, label_columns, label_rows, read_labels
 from weft.inspect.attention_layers import PARTS, AttentionLayer, Part, Reduce, choose, find_layers
 from weft.inspect.attention_text import map_lines, square_lines
@@ -114,16 +114,16 @@ class Attention(View):
         own = [one for one in self.layers if one.part == self.part]
         parts = [f"{reading}; the weights of a row sum to 1.", f"Shown: {self.heading}, {len(own)} in all."]
         blocks = self.blocks()
-        if blocks.size > 1:
-            parts.append(f"The input is long: a cell is the mean of {blocks.size} × {blocks.size} weights.")
+        if not blocks.single:
+            parts.append(f"The input is long: a cell is the mean of {blocks.tall} × {blocks.wide} weights.")
         if self.small and (every := max(one.every for one in self.small)) > 1:
             parts.append(f"The small maps show one row in {every}.")
         return " ".join(parts)
 
     def blocks(self, *, sides: tuple[int, int] | None = None) -> Blocks:
         """The map in blocks, as large as a chart can be, or with at most so many rows and columns."""
-        size = block_size(self.weights.shape[0], self.weights.shape[1], sides=sides)
-        return Blocks.of(self.weights, [row.token for row in self.rows], self.columns, size)
+        tall, wide = block_sizes(self.weights.shape[0], self.weights.shape[1], sides=sides)
+        return Blocks.of(self.weights, [row.token for row in self.rows], self.columns, tall, wide)
 
     def to_dict(self) -> dict[str, Any]:
         whole = self.whole or self.weights.size <= MAX_DATA_CELLS
@@ -139,7 +139,7 @@ class Attention(View):
             "rows": [row._asdict() for row in self.rows],
             "columns": list(self.columns),
             "grid": None if self.grid is None else list(self.grid),
-            "block": 1 if whole else self.blocks().size,
+            "block": [1, 1] if whole else [self.blocks().tall, self.blocks().wide],
             "weights": numbers(found),
             "layers": [one._asdict() for one in self.layers],
             "maps": [
@@ -217,7 +217,7 @@ def attention(
         model = run.model
         if isinstance(model, FittedModel):
             return Nothing("attention", "this model counts, and has no attention")
-        record = run.record(text) if not language else run.task.with_language(run.record(text), language)
+        record = text if not language else run.task.with_language(run.record(text), language)
         taught = prepare_lesson(run, record, target)
         with record_attention() as calls:
             read_lesson(run, taught)
@@ -256,7 +256,7 @@ def small_maps(layers: Sequence[AttentionLayer]) -> tuple[SmallMap, ...]:
         columns = 1 if total <= MAX_ALL_CELLS else max(1, math.ceil(one.keys / SMALL_SIDE))
         for head in range(1, one.heads + 1):
             weights = one.weights(head, every=every).numpy()
-            reduced = Blocks.of(weights, (), (), columns, rows_size=1).weights if columns > 1 else weights
+            reduced = Blocks.of(weights, (), (), 1, columns).weights if columns > 1 else weights
             found.append(SmallMap(one.number, head, every, reduced))
     return tuple(found)
 

@@ -33,8 +33,8 @@ def map_lines(found: Attention, width: int) -> list[Text]:
         best = int(np.argmax(row))
         line.pad_right(max(0, left + 2 + 2 * len(blocks.columns) - cell_len(line.plain)))
         line.append(f"  {readable(blocks.columns[best])} {row[best]:.2f}", style="dim")
-    if blocks.size > 1:
-        lines.append(Text(f"A cell is the mean of {blocks.size} × {blocks.size} weights.", style="dim"))
+    if not blocks.single:
+        lines.append(Text(f"A cell is the mean of {blocks.tall} × {blocks.wide} weights.", style="dim"))
     return lines
 
 

@@ -11,10 +11,10 @@ import torch
 from rich.text import Text
 from torch import Tensor, nn
 
-from weft.charts import CATEGORIES, Table, readable, row_data, token_axis, token_keys
-from weft.charts.tokens import token_step
+from weft.charts import Table, readable
 from weft.errors import ConfigError
 from weft.inspect.fresh_cells import FreshFlow, compare_cells
+from weft.inspect.gradient_chart import SMALLEST, describe_peaks, draw_panel
 from weft.inspect.gradient_recording import RecordedStates, record_states
 from weft.inspect.lesson import Taught, loss_of, prepare_lesson
 from weft.inspect.terminal import heat_lines
@@ -28,9 +28,6 @@ EQUATION: Final = """\
 ∂L/∂h_t = Σ_{i ≥ t} (∂h_i/∂h_t)ᵀ ∂L_i/∂h_i
 ∂h_T/∂h_t = Π_{i=t+1..T} diag(S'(a_i)) W_hh          ‖∂h_T/∂h_t‖ ≤ (γ λ₁)^(T-t)
 LSTM, along the cell:  ∂c_T/∂c_t = Π_{i=t+1..T} f_i"""
-
-SMALLEST: Final = 1e-300
-"""Norms below this are drawn as gaps: zero has no place on a logarithmic axis."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class GradientFlow(View):
         return (
             "Each line is the norm of the gradient of the loss with respect to the state of a layer at each position, "
             "on a logarithmic axis. Where it is small, the answer hardly depends on what was read there, and little is "
-            "learned about it."
+            f"learned about it.{describe_peaks(max(len(line.positions) for line in self.lines_))}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,7 +101,7 @@ class GradientFlow(View):
         import altair
 
         parts = dict.fromkeys(line.part for line in self.lines_)
-        panels = [_panel([line for line in self.lines_ if line.part == part], part) for part in parts]
+        panels = [draw_panel([line for line in self.lines_ if line.part == part], part) for part in parts]
         return altair.vconcat(*panels, spacing=24).resolve_scale(color="independent")
 
     def table(self) -> Table:
@@ -147,63 +144,6 @@ def _share(norm: float, low: float, high: float) -> float:
     if not SMALLEST < norm < math.inf:
         return 0.0
     return 0.17 + 0.83 * ((math.log10(norm) - low) / (high - low) if high > low else 1.0)
-
-
-def _panel(lines: Sequence[FlowLine], part: str) -> Any:
-    import altair
-
-    tokens = max((line.positions for line in lines), key=len)
-    steps = all(token.isdecimal() for token in tokens)
-    keys = token_keys(tokens)
-    rows: list[dict[str, Any]] = []
-    for line in lines:
-        for kind, values in (("norm", line.norms), ("bound", line.bound)):
-            rows += [
-                {
-                    "x": step + 1 if steps else keys[step],
-                    "value": value,
-                    "line": line.name,
-                    "kind": kind,
-                    "token": readable(tokens[step]),
-                }
-                for step, value in enumerate(values)
-                if SMALLEST < value < math.inf
-            ]
-    shown = [row["value"] for row in rows if row["kind"] == "norm"]
-    floor, top = (min(shown), max(shown)) if shown else (1e-3, 1.0)
-    # A bound may grow beyond all norms: a part of it is enough.
-    rows = [row for row in rows if row["kind"] == "norm" or row["value"] <= top * 1e6]
-    top = max((row["value"] for row in rows), default=top)
-    x: Any
-    if steps:
-        x = altair.X("x:Q", title="step", scale=altair.Scale(domain=[1, len(tokens)], nice=False))
-    else:
-        x = altair.X("x:O", title=None, axis=token_axis(title=None), sort=keys)
-    names = [line.name for line in lines]
-    base = altair.Chart(row_data(rows)).encode(
-        x=x,
-        y=altair.Y(
-            "value:Q",
-            title="‖∂L/∂h_t‖",
-            scale=altair.Scale(type="log", domain=[floor / 2, top * 2]),
-            axis=altair.Axis(format=".0e", tickCount=6),
-        ),
-        color=altair.Color(
-            "line:N", title=None, sort=names, scale=altair.Scale(domain=names, range=_colours(len(names)))
-        ),
-        tooltip=["line:N", "token:N", altair.Tooltip("value:Q", format=".3e"), "kind:N"],
-    )
-    dashes = altair.Scale(domain=["norm", "bound"], range=[[1, 0], [5, 4]])
-    legend = altair.Legend(title=None) if any(line.bound for line in lines) else None
-    base = base.encode(strokeDash=altair.StrokeDash("kind:N", scale=dashes, legend=legend))
-    norms = base.transform_filter("datum.kind == 'norm'").mark_line(point=not steps, strokeWidth=2)
-    bounds = base.transform_filter("datum.kind == 'bound'").mark_line(strokeWidth=1.4, clip=True)
-    width = 640 if steps else max(320, min(len(tokens), 400) * token_step(tokens))
-    return altair.layer(norms, bounds, title=part).properties(width=width, height=260)
-
-
-def _colours(count: int) -> list[str]:
-    return [CATEGORIES[number % len(CATEGORIES)] for number in range(count)]
 
 
 def _label(line: FlowLine) -> str:

@@ -15,7 +15,7 @@ from weft.charts.tokens import DIGITS, token_step
 if TYPE_CHECKING:
     pass
 
-LINE_PIXELS: Final = 1100
+LINE_PIXELS: Final = 740
 """The width of a line of tokens; a longer text continues on the next one."""
 
 ROW_PIXELS: Final = 14

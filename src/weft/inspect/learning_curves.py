@@ -16,6 +16,7 @@ from weft.inspect.terminal import colour, shade
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 from weft.run.curves import Curve, chart, own_metric, read_curve
+from weft.run.folder.files import JOURNAL, MANIFEST
 from weft.training.progress import metric_name, show_metric
 
 MAX_RUNS: Final = 8
@@ -39,7 +40,8 @@ class LearningCurves(View):
     def summary(self) -> str:
         return (
             "The loss of training and validation, and the validation metric that chooses the model, over the updates. "
-            "A validation loss that rises while that of training falls means that the model learns its data by heart."
+            "A validation loss that rises while that of training falls means that the model learns its data by heart. "
+            "Dropout and label smoothing raise the loss of training alone."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,24 +75,33 @@ class LearningCurves(View):
         return list(dict.fromkeys(metric for curve in self.curves.values() for metric in curve.metrics))
 
     def lines(self, width: int) -> list[Text]:
-        left = max(map(len, self.curves))
+        left, most = max(map(len, self.curves)), max(8, width - max(map(len, self.curves)) - 30)
         found = []
-        for metric in dict.fromkeys(("loss", self.metric)):
-            found.append(Text(f"validation {metric_name(metric)}", style="bold"))
-            values = [scores.get(metric, math.nan) for curve in self.curves.values() for _, scores in curve.valid]
-            known = [value for value in values if math.isfinite(value)]
+        for title, lines in self._parts().items():
+            found.append(Text(title, style="bold"))
+            known = [value for values, _ in lines.values() for value in values if math.isfinite(value)]
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
-            for name, curve in self.curves.items():
-                points = [scores.get(metric, math.nan) for _, scores in curve.valid]
-                if metric not in curve.metrics:
-                    continue
+            for name, (points, metric) in lines.items():
                 text = Text(f"{name:>{left}}  ")
-                for value in _last(points, max(8, width - left - 30)):
+                for value in _last(points, most):
                     share = (value - low) / (high - low) if high > low and math.isfinite(value) else 0.0
                     text.append(shade(0.2 + 0.8 * share), style=colour(share))
-                text.append(f"  {show_metric(metric, points[0])} → {show_metric(metric, points[-1])}" if points else "")
+                text.append(f"  {show_metric(metric, points[0])} → {show_metric(metric, points[-1])}")
                 found.append(text)
         return found
+
+    def _parts(self) -> dict[str, dict[str, tuple[list[float], str]]]:
+        """Return the lines of each heading by their runs, each with its metric; only those that have points."""
+        training = {name: ([loss for _, loss in curve.train], "loss") for name, curve in self.curves.items()}
+        parts = {"training loss": training}
+        for metric in dict.fromkeys(("loss", self.metric)):
+            parts[f"validation {metric_name(metric)}"] = {
+                name: ([scores.get(metric, math.nan) for _, scores in curve.valid], metric)
+                for name, curve in self.curves.items()
+                if metric in curve.metrics
+            }
+        kept = {title: {name: line for name, line in lines.items() if line[0]} for title, lines in parts.items()}
+        return {title: lines for title, lines in kept.items() if lines}
 
 
 def _finite(value: float) -> float | None:
@@ -110,14 +121,15 @@ def curves(
     if not 1 <= len(given) <= MAX_RUNS:
         raise RunError(f"{len(given)} runs cannot be drawn together", where="curves", cure=f"from 1 to {MAX_RUNS}")
     folders = [run.folder if isinstance(run, Run) else Path(run) for run in given]
-    found = {str(folder): read_curve(folder) for folder in folders}
-    if not any(curve.metrics for curve in found.values()):
-        return Nothing("curves", "the model was not trained in updates, or was never validated")
-    first = next(folder for folder in folders if found[str(folder)].metrics)
-    return LearningCurves(
-        {name: curve for name, curve in found.items() if curve.metrics},
-        metric or own_metric(first, found[str(first)]),
-    )
+    # A model that counts was not trained in updates, and an imported one not here: they have no journal.
+    trained = [folder for folder in folders if (folder / JOURNAL).exists() or not (folder / MANIFEST).exists()]
+    found = {str(folder): read_curve(folder) for folder in trained}
+    found = {name: curve for name, curve in found.items() if curve.metrics or curve.train}
+    if not found:
+        return Nothing("curves", "the model was not trained in updates, or has only begun")
+    first = next((folder for folder in trained if str(folder) in found and found[str(folder)].metrics), None)
+    own = "loss" if first is None else own_metric(first, found[str(first)])  # a first epoch has no validation yet
+    return LearningCurves(found, metric or own)
 
 
 KIND: Final = ViewKind(

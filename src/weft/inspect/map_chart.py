@@ -9,7 +9,8 @@ from weft.charts import CATEGORIES, readable
 if TYPE_CHECKING:
     from weft.inspect.embedding_map import EmbeddingMap, MapPoint
 
-WIDTH, HEIGHT = 640, 480
+WIDTH, HEIGHT = 540, 460
+BAR_WIDTH = 130
 LABEL_PIXELS, CHARACTER_PIXELS = 15, 7
 KINDS: Final = {"query": "question", "sum": "sum", "neighbour": "neighbour", "context": "frequent word"}
 COLOURS: Final = {
@@ -129,4 +130,4 @@ def _bars(view: EmbeddingMap) -> Any:
     )
     bars = base.mark_bar(height=12, color=CATEGORIES[0]).encode(tooltip=["word:N", "cosine:Q"])
     values = base.mark_text(align="left", dx=4, fontSize=11).encode(text=alt.Text("cosine:Q", format=".3f"))
-    return (bars + values).properties(width=170, height=alt.Step(24))
+    return (bars + values).properties(width=BAR_WIDTH, height=alt.Step(24))

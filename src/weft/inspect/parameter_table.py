@@ -16,7 +16,7 @@ from weft.inspect.parameter_counts import Part, count_parameters
 from weft.inspect.view import View, ViewKind
 from weft.run import Run
 
-PICTURE_WIDTH, ROW_HEIGHT = 900, 34
+PICTURE_WIDTH, ROW_HEIGHT = 840, 34
 """Pixels of the whole model, and of one level of its parts."""
 
 LABEL_PIXELS_PER_CHARACTER: Final = 7.2

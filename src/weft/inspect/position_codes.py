@@ -236,7 +236,13 @@ def _heat(values: NDArray[Any], every: tuple[int, int], names: tuple[str, str], 
         "y": np.repeat(rows, len(columns)).tolist(),
         "value": [_short(value) for value in shown.reshape(-1).tolist()],
     }
-    label: dict[str, Any] = {"labelOverlap": True, "labelAngle": 0, "ticks": False, "domain": False}
+    label: dict[str, Any] = {
+        "labelOverlap": "greedy",
+        "labelSeparation": 6,
+        "labelAngle": 0,
+        "ticks": False,
+        "domain": False,
+    }
     return (
         alt.Chart(column_data(data))
         .mark_rect()

@@ -148,4 +148,4 @@ def _histogram(view: TokenRanks) -> Any:
     colour = alt.Color("class:N", scale=alt.Scale(domain=names, range=list(COLOURS.values())), legend=None)
     bars = base.mark_bar() if view.colour == "probability" else base.mark_bar().encode(color=colour)
     labels = base.mark_text(dy=-7, fontSize=11).encode(text="count:Q")
-    return (bars + labels).properties(width=alt.Step(58), height=120)
+    return (bars + labels).properties(width=alt.Step(66), height=120)

@@ -234,8 +234,10 @@ class ViewKind:
         arguments = [text] if self.takes_text and text is not None else []
         found = self.function(run, *arguments, **inputs, **chosen)
         named = [f"{name}={value!r}" for name, value in {**inputs, **chosen}.items()]
-        call = f"weft.inspect.{self.name}({', '.join([_loading(run), *map(repr, arguments), *named])})"
-        shown = shorten(" ".join(map(str, arguments)), SUBJECT_CHARACTERS, placeholder=" …")
+        call = f"weft.inspect.{self.name}({', '.join([_loading(run), *map(_input_code, arguments), *named])})"
+        shown = shorten(
+            " ".join(one for one in arguments if isinstance(one, str)), SUBJECT_CHARACTERS, placeholder=" …"
+        )
         return found.with_code(
             call, ": ".join(filter(None, [getattr(getattr(run, "folder", None), "name", ""), shown]))
         )
@@ -245,8 +247,17 @@ SUBJECT_CHARACTERS: Final = 90
 """Characters of the input in the title of a picture."""
 
 
+def _input_code(given: Any) -> str:
+    """The Python expression of an input; a table or a picture has a name in its place."""
+    if isinstance(given, str | Path):
+        return repr(str(given))
+    return repr(given) if isinstance(given, tuple) else "inputs"
+
+
 def _loading(run: Any) -> str:
     """The Python expression that loads a run, with the names of the user's own cells."""
+    if isinstance(run, Path):
+        return repr(str(run))
     if not isinstance(run, Run):
         return "model"
     cells = ", ".join(f'"{name}": {name}' for name in user_cell_names(run.config))

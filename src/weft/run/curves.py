@@ -136,7 +136,7 @@ def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
     """Return the chart of runs by their names; a single one may have the name ""."""
     import altair
 
-    if not any(metric in curve.metrics for curve in curves.values()):
+    if metric != "loss" and not any(metric in curve.metrics for curve in curves.values()):
         measured = list(dict.fromkeys(name for curve in curves.values() for name in curve.metrics))
         known = did_you_mean(metric, measured) if measured else "train it longer"
         raise ConfigError(
@@ -183,7 +183,7 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
             "step:Q",
             title="update",
             scale=altair.Scale(domain=[0, last]),
-            axis=altair.Axis(tickCount=6, format="~s", titleFontWeight="normal"),
+            axis=altair.Axis(tickCount=5, tickMinStep=1, format=",d", titleFontWeight="normal"),
         ),
         y=altair.Y("value:Q", title=None, scale=altair.Scale(zero=False, nice=True)),
         color=altair.Color(

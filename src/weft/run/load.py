@@ -15,6 +15,7 @@ from weft.nn import CellClass
 from weft.run.folder.files import CONFIG, LABELS, STATISTICS, WEIGHTS, check_path, tokenizer_file
 from weft.run.folder.manifest import RunFiles, read_run
 from weft.run.folder.weights import open_tensors
+from weft.run.hub.address import local_folder
 from weft.run.model_size import check_loads, meta_device
 from weft.run.run import Run
 from weft.run.stored import read_codec, read_run_config
@@ -25,11 +26,15 @@ from weft.training import choose_device
 def load(path: str | Path, *, device: str = "auto", cells: Mapping[str, CellClass] | None = None) -> Run:
     """Read a run folder. Every file is checked against the manifest; nothing in it is ever executed.
 
+    A text that begins with hf:// is a run on the Hugging Face hub, hf://OWNER/NAME or hf://OWNER/NAME@REVISION: it is
+    downloaded into weft's cache first. No other path reaches the network.
+
     The folder holds only the names of classes of your own: give that of a cell again, as in cells={"mine": MyCell}, and
     add that of a task, an encoder or a decoder to its dict in weft.catalog before: TASKS["count"] = Count.
     """
     check_path(path, "path")
-    return read_run(Path(path), lambda files: _load(files, device=device, cells=cells))
+    folder = local_folder(path, cells=cells)
+    return read_run(folder, lambda files: _load(files, device=device, cells=cells))
 
 
 def _load(files: RunFiles, *, device: str, cells: Mapping[str, CellClass] | None) -> Run:

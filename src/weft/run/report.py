@@ -16,6 +16,7 @@ from weft.errors import RunError, WeftError, counted
 from weft.evaluate import evaluate
 from weft.models import FittedModel
 from weft.run.card import model_card
+from weft.run.data_facts import describe_data
 from weft.run.folder.files import CARD, REPORT, read_table, write_json, write_text
 from weft.run.prepare import Prepared
 from weft.tasks import Tree
@@ -48,6 +49,7 @@ def score(prepared: Prepared, model: nn.Module, calibration: Mapping[str, Any]) 
         report["calibration"] = {**calibration, **_calibration_errors(report["details"])}
     if baselines := fit_baselines(prepared, model):
         report["baselines"] = baselines
+    report["data"] = describe_data(prepared.config.data, {"train": prepared.train, **parts})
     return report
 
 

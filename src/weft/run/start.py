@@ -28,6 +28,7 @@ from weft.models import FittedSettings, PartSettings
 from weft.nn import CellClass
 from weft.run.folder.files import tokenizer_file
 from weft.run.folder.manifest import MANIFEST, RunFiles, hash_file, read_run
+from weft.run.hub.address import local_folder
 from weft.run.stored import read_codec, read_run_config
 from weft.settings import OneOf, Settings, show
 from weft.tasks import Task, Tree
@@ -44,6 +45,7 @@ class StartRun:
     where: str
     config: Config
     codec: Codec
+    folder: Path
     hash: str
     """The SHA-256 of its manifest, which has the hashes of all files."""
 
@@ -151,10 +153,11 @@ def read_start_run(path: str, where: str, cells: Mapping[str, CellClass] | None)
 
     def read(files: RunFiles) -> StartRun:
         config = read_run_config(files, cells)
-        return StartRun(path, where, config, read_codec(files, config), hash_file(files.folder / MANIFEST))
+        codec = read_codec(files, config)
+        return StartRun(path, where, config, codec, files.folder, hash_file(files.folder / MANIFEST))
 
     try:
-        run = read_run(Path(path), read)
+        run = read_run(local_folder(path, cells=cells), read)
     except RunError as error:
         raise ConfigError(f"cannot be used: {error}", where=where) from None
     if run.config.task == "embed":

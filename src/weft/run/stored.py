@@ -15,6 +15,7 @@ from weft.limits import TOKENIZER_FILE_BYTES
 from weft.nn import CellClass
 from weft.run.folder.files import CONFIG, LABELS, STATISTICS, WEIGHTS, shorten, tokenizer_file
 from weft.run.folder.manifest import RunFiles, check_version, read_run
+from weft.run.hub.address import local_folder
 from weft.tasks import Codec
 from weft.text import Tokenizer
 
@@ -22,9 +23,9 @@ MIN_ENTRIES: Final = 1 << 16
 """Entries that a tokenizer may always have, however few weights there are: they are built quickly."""
 
 
-def load_config(folder: Path, *, cells: Mapping[str, CellClass] | None = None) -> Config:
+def load_config(folder: str | Path, *, cells: Mapping[str, CellClass] | None = None) -> Config:
     """Return the configuration of a run, without the entries on the format that precede it in the file."""
-    return read_run(folder, lambda files: read_run_config(files, cells))
+    return read_run(local_folder(folder, cells=cells), lambda files: read_run_config(files, cells))
 
 
 def read_run_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> Config:
@@ -32,7 +33,7 @@ def read_run_config(files: RunFiles, cells: Mapping[str, CellClass] | None) -> C
     tree, where = files.read_json(CONFIG), str(files.folder / CONFIG)
     if not isinstance(tree, dict):
         raise RunError("is not a table of settings", where=where)
-    check_version(tree.get("format_version", 0), where)
+    check_version(tree.get("format_version", 0), where, written_by=tree.get("weft_version"))
     tree = {key: value for key, value in tree.items() if key not in HEAD}
     try:
         return validate(tree, cells=cells, keep_unread=True)

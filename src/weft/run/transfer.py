@@ -48,7 +48,7 @@ def take_weights(model: nn.Module, task: Task, start: Start) -> Taken:
     if start.resumed is not None:  # a checkpoint has all weights
         return Taken(frozenset(start.resumed["new"]))
     runs = {source.run.path: source.run for source in start.sources.values()}
-    loaded = {path: load(path, device="cpu", cells=start.cells) for path in runs}
+    loaded = {path: load(run.folder, device="cpu", cells=start.cells) for path, run in runs.items()}
     new, notes = {name for name, _ in model.named_parameters()}, []
     stacks = stacks_of(model)
     for path, run in runs.items():

@@ -89,6 +89,11 @@ class Library:
             raise HTTPError(404, f"there is no file {id!r:.100}", cure=cure)
         return str(self.files[id])
 
+    def list_files(self) -> list[str]:
+        """Return the ids of the data files that runs can be measured on."""
+        self.refresh()
+        return sorted(self.files)
+
     def _list_files(self, own: str, folder: Path, names: set[str]) -> None:
         for name in sorted(names):
             if Path(name).suffix in DATA_SUFFIXES and len(self.files) < MAX_RUNS:
@@ -106,6 +111,8 @@ class Library:
         """Return a row for each run, the newest first; one that cannot be read has its error."""
         self.refresh()
         rows = [describe_run(found) for found in list(self.runs.values())]
+        for row, name in zip(rows, short_names([row["id"] for row in rows]), strict=True):
+            row["name"] = name
         return sorted(rows, key=lambda row: -row["updated"])
 
     def describe_ladders(self) -> list[dict[str, Any]]:
@@ -114,11 +121,23 @@ class Library:
         return sorted(rows, key=lambda row: -row["updated"])
 
 
+def short_names(ids: Sequence[str]) -> list[str]:
+    """Return ids without the folders that all of them lie in: runs/demo and runs/big are demo and big."""
+    folders = [id.split("/")[:-1] for id in ids]
+    common = 0
+    for names in zip(*folders, strict=False):
+        if len(set(names)) > 1:
+            break
+        common += 1
+    return ["/".join(id.split("/")[common:]) for id in ids]
+
+
 def describe_run(found: Found) -> dict[str, Any]:
     """Return what the list shows of a run."""
     folder = found.folder
     row: dict[str, Any] = {"id": found.id, "name": found.id, "task": None, "kind": None, "metric": None, "value": None}
     row |= {"parameters": None, "seconds": None, "updated": _updated(folder), "state": state_of(folder)}
+    row["saved"] = _modified(folder / MANIFEST)
     try:
         config = read_table(folder / CONFIG) if (folder / CONFIG).exists() else {}
         report = read_table(folder / REPORT) if (folder / REPORT).exists() else {}
@@ -237,13 +256,15 @@ def _is_run(names: set[str]) -> bool:
 
 def _updated(folder: Path) -> float:
     """Return when the run was last written, in seconds since 1970."""
-    times = [0.0]
-    for name in (JOURNAL, REPORT, MANIFEST, LADDER):
-        try:
-            times.append((folder / name).lstat().st_mtime)
-        except OSError:
-            continue
-    return max(times)
+    return max(_modified(folder / name) for name in (JOURNAL, REPORT, MANIFEST, LADDER))
+
+
+def _modified(path: Path) -> float:
+    """Return when a file was last written, 0 where it is not there."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _kind(model: Any) -> str | None:

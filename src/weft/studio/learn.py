@@ -50,6 +50,8 @@ class Order(BaseModel):
     size: int | None = None
     steps: int | None = Field(None, ge=1, le=MAX_STEPS)
     seed: int = Field(0, ge=0, le=2**31)
+    replace: bool = False
+    """Whether a training that runs is ended for this one."""
 
     def tree(self) -> dict[str, Any]:
         """Return the order with its defaults, for the process; raise where the toy or its size is not possible."""
@@ -129,15 +131,15 @@ class Playground:
         self.lock = threading.Lock()
 
     def start(self, order: Order) -> str:
-        """Start a training and return its id; 409 while another one runs."""
+        """Start a training and return its id; 409 while another one runs that it does not replace."""
         tree = order.tree()
         names = list(self.cells())
         for settings in order.models:
             if settings.kind == "rnn" and settings.cell not in names:
                 raise HTTPError(400, f"{settings.cell!r} is not a cell", cure=f"choose from {', '.join(names)}")
         with self.lock:
-            if self.training is not None and self.training.running:
-                raise HTTPError(409, "a training runs already", cure="stop it first")
+            if self.training is not None and self.training.running and not order.replace:
+                raise HTTPError(409, "a training runs already", cure="stop it in its page, or replace it")
             if self.training is not None:
                 self.training.end()
             self.training = Training(tree | {"imports": self.imports})

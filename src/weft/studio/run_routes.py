@@ -15,6 +15,7 @@ from weft.serve import Event, describe_error, event_stream
 from weft.serve.errors import json_response
 from weft.serve.inputs import MAX_PICTURE_BYTES
 from weft.studio import answers, comparing, curves, details, views
+from weft.studio.discovery import Found
 from weft.studio.inputs import MAX_CHARACTERS, MAX_ROWS
 from weft.studio.learn import describe_settings, describe_toys
 from weft.studio.lessons import GradientLesson, describe_lesson, search_states, show_gradients
@@ -62,6 +63,10 @@ def run_routes(studio: Studio) -> APIRouter:
     async def runs() -> Response:
         return json_response(await studio.workers.run("runs", studio.library.describe_runs))
 
+    @router.get("/files")
+    async def files() -> Response:
+        return json_response(await studio.workers.run("files", studio.library.list_files))
+
     @router.get("/ladders")
     async def ladders() -> Response:
         return json_response(await studio.workers.run("ladders", studio.library.describe_ladders))
@@ -84,6 +89,9 @@ def run_routes(studio: Studio) -> APIRouter:
 
     @router.post("/runs/{id:path}/view/{name}")
     async def view(id: str, name: str, body: Input) -> Response:
+        if name == "curves":
+            found = studio.library.run(id)
+            return json_response(await studio.with_folder(found, _show_curves, body.options))
         shown = {"text": body.text, "target": body.target, "options": body.options}
         return json_response(await studio.with_run(id, _show, name, shown))
 
@@ -114,6 +122,10 @@ def run_routes(studio: Studio) -> APIRouter:
         return json_response(await studio.workers.run("lesson", lambda: show_gradients(body, studio.cells())))
 
     return router
+
+
+def _show_curves(found: Found, options: Mapping[str, Any]) -> dict[str, Any]:
+    return views.show_curves(found.folder, options)
 
 
 def _show(run: Any, name: str, shown: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.charts import Table
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 MAX_TABLE_ROWS: Final = 2000
 """Rows of a view's table that a page gets; the data has all numbers."""
+
+OF_TABLES: Final = ("attention", "states", "gates", "gradients")
+"""Views that a run has which reads numbers."""
 
 
 def available_views() -> dict[str, ViewKind]:
@@ -59,9 +63,9 @@ def describe_views() -> list[dict[str, Any]]:
 
 
 def views_of(run: Run) -> list[str]:
-    """Return the views that make sense for a run: those of a text only where it reads one."""
-    readable = input_kind(run) in ("text", "words", "pair", "picture")
-    return [name for name, kind in available_views().items() if readable or not kind.takes_text]
+    """Return the views that make sense for a run: of a table of numbers those that need no words."""
+    table = input_kind(run) == "table"
+    return [name for name, kind in available_views().items() if not (table and kind.takes_text) or name in OF_TABLES]
 
 
 def show(name: str, run: Run, *, text: str | None, target: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,6 +76,12 @@ def show(name: str, run: Run, *, text: str | None, target: str | None, options: 
         raise ConfigError("is missing", where="text", cure=f"{name} shows what the model does with an input")
     source = read_text(run, text) if kind.takes_text and text is not None else None
     return describe(kind.show(run, source, target=target or None, **options), question=kind.question)
+
+
+def show_curves(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the learning curves of a folder, which need no model: a training in its first epoch has none yet."""
+    kind = find_view("curves")
+    return describe(kind.show(folder, **kind.check_options(options)), question=kind.question)
 
 
 def describe(view: View, *, question: str = "") -> dict[str, Any]:

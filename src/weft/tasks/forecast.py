@@ -78,6 +78,7 @@ class Forecast(SeriesTask):
     files = ("train.csv", "valid.csv", "test.csv")
     pipeline_tag = "time-series-forecasting"
     reads_text = False
+    answers_rows = False
     reads_files = has_answer = True
     has_baselines = True
     smooths_labels = False

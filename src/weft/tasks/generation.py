@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from torch import Tensor
 
@@ -16,10 +16,10 @@ from weft.decoding import Constraint, DecodeConfig, Hypothesis, SearchListener, 
 from weft.decoding.search import NEVER
 from weft.decoding.stops import compile_stops, cut_text
 from weft.errors import ConfigError
-from weft.tasks.beginning import Beginning
 from weft.tasks.results import Prediction
 from weft.tasks.wording import Wording
 from weft.text import UNK, Tokenizer
+from weft.text.beginning import Beginning
 
 NO_TEXT: Final = (
     "without a text: every text that the settings allow has the probability 0; lower --min-length, forbid less, or "
@@ -76,6 +76,7 @@ class Generation(Prediction):
     source: str
     candidates: tuple[Candidate, ...]
     source_tokens: tuple[str, ...] | None = None
+    repeats: ClassVar[tuple[str, ...]] = ("source",)
 
     @property
     def text(self) -> str:

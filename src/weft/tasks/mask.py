@@ -22,7 +22,7 @@ from weft.metrics import LossTally
 from weft.models import MASKED_MODELS, MaskedLanguageModel, MaskedModelSettings
 from weft.nn import Packing
 from weft.settings import OneOf, TableError
-from weft.tasks.filling import CANDIDATES, Filled, Filler, encode_gaps, fill_text
+from weft.tasks.filling import CANDIDATES, Filled, Filler
 from weft.tasks.length import passes
 from weft.tasks.lessons import Lesson
 from weft.tasks.lm import LanguageModelling, TextData
@@ -34,6 +34,7 @@ from weft.tasks.shift import IGNORED, count_unknown, lay_tokens, token_loss
 from weft.tasks.states import pad_ids
 from weft.tasks.task import Batch, Codec, Loss, Rows, Task
 from weft.text import MASK, SPECIALS, UNK, FramedText, Tokenizer, frame_of
+from weft.text.gaps import encode_gaps, fill_text
 
 FILLERS: Final = 5
 """Candidates for a gap by default."""

@@ -29,6 +29,8 @@ class WithRecords:
     data: Any
     reads_text: bool = True
     """Whether its inputs are texts: there is a section `[text]`."""
+    answers_rows: bool = True
+    """Whether each row of a table is an input by itself, so that a part of a table can be answered alone."""
     reads_files: bool = False
     """Whether an input may be the path of a file that is one input: a picture, a table of numbers."""
     prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"

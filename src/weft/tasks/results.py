@@ -19,6 +19,9 @@ Numbers = NDArray[np.float64]
 class Prediction(ABC):
     """One answer: `str()` is what a terminal shows, `record()` what `--json` writes."""
 
+    repeats: ClassVar[tuple[str, ...]] = ("text", "second", "steps", "words")
+    """The fields of `record()` that repeat the input: a table that has the input already leaves them out."""
+
     @abstractmethod
     def __str__(self) -> str: ...
 

@@ -41,10 +41,10 @@ from weft.tasks.lessons import read_tokens
 from weft.tasks.sections import Facts, Sections, StackPlace, Tree, written
 from weft.tasks.states import Located
 from weft.tasks.tag_data import TaggedData, TaggedText
-from weft.tasks.tag_words import cut_words, split_text
 from weft.tasks.tags import ScoredTags, TaggedBatch, Tagging, TagScores, scheme_of, score_tags, spell, summarise_tags
 from weft.tasks.task import UNSEEN, Baselines, Codec, Loss, Rows
 from weft.text import TextConfig, Tokenizer, word_defaults
+from weft.text.split import cut_words, split_text
 
 SPELLING = TextConfig(kind="char", size=1000)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Translate(PairTask):
     sections = Sections(PairData, PairText, Annotated[PairSettings, MODEL])
     data: PairData
     pipeline_tag = "translation"
+    spare: ClassVar[int] = 20
+    """Tokens that a target may have besides `longer` for each token of the source."""
 
     def __init__(self, codec: Codec, data: PairData) -> None:
         super().__init__(codec, data)
@@ -216,11 +218,15 @@ class Translate(PairTask):
     def question(self, model: PairModel, batch: PairBatch, *, records: Sequence[Pair]) -> Question:
         assert isinstance(batch.source_lengths, Tensor)
         memory, sources = model.read(batch.source, batch.source_lengths)
-        # A few words may command many actions, and a subword may have several characters.
-        longer = 8 if self.source.kind == "word" else 6 if self.target.kind == "char" != self.source.kind else 2
-        limits = (longer * batch.source_lengths + 20).tolist()
+        limits = (self.longer * batch.source_lengths + self.spare).tolist()
         forbid = (*NEVER, *(self.languages.ids if self.source is self.target else ()))
         return Question(self.target, memory, sources=sources, limits=limits, forbid=forbid)
+
+    @property
+    def longer(self) -> int:
+        """The tokens that a target may have for each token of the source, besides `spare` ones: a few words may command
+        many actions, and a subword may have several characters."""
+        return 8 if self.source.kind == "word" else 6 if self.target.kind == "char" != self.source.kind else 2
 
     def source_tokens(self, model: PairModel, batch: PairBatch) -> list[tuple[str, ...]]:
         assert isinstance(batch.source_lengths, Tensor)

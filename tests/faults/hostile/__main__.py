@@ -2,7 +2,8 @@
 
 For each group: attempts, how many were handled, how many of them were refused, and the most memory and CPU time that a
 refusal took. With --really each row starts the command anew, the start of Python included; without, it runs in a fork
-of a process that has imported weft.
+of a process that has imported weft. --through=pull sends the same files through `weft pull`, --through=export exports
+them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tests.faults.forked import Forked
 from tests.faults.hostile.attempt import Battery, Result
 from tests.faults.hostile.row import Row
 from tests.faults.hostile.rows import ROWS
+from tests.faults.hostile.through import DOORS, PULLED
 
 
 def table(results: list[tuple[Row, Result]]) -> list[str]:
@@ -31,14 +33,15 @@ def table(results: list[tuple[Row, Result]]) -> list[str]:
     return lines
 
 
-def main(pattern: str, *, really: bool) -> int:
+def main(pattern: str, *, really: bool, door: str = "") -> int:
     """Try the rows whose title fits; what is handled badly is printed at once, the table at the end."""
     results = []
     with tempfile.TemporaryDirectory() as folder, Forked(variables={"WEFT_CACHE": f"{folder}/cache"}) as forked:
         battery = Battery(forked, Path(folder).resolve())
-        for row in ROWS:
+        for row in PULLED if door else ROWS:
             if re.search(pattern, row.title):
-                results.append((row, battery.attempt(row, really=really)))
+                result = DOORS[door](battery, row) if door else battery.attempt(row, really=really)
+                results.append((row, result))
                 if faults := results[-1][1].faults:
                     print(f"{row.title}: {'; '.join(faults)}", flush=True)
     print("\n".join(table(results)))
@@ -46,5 +49,6 @@ def main(pattern: str, *, really: bool) -> int:
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--really"]
-    sys.exit(main(words[0] if words else "", really="--really" in sys.argv))
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    door = next((word.partition("=")[2] for word in sys.argv if word.startswith("--through=")), "")
+    sys.exit(main(words[0] if words else "", really="--really" in sys.argv, door=door))

@@ -104,14 +104,14 @@ class Battery:
 
     def attempt(self, row: Row, *, really: bool = False) -> Result:
         """Change a copy of the run and let the command read it; `really` starts Python anew for it."""
-        folder = self._folder(row.base)
+        folder = self.folder(row.base)
         row.change(folder / "run")
         before = _tree(folder)
         ended, answer = self._read(row, folder, really=really)
         after = _tree(folder)
         touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
         free = WRITING.get(row.command) or (row.base if row.base in ("tokens", "compiled") else "nothing")
-        faults = _judge(row, ended, really=really) + [
+        faults = judge(row, ended, really=really) + [
             f"touched {name}" for name in sorted(touched) if name.split("/")[0] not in (free, ".", *_caches(row))
         ]
         if row.expected.same and ended.code == 0 and answer != self._answer(row):
@@ -119,7 +119,7 @@ class Battery:
         shutil.rmtree(folder)
         return Result(tuple(faults), ended)
 
-    def _folder(self, base: str) -> Path:
+    def folder(self, base: str) -> Path:
         self.number += 1
         folder = self.base / "attempts" / str(self.number)
         (folder / "outside").mkdir(parents=True)
@@ -131,7 +131,7 @@ class Battery:
         """What the command says of the run without a change."""
         key = row.command, row.base
         if key not in self.answers:
-            folder = self._folder(row.base)
+            folder = self.folder(row.base)
             ended, self.answers[key] = self._read(row, folder)
             assert ended.code == 0, ended.err
             shutil.rmtree(folder)
@@ -171,7 +171,7 @@ def _caches(row: Row) -> tuple[str, ...]:
     return ("run",) if row.base in ("tokens", "compiled") else ()
 
 
-def _judge(row: Row, ended: Ended, *, really: bool) -> list[str]:
+def judge(row: Row, ended: Ended, *, really: bool) -> list[str]:
     """What is wrong with how a command ended, what it said and what it took."""
     said = ended.err + (ended.out if "terminal" in row.command else "")
     lines = [line for line in said.splitlines() if line.startswith(("error", "fault"))]

@@ -9,9 +9,11 @@ from tests.faults.forked import Forked
 from tests.faults.hostile.attempt import WRITING, Battery
 from tests.faults.hostile.row import Row
 from tests.faults.hostile.rows import ROWS
+from tests.faults.hostile.through import DOORS, PULLED
 
-EVERY, EVERY_TRAINING, EVERY_REAL = 4, 10, 190
-"""Of how many rows the fast suite takes one: in all, of those that train, and through a command of its own."""
+EVERY, EVERY_TRAINING, EVERY_REAL, EVERY_DOOR = 4, 10, 190, 60
+"""Of how many rows the fast suite takes one: in all, of those that train, through a command of its own, and through
+other doors."""
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +50,19 @@ def test_the_command_itself(row: Row, battery: Battery, record_property: Callabl
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 def test_every_hostile_folder(row: Row, battery: Battery, record_property: Callable[[str, object], None]) -> None:
     check(row, battery, record_property, really=True)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("row", PULLED[::EVERY_DOOR], ids=lambda row: row.title)
+def test_other_doors(row: Row, door: str, battery: Battery) -> None:
+    assert not DOORS[door](battery, row).faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("row", PULLED, ids=lambda row: row.title)
+def test_every_row_through_other_doors(row: Row, door: str, battery: Battery) -> None:
+    assert not DOORS[door](battery, row).faults
 
 
 def test_the_table_is_large_and_no_row_is_there_twice() -> None:

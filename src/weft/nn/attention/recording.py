@@ -92,14 +92,17 @@ def record_attention() -> Iterator[list[AttentionCall]]:
 
 
 def announce(call: AttentionCall) -> None:
-    """Append a call to the record. Tensors without heads get one head; a call of more dimensions is left out."""
+    """Append a call to the record. Tensors without heads get one head; a call of more dimensions is left out.
+
+    Tensors are copied, because a search writes states and caches in place.
+    """
     calls, extra = _calls.get(), 4 - call.query.dim()
     if calls is None or extra < 0:
         return
     tensors: dict[str, Any] = {
-        name: _with_heads(getattr(call, name), extra) for name in ("query", "key", "value", "context")
+        name: _with_heads(getattr(call, name), extra).clone() for name in ("query", "key", "value", "context")
     }
-    mask = call.mask
+    mask = None if call.mask is None else call.mask.clone()
     if mask is not None and extra == 1 and mask.dim() == 3:
         mask = mask[:, None]
     calls.append(call._replace(**tensors, mask=mask))

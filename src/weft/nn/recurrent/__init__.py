@@ -6,6 +6,7 @@ from weft.nn.recurrent.coupled_lstm import CoupledLSTM
 from weft.nn.recurrent.elman import Elman, FeedbackState
 from weft.nn.recurrent.gru import GRU
 from weft.nn.recurrent.gru_reset_after import GRUResetAfter
+from weft.nn.recurrent.head_linear import HeadLinear
 from weft.nn.recurrent.layer import slow_cells
 from weft.nn.recurrent.lengths import reverse_rows
 from weft.nn.recurrent.lstm import LSTM, LSTMState
@@ -33,6 +34,7 @@ __all__ = [
     "Elman",
     "FeedbackState",
     "GRUResetAfter",
+    "HeadLinear",
     "LSTMState",
     "Option",
     "PeepholeLSTM",

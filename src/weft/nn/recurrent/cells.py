@@ -12,7 +12,13 @@ from weft.nn.recurrent.coupled_lstm import CoupledLSTM
 from weft.nn.recurrent.elman import Elman
 from weft.nn.recurrent.gru import GRU
 from weft.nn.recurrent.gru_reset_after import GRUResetAfter
+from weft.nn.recurrent.hgrn import HGRN
+from weft.nn.recurrent.ind_rnn import IndRNN
+from weft.nn.recurrent.janet import Janet
 from weft.nn.recurrent.lstm import LSTM
+from weft.nn.recurrent.min_gru import MinGRU
+from weft.nn.recurrent.min_lstm import MinLSTM
+from weft.nn.recurrent.minimal_gated import MinimalGated
 from weft.nn.recurrent.mut1 import MUT1
 from weft.nn.recurrent.mut2 import MUT2
 from weft.nn.recurrent.mut3 import MUT3
@@ -20,6 +26,10 @@ from weft.nn.recurrent.options import check_options
 from weft.nn.recurrent.own import build_own
 from weft.nn.recurrent.peephole_lstm import PeepholeLSTM
 from weft.nn.recurrent.projected_lstm import ProjectedLSTM
+from weft.nn.recurrent.qrnn import QRNN
+from weft.nn.recurrent.rg_lru import RGLRU
+from weft.nn.recurrent.s_lstm import SLSTM
+from weft.nn.recurrent.sru import SRU
 
 CellClass: TypeAlias = Callable[..., Cell]
 """A class of cells, or a function that makes one: called with input_size, hidden_size and options by their names."""
@@ -35,6 +45,16 @@ CELLS: Final[dict[str, type[Cell]]] = {
     "mut1": MUT1,
     "mut2": MUT2,
     "mut3": MUT3,
+    "minimal_gated": MinimalGated,
+    "janet": Janet,
+    "ind_rnn": IndRNN,
+    "sru": SRU,
+    "qrnn": QRNN,
+    "min_gru": MinGRU,
+    "min_lstm": MinLSTM,
+    "rg_lru": RGLRU,
+    "hgrn": HGRN,
+    "s_lstm": SLSTM,
 }
 
 CellChoice: TypeAlias = str | Mapping[str, Any] | Cell | Callable[[int, int], Cell]

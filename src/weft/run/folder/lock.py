@@ -54,9 +54,9 @@ def claim_folder(out: str | Path | None, task: str, *, resume: bool | None = Fal
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock an existing folder for this process."""
-    lock = _lock(folder)
+def lock_folder(folder: Path, *, doing: str = "is training here") -> Iterator[None]:
+    """Lock an existing folder for this process; `doing` is what an error says of the process that holds the lock."""
+    lock = _lock(folder, doing=doing)
     try:
         yield
     finally:
@@ -124,7 +124,7 @@ def _claim(out: str | Path | None, task: str) -> Claim:
     raise RunError("other processes make and remove it all the time", where=str(folder), cure="choose another --out")
 
 
-def _lock(folder: Path) -> int | None:
+def _lock(folder: Path, *, doing: str = "is training here") -> int | None:
     """Return a descriptor with a lock, which the system releases however the process ends. Only POSIX has this."""
     if os.name != "posix":
         return None
@@ -141,7 +141,7 @@ def _lock(folder: Path) -> int | None:
     except BlockingIOError:
         os.close(lock)
         cure = "wait for it, end it, or choose another --out"
-        raise RunError("another process is training here", where=str(folder), cure=cure) from None
+        raise RunError(f"another process {doing}", where=str(folder), cure=cure) from None
     except OSError:  # a file system without locks
         pass
     return lock

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from weft import limits
+from weft.config.migrations import migrate
 from weft.disk import open_regular, read_regular
 from weft.documents import FORMAT_VERSION, check_version, parse_json
 from weft.errors import RunError
-from weft.run.folder.files import MANIFEST, reading, shorten, write_json
+from weft.run.folder.files import CONFIG, LABELS, MANIFEST, STATISTICS, reading, shorten, write_json
+from weft.version import __version__
 
 __all__ = [
     "FORMAT_VERSION",
@@ -32,6 +34,7 @@ __all__ = [
     "drop_manifest",
     "hash_file",
     "open_run",
+    "parse_manifest",
     "read_run",
     "verify",
     "write_manifest",
@@ -39,6 +42,9 @@ __all__ = [
 
 MAX_READS: Final = 10
 """Times that a folder is read anew because its files were replaced meanwhile."""
+
+MIGRATED: Final = (CONFIG, LABELS, STATISTICS)
+"""Files that differ between formats. A checkpoint has none of them; only the weft that wrote it need resume it."""
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -55,7 +61,8 @@ def write_manifest(folder: Path, hashes: Mapping[str, str | Sequence[str]]) -> N
     A folder that has a manifest is complete.
     """
     listed = {name: found if isinstance(found, str) else list(found) for name, found in hashes.items()}
-    write_json(folder / MANIFEST, {"format_version": FORMAT_VERSION, "sha256": listed})
+    head = {"format_version": FORMAT_VERSION, "weft_version": __version__}
+    write_json(folder / MANIFEST, head | {"sha256": listed})
 
 
 def hash_file(path: Path) -> str:
@@ -70,10 +77,11 @@ def drop_manifest(folder: Path) -> None:
 
 
 class RunFiles:
-    """The files of a folder as its manifest lists them."""
+    """The files of a folder as its manifest lists them; those of an older format are read as the current one."""
 
-    def __init__(self, folder: Path, hashes: Mapping[str, tuple[str, ...]]) -> None:
-        self.folder, self.hashes = folder, hashes
+    def __init__(self, folder: Path, hashes: Mapping[str, tuple[str, ...]], version: int = FORMAT_VERSION) -> None:
+        self.folder, self.hashes, self.version = folder, hashes, version
+        self._migrated: dict[str, Any] | None = None
 
     def has(self, name: str) -> bool:
         """Return whether the file is listed; raise if it exists without being listed."""
@@ -97,7 +105,16 @@ class RunFiles:
         return content
 
     def read_json(self, name: str, *, constants: bool = False) -> Any:
-        """Return the value of a JSON file."""
+        """Return the value of a JSON file, of an older format as the current one has it."""
+        if self.version == FORMAT_VERSION or name not in MIGRATED or CONFIG not in self.hashes:
+            return self._parse(name, constants=constants)
+        if self._migrated is None:
+            documents = {one: self._parse(one) for one in MIGRATED if self.has(one)}
+            migrate(documents, self.version)
+            self._migrated = documents
+        return self._migrated[name]
+
+    def _parse(self, name: str, *, constants: bool = False) -> Any:
         try:
             return parse_json(self.read(name), constants=constants)
         except ValueError as error:
@@ -153,20 +170,39 @@ def open_run(folder: Path) -> RunFiles:
     with reading(folder):
         found = folder.is_dir()
     if not found:
-        raise RunError("is not a run folder", where=str(folder), cure="give the folder that `weft train` wrote")
+        raise RunError("is not a run folder", where=str(folder), cure=_cure(folder))
     path = folder / MANIFEST
     try:
         with reading(path):
-            manifest = parse_json(read_regular(path, most=limits.CONFIG_FILE_BYTES))
+            content = read_regular(path, most=limits.CONFIG_FILE_BYTES)
     except FileNotFoundError:
         cure = "training ended before its first validation, or this is no run; train again"
         raise RunError(f"has no {MANIFEST}", where=str(folder), cure=cure) from None
+    return parse_manifest(content, folder)
+
+
+def _cure(folder: Path) -> str:
+    """What to do about a folder that is not there: perhaps it is meant to be a run on the hub."""
+    cure = "give the folder that `weft train` wrote"
+    if str(folder).startswith("hf:/"):  # a pathlib.Path drops the second slash
+        return 'give a run on the hub as a text, not as a Path: weft.load("hf://OWNER/NAME")'
+    if folder.exists() or folder.is_absolute() or len(folder.parts) != 2 or folder.parts[0] in (".", "..", "~"):
+        return cure
+    return f"{cure}; a run on the hub is written hf://{folder}"
+
+
+def parse_manifest(content: bytes, folder: Path) -> RunFiles:
+    """Return the files that a manifest lists, for a folder that may not have them yet."""
+    path = folder / MANIFEST
+    try:
+        manifest = parse_json(content)
     except ValueError as error:
         raise RunError(f"is damaged: {error}", where=str(path), cure="copy it again") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("sha256"), dict):
         raise RunError("is damaged: it has no table of hashes", where=str(path), cure="copy it again")
-    check_version(manifest.get("format_version", 0), str(path))
-    return RunFiles(folder, {name: _hashes(name, found, path) for name, found in manifest["sha256"].items()})
+    version = check_version(manifest.get("format_version", 0), str(path), written_by=manifest.get("weft_version"))
+    hashes = {name: _hashes(name, found, path) for name, found in manifest["sha256"].items()}
+    return RunFiles(folder, hashes, version)
 
 
 def read_run(folder: Path, read: Callable[[RunFiles], Found]) -> Found:

@@ -108,7 +108,7 @@ ROWS = [
     *(_row(f"damaged: {what}", change, AS_BEFORE._replace(words=("checkpoint",))) for what, change in DAMAGED.items()),
     _row("both damaged", all_of(flipped(STATE), flipped(f"{OLDER}/state.json")), refused("checkpoint")),
     _row("all gone", lambda folder: shutil.rmtree(folder / "checkpoints"), AS_BEFORE),
-    _row("a newer format", put(f"{NEWEST}/manifest.json", "format_version", 2), refused("newer")),
+    _row("a newer format", put(f"{NEWEST}/manifest.json", "format_version", 99), refused("newer")),
     *(
         _row(f"{path} = {str(value)[:20]}", put(STATE, path, value), EITHER)
         for path, values in WRONG.items()

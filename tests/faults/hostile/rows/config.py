@@ -59,7 +59,7 @@ CLASSIFY = {
     "text.kind": ("nothing", 7),
     "data.max_length": (-1, 10**7, "long"),
     "seed": (2**64, -1, "x"),
-    "format_version": (2, 10**30, "1"),
+    "format_version": (99, 10**30, "1"),
 }
 LM = {
     "model.width": (10**6, 7, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def _weights(value: Any) -> Change:
 
 def _version(text: str) -> Change:
     """Another number, as it is written."""
-    return rewrite(MANIFEST, lambda data: data.replace(b'"format_version": 1', f'"format_version": {text}'.encode()))
+    return rewrite(MANIFEST, lambda data: re.sub(rb'"format_version": \d+', f'"format_version": {text}'.encode(), data))
 
 
 def _either_hash(folder: Path) -> None:

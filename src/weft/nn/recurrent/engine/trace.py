@@ -82,7 +82,8 @@ def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
 
 
 def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None:
-    """Find the sizes that are the number of rows; raises Untraceable where the graphs differ in anything else."""
+    """Find the sizes that are the number of rows, and of each tensor the axis of the rows, its meta "rows"; raises
+    Untraceable where the graphs differ in anything else."""
     if len(graph.nodes) != len(other.nodes):
         raise Untraceable(BY_VALUE)
     same = dict(zip(other.nodes, graph.nodes, strict=True))
@@ -100,10 +101,17 @@ def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None
         return mine
 
     for other_node, node in same.items():
+        if "shape" in node.meta:
+            node.meta["rows"] = _row_axes(node.meta["shape"], other_node.meta["shape"])
         if node.target != other_node.target and node.op == "call_function":
             raise Untraceable(BY_VALUE)
         node.args = tuple(mark(a, b) for a, b in zip(node.args, other_node.args, strict=True))
         node.kwargs = {name: mark(value, other_node.kwargs.get(name)) for name, value in node.kwargs.items()}
+
+
+def _row_axes(mine: tuple[int, ...], its: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes whose size depends on the number of rows."""
+    return tuple(axis for axis, (a, b) in enumerate(zip(mine, its, strict=True)) if a != b)
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -29,7 +29,7 @@ function draw(record, links, streamed) {
   return generation(record, links, streamed);
 }
 
-function bars(entries, chosen) {
+function bars(entries, chosen, label = percent) {
   const shown = entries.slice(0, MAX_BARS);
   const left = entries.length - shown.length;
   return [
@@ -38,7 +38,7 @@ function bars(entries, chosen) {
       return [
         make("span.name", { class: strong, dir: "auto" }, name),
         make("span.track", { "aria-hidden": "true" }, make("div.bar", { style: { width: `${100 * share}%` } })),
-        make("span.number", { class: strong }, percent(share)),
+        make("span.number", { class: strong }, label(share)),
       ];
     })),
     left > 0 ? make("p.faint.small", {}, `${left} more labels are in the data.`) : null,
@@ -81,7 +81,7 @@ function gaps(record, links) {
 
 function neighbours(record) {
   const unknown = record.unknown.length ? make("p.empty", {}, `Not in the vocabulary: ${record.unknown.join(", ")}.`) : null;
-  return [unknown, ...bars(record.neighbours.map((found) => [found.word, Math.max(0, found.similarity)]), [])];
+  return [unknown, ...bars(record.neighbours.map((found) => [found.word, Math.max(0, found.similarity)]), [], (cosine) => cosine.toFixed(3)), make("p.faint.small", {}, "The number is the cosine of the two vectors: 1 is the same direction.")];
 }
 
 function forecastTable(record) {
@@ -97,6 +97,7 @@ function generation(record, links, streamed) {
   return [
     record.text || streamed ? make("p.text", { dir: "auto" }, source, record.text) : make("p.empty", {}, "The settings allow no text."),
     record.tokens ? pieces(record) : null,
+    streamed && !record.text ? make("p.faint.small", {}, "The model ends the text here: it adds nothing. Leave out the last mark, or draw again with another seed.") : null,
     record.finished === false ? make("p.faint.small", {}, "The text reached the length limit before its end.") : null,
     record.missing?.length ? make("p.faint.small", {}, `Required words that did not fit: ${record.missing.join(", ")}.`) : null,
     links(),

@@ -6,7 +6,7 @@ import { failure, fill, isAbort, make, show, table } from "./dom.js";
 import { waiting } from "./figure_view.js";
 import { Picture } from "./picture.js";
 import { allRuns, runOf } from "./runs.js";
-import { post } from "./server.js";
+import { get, post } from "./server.js";
 
 export function mountCompare(place) {
   const curves = new Picture();
@@ -15,12 +15,18 @@ export function mountCompare(place) {
   const content = make("div");
   let aborter = new AbortController();
   const summary = make("p.summary");
-  fill(place, make("h2.question", {}, "Which run is better, and in what do they differ?"), summary, status, content);
+  const bar = make("div");
+  fill(place, make("h2.question", {}, "Which run is better, and in what do they differ?"), summary, bar, status, content);
+  let files = [];
+  const drawBar = () => fill(bar, files.length && state.partners.length > 1 ? measured(files) : null);
+  get("/api/files").then((found) => { files = found; drawBar(); }).catch(() => {}); // without files the reports remain
   const update = async () => {
     aborter.abort();
     aborter = new AbortController();
     const { signal } = aborter;
     const runs = state.partners.filter((id) => runOf(id));
+    const data = state.options.data ?? null;
+    drawBar();
     if (runs.length < 2) {
       fill(content);
       fill(status, chooser());
@@ -28,8 +34,8 @@ export function mountCompare(place) {
     }
     fill(status, waiting("Comparing …", () => aborter.abort()));
     try {
-      const found = await post("/api/compare", { runs }, { signal });
-      showSources({ code: `weft compare ${runs.join(" ")}` });
+      const found = await post("/api/compare", { runs, data }, { signal });
+      showSources({ code: `weft compare ${runs.join(" ")}${data ? ` --data ${data}` : ""}` });
       fill(summary, reading(found));
       fill(content, scores(found), intervals.place, make("h2", {}, "Curves"), curves.place, curves.tools("compare", () => found), notes(found), differences(found));
       const bars = intervalChart(found, content.clientWidth);
@@ -56,21 +62,41 @@ function chooser() {
   return make("div.empty", {}, make("p", {}, "Choose two runs or more, here or in the list of runs."), make("div.controls", {}, runs.slice(0, 40).map(box)));
 }
 
+// The file that all runs are measured on now, which gives intervals of their differences.
+function measured(files) {
+  const current = state.options.data ?? "";
+  const list = make("select", {}, make("option", { value: "" }, "their own reports"), files.map((file) => make("option", { value: file, selected: file === current }, file)));
+  list.addEventListener("change", () => {
+    const { data, ...options } = state.options;
+    go({ options: list.value ? { ...options, data: list.value } : options }, { replace: true });
+  });
+  return make("div.controls", {}, make("label", {}, "measured on", list));
+}
+
 const nameOf = (id) => runOf(id)?.name ?? id;
 
 function scores({ metric, rows }) {
   const ranged = hasIntervals({ rows });
+  const paired = rows.some((row) => row.difference);
   const cell = (value) => make("td.number", {}, show(value));
   const line = (row) =>
-    make("tr", {}, make("td", {}, make("a", { href: link({ run: row.id, view: "playground" }) }, nameOf(row.id))), cell(row.value), ranged ? make("td.number", {}, typeof row.low === "number" ? `${show(row.low)} to ${show(row.high)}` : "–") : null, cell(row.parameters ?? runOf(row.id)?.parameters), cell(row.seconds ?? runOf(row.id)?.seconds));
-  const headings = ["run", metric ?? "score", ...(ranged ? ["95 % interval"] : []), "parameters", "seconds"];
+    make("tr", {}, make("td", {}, make("a", { href: link({ run: row.id, view: "playground" }) }, nameOf(row.id))), cell(row.value), ranged ? make("td.number", {}, typeof row.low === "number" ? `${show(row.low)} to ${show(row.high)}` : "–") : null, paired ? make("td.number", {}, difference(row)) : null, cell(row.parameters ?? runOf(row.id)?.parameters), cell(row.seconds ?? runOf(row.id)?.seconds));
+  const headings = ["run", metric ?? "score", ...(ranged ? ["95 % interval"] : []), ...(paired ? [`difference to ${nameOf(rows[0].id)}`] : []), "parameters", "seconds"];
   return make("div.scroll", {}, make("table", {}, make("thead", {}, make("tr", {}, headings.map((name, column) => make("th", { class: column ? "number" : null, scope: "col" }, name)))), make("tbody", {}, rows.map(line))));
+}
+
+function difference({ difference: found, sure }) {
+  if (!found) return "–";
+  const signed = (value) => `${value > 0 ? "+" : ""}${show(value, 3)}`;
+  return `${signed(found.difference)} (${signed(found.low)} to ${signed(found.high)})${sure ? "" : ", may be chance"}`;
 }
 
 const hasIntervals = ({ rows }) => rows.some((row) => typeof row.low === "number");
 
 const reading = (found) =>
-  hasIntervals(found)
+  found.rows.some((row) => row.difference)
+    ? "All runs were measured on this file now. In brackets the range of the difference on other data of the same kind; where it has zero in it, the difference may be chance."
+    : hasIntervals(found)
     ? "Each bar is the range in which the score would lie on other data of the same kind; where two bars overlap widely, the difference may be chance."
     : "Each point is the score of a run on its own report; the curves below show when each run reached it.";
 

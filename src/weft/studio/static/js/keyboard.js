@@ -4,7 +4,7 @@ import { go, state } from "./address.js";
 import { KEYS, labelOf } from "./catalog.js";
 import { fill, find, make } from "./dom.js";
 
-let afterG = 0;
+let afterG = -Infinity; // a page is younger than any wait
 
 export function startKeys() {
   find("skip").addEventListener("click", () => find("view").focus());
@@ -22,7 +22,7 @@ export function startKeys() {
 function press(event) {
   const pressed = event.key;
   if (performance.now() - afterG < 1500 && pressed in KEYS) {
-    afterG = 0;
+    afterG = -Infinity;
     event.preventDefault();
     if (KEYS[pressed] !== state.view) go({ view: KEYS[pressed] });
   } else if (pressed === "g") afterG = performance.now();

@@ -10,6 +10,7 @@ import { events, post } from "./server.js";
 const SIDES = ["a", "b"];
 const DEFAULT_CELLS = { a: "elman", b: "lstm" };
 const TRANSFORMER = "transformer";
+const BUSY = 409;
 
 export function mountLearn(place, info) {
   const lesson = new Lesson(info);
@@ -110,7 +111,8 @@ class Lesson {
     );
   }
 
-  async start() {
+  // One training runs at a time; that of a page that was closed may have to be replaced.
+  async start(replace = false) {
     if (!this.info.writable) {
       fill(this.status, failure({ message: "This studio trains nothing.", cure: "Open the address that weft studio printed, with its token." }));
       return;
@@ -125,7 +127,7 @@ class Lesson {
     this.drawn = new Set();
     this.ended = "Ended.";
     try {
-      const { id } = await post("/api/learn", { models, toy: this.toy, size: this.number("size"), steps: this.steps, seed: this.number("seed") });
+      const { id } = await post("/api/learn", { models, toy: this.toy, size: this.number("size"), steps: this.steps, seed: this.number("seed"), replace });
       this.id = id;
       this.paused = false;
       this.charts.hidden = false;
@@ -134,7 +136,9 @@ class Lesson {
       this.drawButtons();
       await this.follow();
     } catch (error) {
-      if (!isAbort(error)) fill(this.status, failure(error));
+      const busy = error.status === BUSY;
+      const instead = make("button", { type: "button", onclick: () => this.start(true) }, "stop it and start this one");
+      if (!isAbort(error)) fill(this.status, failure(error), busy ? instead : null);
     }
     this.id = null;
     this.drawButtons();
@@ -200,7 +204,7 @@ class Lesson {
       return;
     }
     this.drawn.add(name);
-    picture.draw(CHARTS[name].draw(values), { label: CHARTS[name].title }).catch((error) => fill(this.status, failure(error)));
+    picture.draw(CHARTS[name].draw(values, this.names), { label: CHARTS[name].title }).catch((error) => fill(this.status, failure(error)));
   }
 
   async command(what) {

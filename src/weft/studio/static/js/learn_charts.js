@@ -1,25 +1,27 @@
 // The moving charts of Learn: each has one set of data that grows or is replaced.
 
 const SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json";
-const model = { field: "model", type: "nominal", sort: null, legend: { title: null, orient: "top" } };
+const POWER = "datum.value < 1e-3 ? format(datum.value, '.0e') : format(datum.value, '~g')"; // 1e-9, 0.01, 1
+// A model keeps its colour in a chart that has nothing of the other one.
+const coloured = (names) => ({ field: "model", type: "nominal", sort: null, scale: { domain: names }, legend: { title: null, orient: "top" } });
 const quantity = (field, title, more = {}) => ({ field, type: "quantitative", axis: { title }, ...more });
 
-const line = (name, encoding) => (values) => ({
+const line = (name, encoding) => (values, names) => ({
   $schema: SCHEMA,
   width: 300,
   height: 180,
   data: { name, values },
   mark: { type: "line", strokeWidth: 2, interpolate: "monotone" },
-  encoding,
+  encoding: { ...encoding, color: coloured(names) },
 });
 
-const lossChart = line("loss", { x: quantity("step", "step", { axis: { title: "step", tickMinStep: 1 } }), y: quantity("loss", "loss", { scale: { zero: true } }), color: model });
+const lossChart = line("loss", { x: quantity("step", "step", { axis: { title: "step", tickMinStep: 1 } }), y: quantity("loss", "loss", { scale: { zero: true } }) });
 
-const accuracyChart = line("accuracy", { x: quantity("step", "step", { axis: { title: "step", tickMinStep: 1 } }), y: quantity("accuracy", "accuracy", { scale: { domain: [0, 1] }, axis: { title: "accuracy", format: "%" } }), color: model });
+const accuracyChart = line("accuracy", { x: quantity("step", "step", { axis: { title: "step", tickMinStep: 1 } }), y: quantity("accuracy", "accuracy", { scale: { domain: [0, 1] }, axis: { title: "accuracy", format: "%" } }) });
 
-const gradientChart = line("gradients", { x: quantity("time", "time step", { axis: { title: "time step", tickMinStep: 1 } }), y: quantity("norm", "gradient norm", { scale: { type: "log" }, axis: { title: "gradient that reaches it", format: "~e", tickCount: 5 } }), color: model });
+const gradientChart = line("gradients", { x: quantity("time", "time step", { axis: { title: "time step", tickMinStep: 1 } }), y: quantity("norm", "gradient norm", { scale: { type: "log" }, axis: { title: "gradient that reaches it", labelExpr: POWER, tickCount: 5 } }) });
 
-const gateChart = line("gates", { x: quantity("time", "time step", { axis: { title: "time step", tickMinStep: 1 } }), y: quantity("value", "mean", { scale: { domain: [0, 1] }, axis: { title: "mean of the gate" } }), color: model, strokeDash: { field: "gate", type: "nominal", legend: { title: null, orient: "top" } } });
+const gateChart = line("gates", { x: quantity("time", "time step", { axis: { title: "time step", tickMinStep: 1 } }), y: quantity("value", "mean", { scale: { domain: [0, 1] }, axis: { title: "mean of the gate" } }), strokeDash: { field: "gate", type: "nominal", legend: { title: null, orient: "top" } } });
 
 export const CHARTS = {
   loss: { title: "Loss", draw: lossChart },

@@ -71,7 +71,7 @@ async function draw({ same = false } = {}) {
 }
 
 async function drawRun(run, same) {
-  const version = `${run.id} ${run.state} ${run.updated}`;
+  const version = `${run.id} ${run.state} ${run.saved}`;
   let details = known.get(version);
   if (!details) {
     try {
@@ -79,8 +79,9 @@ async function drawRun(run, same) {
       details = await get(runPath(run.id, "details"));
       known.set(version, details);
     } catch (error) {
-      if (!isAbort(error)) mount(`failed ${run.id}`, () => fill(find("view"), failure(error)));
-      return;
+      if (isAbort(error)) return;
+      if (run.state === "training" && !run.saved) return drawBegun(run, same);
+      return mount(`failed ${run.id}`, () => fill(find("view"), failure(error)));
     }
   }
   if (runOf(state.run)?.id !== run.id || state.view in PAGES) return;
@@ -93,6 +94,15 @@ async function drawRun(run, same) {
   drawInput(run, details, view);
   const place = find("view");
   mount(`${version} ${state.view}`, () => (view === null ? mountPlayground(place, run, details) : mountRunView(place, run, details, view)), same);
+}
+
+// Before its first validation a training has saved no model: its curves are all there is.
+function drawBegun(run, same) {
+  if (runOf(state.run)?.id !== run.id || state.view in PAGES) return;
+  fill(find("views"), make("span.faint", {}, "The first epoch is running: answers and other views come with the first model that it saves."));
+  find("input").hidden = true;
+  const curves = info.views.find((one) => one.name === "curves");
+  mount(`begun ${run.id}`, () => (curves ? mountRunView(find("view"), run, {}, curves) : fill(find("view"))), same);
 }
 
 function mount(key, make_view, same = false) {

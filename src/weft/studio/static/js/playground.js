@@ -44,7 +44,7 @@ export function mountPlayground(place, run, details) {
     shown.forEach((pane) => pane.stop());
     fill(bar, make("div.controls", {}, ...(controls(relevant(offered), state.options, set)?.childNodes ?? []), partnerChoice(run)));
     if (!hasInput(details)) {
-      fill(panes, make("p.empty", {}, details.inputs === "picture" ? "Choose a picture above." : "Type above and press Enter, or try one of the examples."));
+      fill(panes, make("p.empty", {}, details.inputs === "picture" ? "Choose a picture above." : details.inputs === "table" ? "Paste a table above, or drop a file on it." : `Type above and press Enter${details.examples?.length ? ", or try one of the examples" : ""}.`));
       fill(tools);
       showSources({});
       return;

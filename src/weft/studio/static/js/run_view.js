@@ -57,6 +57,7 @@ function body(details, view, options) {
 
 function emptyText(details) {
   if (details.inputs === "picture") return "Choose a picture above, and this view shows what the model does with it.";
+  if (details.inputs === "table") return "Paste a table above, or drop a file on it, and this view shows what the model does with it.";
   return "Type an input above and press Enter: every view shows what the model does with it.";
 }
 

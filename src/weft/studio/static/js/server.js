@@ -1,9 +1,10 @@
 // Talks to the server: JSON, and streams of events. Every call can be aborted.
 
 export class Failure extends Error {
-  constructor(message, cure = "") {
+  constructor(message, cure = "", status = null) {
     super(message);
     this.cure = cure;
+    this.status = status;
   }
 }
 
@@ -38,7 +39,7 @@ async function readFailure(answer) {
   } catch {
     found = null;
   }
-  if (found?.message) return new Failure(found.message, found.cure ?? "");
+  if (found?.message) return new Failure(found.message, found.cure ?? "", answer.status);
   return new Failure(`The studio answered with ${answer.status} ${answer.statusText}.`.replace(" .", "."), "Reload the page; the terminal of weft studio may say more.");
 }
 

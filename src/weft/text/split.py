@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
-from weft.text import UNK, Tokenizer, frame_of
+from weft.text.frames import frame_of
+from weft.text.tokenizer import Tokenizer
+from weft.text.vocabulary import UNK
 
 PUNCTUATION: Final = string.punctuation + "“”‘’«»…—–¿¡。、，"
 

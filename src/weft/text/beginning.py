@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from weft.text import Tokenizer
+from weft.text.tokenizer import Tokenizer
 
 
 class Beginning(NamedTuple):

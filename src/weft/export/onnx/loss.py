@@ -1,0 +1,129 @@
+"""The score of a folder on examples with answers, to see what 8 bits cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import sacrebleu
+
+from weft.data import BadLines, Corpus
+from weft.errors import ConfigError, WeftError
+from weft.export.onnx.runner import Runner
+from weft.run import Run
+from weft.run.inputs import find_source, read_records
+from weft.tasks.forecast_encoding import SeriesTask
+
+MAX_EXAMPLES: Final = 500
+
+
+def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
+    """The first examples of a file, by default of the validation data of the run; None where there is none."""
+    task, source = run.task, data if data is not None else getattr(run.config.data, "valid", None)
+    cut = isinstance(task, SeriesTask) and data is None
+    if task.name in ("embed", "caption") or not (cut or isinstance(source, str | Path | list)):
+        if data is not None:
+            raise ConfigError(f"{task.name} is not measured in 8 bits", where=f"--data {data}", cure="leave it out")
+        return None
+    try:
+        if isinstance(run.task, SeriesTask) and data is None and not run.task.data.files("valid"):
+            return _set_aside(run)
+        records = read_records(task, find_source(source, "data"), run.config.data, BadLines())
+        return list(task.gather(records, run.config.data))[:MAX_EXAMPLES] or None
+    except WeftError:
+        if data is not None:
+            raise
+        return None
+
+
+def _set_aside(run: Run) -> list[Any] | None:
+    """The windows of the end of the training file that were set aside for validation."""
+    data = run.config.data
+    records = Corpus.of(list(read_records(run.task, find_source(data.train, "data"), data, BadLines())))
+    division = run.task.divide(records, data)
+    held = None if division is None else division.aside.get("valid")
+    return None if held is None else list(run.task.gather(held, data))[:MAX_EXAMPLES]
+
+
+def measure(run: Run, folder: Path, examples: Sequence[Any] | None) -> tuple[str, float] | None:
+    """The name and the value of a metric of the folder on some examples."""
+    return None if examples is None else MEASURES[run.config.task](run, Runner(folder, threads=0), examples)
+
+
+def _inputs(examples: Sequence[Any]) -> list[Any]:
+    return [one.steps or (one.text if one.second is None else (one.text, one.second)) for one in examples]
+
+
+def _classify(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    answers = runner.predict(_inputs(examples))
+    if getattr(run.task, "many_labels", False):
+        right = [set(answer["labels"]) == set(one.labels) for answer, one in zip(answers, examples, strict=True)]
+        return "exact", float(np.mean(right))
+    right = [answer["label"] == one.label for answer, one in zip(answers, examples, strict=True)]
+    return "accuracy", float(np.mean(right))
+
+
+def _regress(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    numbers = np.array([answer["number"] for answer in runner.predict(_inputs(examples))])
+    return "rmse", float(np.sqrt(np.mean(np.square(numbers - np.array([one.number for one in examples])))))
+
+
+def _tag(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    answers = runner.predict([one.steps or list(one.words) for one in examples])
+    pairs = [
+        pair
+        for answer, one in zip(answers, examples, strict=True)
+        for pair in zip(answer["tags"], one.tags, strict=True)
+    ]
+    return "accuracy", float(np.mean([tag == gold for tag, gold in pairs]))
+
+
+def _perplexity(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    lines = [line for one in examples for line in one.text.splitlines() if line.strip()][:MAX_EXAMPLES]
+    found = runner.score(lines)
+    total = -sum(one["log_probability"] for one in found)
+    return "perplexity", math.exp(total / max(1, sum(len(one["tokens"]) for one in found)))
+
+
+def _mask(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    """The share of words that are found again when each text lacks one."""
+    texts, words = [], []
+    for number, one in enumerate(examples):
+        parts = one.text.split()
+        if parts:
+            place = number % len(parts)
+            words.append(parts[place])
+            texts.append(" ".join([*parts[:place], "<mask>", *parts[place + 1 :]]))
+    answers = runner.predict(texts)
+    return "accuracy", float(
+        np.mean([one["gaps"][0][0]["token"] == word for one, word in zip(answers, words, strict=True)])
+    )
+
+
+def _translate(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    texts = [answer["text"] for answer in runner.predict(list(examples))]
+    return "bleu", float(sacrebleu.corpus_bleu(texts, [[one.accepted[0] for one in examples]]).score)
+
+
+def _forecast(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    """The mean absolute error in units of the scale of each series."""
+    forecasts: Any = runner._answering
+    quantiles = forecasts._quantiles(examples)
+    point = quantiles[:, :, forecasts.levels.index(0.5)]
+    gold = np.stack([one.target[forecasts.history :] for one in examples])
+    scale = np.array([forecasts._scaling(one)[1] for one in examples])[:, None]
+    return "mae / scale", float(np.nanmean(np.abs(point - gold) / scale))
+
+
+MEASURES: Final[Mapping[str, Callable[[Run, Runner, Sequence[Any]], tuple[str, float]]]] = {
+    "classify": _classify,
+    "regress": _regress,
+    "tag": _tag,
+    "lm": _perplexity,
+    "mask": _mask,
+    "translate": _translate,
+    "forecast": _forecast,
+}

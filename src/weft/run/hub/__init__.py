@@ -1,0 +1,1 @@
+"""Runs on the Hugging Face hub: addresses such as hf://OWNER/NAME, pulling with all checks, and pushing."""

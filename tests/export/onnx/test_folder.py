@@ -1,0 +1,158 @@
+"""`weft export --to onnx` as a user runs it: what is written, compared, measured and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.export.onnx.conftest import assert_like, build_run, exported
+from tests.export.onnx.test_answers import RNN, TRANSFORMER, WORD, records, tree
+from torch import Tensor, nn
+
+from weft.catalog import CELLS
+from weft.errors import ConfigError, Fault
+from weft.export import export_run
+from weft.export.onnx import Runner
+from weft.export.onnx import agree as agreement
+from weft.export.onnx.samples import sample_inputs
+from weft.nn import Cell
+from weft.tasks.caption import Caption
+
+
+class Mine(Cell):
+    """A cell of a user's own."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.gate, self.value = nn.Linear(input_size, hidden_size), nn.Linear(input_size + hidden_size, hidden_size)
+
+    def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        gate = torch.sigmoid(self.gate(x))
+        state = (1 - gate) * state + gate * torch.tanh(self.value(torch.cat([x, state], dim=-1)))
+        return torch.relu(state) - 0.1 * state, state
+
+
+class Counting(Cell):
+    """A cell of a user's own with two states."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.inner = nn.Linear(input_size, hidden_size)
+
+    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        total, last = state
+        now = self.inner(x)
+        return torch.tanh(now + last * 0.5) + total, (total * 0.9 + now, torch.softmax(now, -1))
+
+    def zero_state(self, batch: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        zero = like.new_zeros(batch, self.hidden_size)
+        return zero, zero
+
+
+@pytest.mark.parametrize("cell", [*CELLS, "mine", "counting"])
+def test_every_cell_translates_and_goes_on_as_in_the_run(cell: str, tmp_path: Path) -> None:
+    cells = {"mine": Mine, "counting": Counting}
+    for task, sections in (
+        ("translate", tree({**RNN, "cell": cell, "bidirectional": True}, {**RNN, "cell": cell})),
+        ("lm", {"model": {**RNN, "cell": cell}, "text": WORD}),
+    ):
+        (tmp_path / task).mkdir()
+        run = build_run(task, tmp_path / task, cells=cells, **sections)
+        runner, inputs = exported(run, tmp_path / task / "out"), sample_inputs(run, 12)
+        for beam in (1, 3):
+            given = {"beam": beam, "max_length": 7}
+            assert_like(records(run.predict(inputs, **given)), runner.predict(inputs, **given))
+
+
+def test_a_folder_has_all_that_its_readme_uses(tmp_path: Path) -> None:
+    run = build_run("translate", tmp_path, **tree(RNN, TRANSFORMER))
+    found = export_run(run, to="onnx", out=tmp_path / "out")
+    assert found.agreement.difference < 1e-4
+    assert found.agreement.greedy == found.agreement.beam == 1.0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"encode.onnx", "step.onnx", "model.json", "README.md", "manifest.json"} <= names
+    assert names - {"manifest.json"} == set(json.loads((tmp_path / "out" / "manifest.json").read_text())["files"])
+    assert "from weft.export.onnx import Runner" in (tmp_path / "out" / "README.md").read_text()
+    vectors = Runner(tmp_path / "out").embed(["the cat", "a dog"])
+    np.testing.assert_allclose(vectors, run.embed(["the cat", "a dog"]), atol=1e-4)
+
+
+def test_a_folder_that_disagrees_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = build_run("classify", tmp_path, model=RNN, text=WORD)
+    monkeypatch.setattr(agreement, "LOGIT_TOLERANCE", -1.0)
+    with pytest.raises(Fault, match="differs in a number"):
+        export_run(run, to="onnx", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("task", ["classify", "tag", "lm", "translate"])
+def test_int8_is_smaller_near_and_measured(task: str, tmp_path: Path) -> None:
+    sections: dict[str, Any] = tree({**RNN, "hidden": 32}, TRANSFORMER)
+    if task != "translate":
+        sections = {"model": {**RNN, "hidden": 32}, "text": WORD}
+    run = build_run(task, tmp_path, std=0.05, **sections)
+    data = run.config.data.train
+    found = export_run(run, to="onnx", out=tmp_path / "out", quantization="int8", data=data)
+    assert found.loss is not None
+    assert "int8" in found.loss
+    plain = exported(run, tmp_path / "plain")
+    sizes = [
+        sum(path.stat().st_size for path in folder.glob("*.onnx")) for folder in (tmp_path / "out", tmp_path / "plain")
+    ]
+    assert sizes[0] < 0.8 * sizes[1]
+    if task == "classify":
+        inputs = sample_inputs(run)
+        ours, theirs = plain.predict(inputs), Runner(tmp_path / "out").predict(inputs)
+        assert_like([one["probability"] for one in ours], [one["probability"] for one in theirs], tolerance=0.05)
+
+
+def test_a_captioner_describes_pictures(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs weft[vision]")
+    rows = ["image\tcaption"]
+    for number in range(6):
+        pixels = np.random.default_rng(number).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+        pillow.fromarray(pixels).save(tmp_path / f"{number}.png")
+        rows.append(f"{number}.png\ta picture of {number}")
+    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
+    from weft.config import validate
+    from weft.data import BadLines
+    from weft.run import Run
+
+    model = {"encoder": {"kind": "conv", "channels": [4, 8], "layers": 2}, "decoder": {**RNN, "attention": "dot"}}
+    config = validate(
+        {"task": "caption", "data": {"train": str(tmp_path / "train.tsv"), "size": 16}, "model": model, "text": WORD},
+        keep_unread=True,
+    )
+    codec = Caption.learn(list(Caption.read(str(tmp_path / "train.tsv"), config.data, BadLines())), config.text)
+    torch.manual_seed(0)
+    run = Run(tmp_path, config, Caption(codec, config.data), Caption.build(config.model, codec).eval())
+    runner, inputs = exported(run, tmp_path / "out"), sample_inputs(run)
+    given = {"beam": 3, "max_length": 6, "attention": True}
+    assert_like(records(run.predict(inputs, **given)), runner.predict(inputs, **given))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 0}, "beam = 0"),
+        ({"beams": 3}, "did you mean"),
+        ({"groups": 2}, "use weft predict"),
+        ({"n_best": 9}, "more than beam"),
+        ({"temperature": -1.0}, "temperature"),
+    ],
+)
+def test_options_that_are_wrong(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    run = build_run("lm", tmp_path, model=RNN, text=WORD)
+    with pytest.raises(ConfigError, match=message):
+        exported(run, tmp_path / "out").predict("the cat", **options)
+
+
+def test_models_that_count_are_refused_in_a_line(tmp_path: Path) -> None:
+    run = build_run("lm", tmp_path, std=0.0, model={"kind": "ngram"}, text=WORD)
+    with pytest.raises(ConfigError, match="--to c"):
+        export_run(run, to="onnx", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
