@@ -11,10 +11,10 @@ import torch
 from weft.decoding import DecodeConfig, stream
 from weft.decoding.stops import cut_text
 from weft.errors import ConfigError
-from weft.tasks.beginning import Beginning
 from weft.tasks.generation import Generating, key_of, stops_of
 from weft.tasks.wording import Wording
 from weft.text import Tokenizer
+from weft.text.beginning import Beginning
 from weft.text.pieces import TextPieces
 
 
