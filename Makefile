@@ -15,7 +15,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps --requirement
 TOOLS  := .venv-tools/.done
 COMPILE := .venv-tools/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-DEV_EXTRAS := --extra dev --extra plot --extra studio --extra track --extra tune --extra vision --extra hf --extra spm --extra onnx
+DEV_EXTRAS := --extra dev --extra plot --extra serve --extra studio --extra track --extra tune --extra vision --extra hf --extra spm --extra onnx
 TESTED := --constraint constraints.txt pyproject.toml
 # Without what comes with a build of torch, and what is for Python in a browser.
 KEEP   := awk 'BEGIN { print "\# Made by make lock." } \

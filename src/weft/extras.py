@@ -25,7 +25,7 @@ class Extra(NamedTuple):
 
 EXTRAS: Final = {
     "plot": Extra("learning curves as pictures", ("altair>=5.5", "vl-convert-python>=1.7")),
-    "serve": Extra("the web service", ("fastapi>=0.115", "uvicorn>=0.32")),
+    "serve": Extra("weft serve", ("fastapi>=0.115", "uvicorn>=0.32", "prometheus-client>=0.21")),
     "studio": Extra("weft studio", ("fastapi>=0.115", "uvicorn>=0.32", "altair>=5.5", "vl-convert-python>=1.7")),
     "track": Extra("TensorBoard logs", ("tensorboard>=2.18",)),
     "tune": Extra("weft sweep", ("optuna>=4.0",)),

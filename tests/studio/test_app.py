@@ -15,6 +15,7 @@ from tests.studio.conftest import ADDRESS, TOKEN
 import weft
 from weft.errors import ConfigError, DataError
 from weft.inspect import VIEWS, view_kind
+from weft.serve import inputs as served_inputs
 from weft.studio import answers, create_app, inputs, views
 from weft.studio.discovery import Found
 from weft.studio.loaded import LoadedRuns
@@ -207,20 +208,20 @@ def picture(side: int) -> str:
 
 
 def test_pictures_come_as_bytes_within_limits_and_never_as_a_path(tmp_path, monkeypatch):
-    found = inputs._read_picture(f"data:image/png;base64,{picture(8)}")
+    found = served_inputs.read_picture(f"data:image/png;base64,{picture(8)}")
     assert (found.width, found.height) == (8, 8)
     path = tmp_path / "own.png"
     path.write_bytes(base64.b64decode(picture(8)))
     for text in (str(path), "../own.png", "data:image/png;base64,????"):
         with pytest.raises(DataError, match="is no picture in base64"):
-            inputs._read_picture(text)
+            served_inputs.read_picture(text)
     with pytest.raises(DataError, match="is no picture of a known format"):
-        inputs._read_picture(base64.b64encode(b"no picture").decode())
+        served_inputs.read_picture(base64.b64encode(b"no picture").decode())
     with pytest.raises(DataError, match="pixels, and 20,000,000 is the limit"):
-        inputs._read_picture(picture(5000))
-    monkeypatch.setattr(inputs, "MAX_PICTURE_BYTES", 10)
+        served_inputs.read_picture(picture(5000))
+    monkeypatch.setattr(served_inputs, "MAX_PICTURE_BYTES", 10)
     with pytest.raises(DataError, match="more than 10 bytes"):
-        inputs._read_picture(picture(8))
+        served_inputs.read_picture(picture(8))
 
 
 def test_a_curve_has_the_points_of_the_journal(client):

@@ -5,6 +5,7 @@ training      whole updates of a translator
 decode        translation by beam search
 forecast      forecasters from a file of series to scores
 loop          the time that the training loop adds to an update
+serve         a server with many clients at once
 
 The parts that they share are `machine` (device, load, versions), `timing` and `table`.
 """

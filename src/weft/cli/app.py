@@ -26,6 +26,7 @@ from weft.cli import (
     parse,
     predict,
     score,
+    serve,
     studio,
     sweep,
     train,
@@ -45,6 +46,7 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
   [bold]weft compare runs/translate-1 runs/translate-2[/]
   [bold]weft ladder translate pairs.tsv[/]       models of rising strength in one table
   [bold]weft studio[/]                           runs, and what happens inside them, in a browser
+  [bold]weft serve runs/translate-1[/]           answers over HTTP, many clients together
   [bold]weft export runs/translate-1 --to huggingface --out DIR[/]
 
   [bold]weft new TASK > my.toml[/]               a config file with every setting explained
@@ -106,6 +108,7 @@ app.add_typer(inspect.app, name="inspect")
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.command("serve")(serve.serve)
 app.command("studio")(studio.studio)
 app.command("doctor")(doctor.doctor)
 

@@ -1,4 +1,4 @@
-"""weft bench recurrence|training|decode|forecast|loop|export"""
+"""weft bench recurrence|training|decode|forecast|loop|export|serve"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from weft.cli.bench_export import export
 from weft.cli.bench_forecast import forecast
 from weft.cli.bench_loop import loop
+from weft.cli.bench_serve import serve
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import BenchDevice, Json, Markdown
 
@@ -264,6 +265,7 @@ def decode(
 app.command()(forecast)
 app.command()(loop)
 app.command()(export)
+app.command()(serve)
 
 
 def show_progress(text: str) -> None:

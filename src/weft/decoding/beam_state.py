@@ -129,6 +129,24 @@ class BeamState:
         if self.written is not None:
             self.written.keep(slots)
 
+    def resized(self, shape: BeamShape, kept: Tensor, *, source: int) -> BeamState:
+        """A state of a larger shape, or of other slots, whose first slots are those `kept` (n,); attention weights have
+        `source` columns."""
+        found, count = BeamState(shape, self.device, self.sums.dtype), kept.numel()
+        if self.attention is not None:
+            found.attention = self.attention.new_zeros(*found.backpointers.shape, source)
+        if self.stop_nodes is not None:
+            found.stop_nodes, found.stops = torch.zeros_like(found.tokens), self.stops
+        for name, tensor in vars(found).items():
+            if isinstance(tensor, Tensor) and name != "slots":
+                old = getattr(self, name)[kept]
+                tensor[(slice(count), *(slice(size) for size in old.shape[1:]))] = old
+        if self.constraints is not None:
+            found.constraints = self.constraints.resized(shape.slots, kept)
+        if self.written is not None:
+            found.written = self.written.resized(shape.slots, kept)
+        return found
+
     def next_tokens(self, logits: Tensor, request: Request) -> NextTokens:
         """logits (A·K, V) -> the log-probabilities of the next token."""
         lengths = self.lengths.repeat_interleave(self.shape.width)

@@ -30,6 +30,13 @@ class ConstraintState:
         self.compiled = [self.compiled[slot] for slot in kept]
         self.progress = [self.progress[slot] for slot in kept]
 
+    def resized(self, slots: int, kept: Tensor) -> ConstraintState:
+        """The constraints of so many slots, the first of which are those `kept`."""
+        found = ConstraintState(slots, self.width)
+        for place, slot in enumerate(kept.tolist()):
+            found.compiled[place], found.progress[place] = self.compiled[slot], self.progress[slot]
+        return found
+
     def requires(self, device: torch.device) -> Tensor:
         """(A,) whether a slot has a required phrase."""
         return torch.tensor([bool(one and one.constraint.require) for one in self.compiled], device=device)

@@ -39,7 +39,7 @@ _lock = threading.Lock()
 class GraphSlots(Slots):
     """Slots of a rounded shape, in most searches more than there are sentences."""
 
-    shrinks = False
+    shrinks = resizes = False
     polls_ahead = 1  # while the device runs steps, the host reads what ended before them
 
     def __init__(self, model: FixedStepper, memory: Any, shape: BeamShape, request: Request, *, capacity: int) -> None:
@@ -66,7 +66,7 @@ class GraphSlots(Slots):
         self.beams.admit(self.beams.slots, self.asked, self.beams.slots)
 
     def begin(self, memory: Any, request: Request, sentences: list[int]) -> None:
-        """Start sentences of a request in the first slots; those that are admitted later have the same memory."""
+        """Start sentences of a request in the first slots; those admitted later have a memory that is no longer."""
         slots, count = self.count, len(sentences)
         chosen = send([*sentences, *sentences[:1] * (slots - count)], request.device)
         write(self.first, select_rows(memory, chosen))

@@ -15,6 +15,7 @@ from torch import Tensor
 from weft.decoding.config import DecodeConfig
 from weft.errors import ConfigError
 from weft.memory import machine_memory, show_bytes
+from weft.models.memory import Memory
 from weft.models.stepper import FixedStepper, Writer
 from weft.nn import Shared, State
 
@@ -69,6 +70,11 @@ def source_length(memory: Any) -> int:
     """Positions of the memory that attention reads."""
     states = getattr(memory, "states", None)
     return states.size(1) if isinstance(states, Tensor) else 0
+
+
+def pad_memory(memory: Any, size: int) -> Any:
+    """A memory of at least `size` positions."""
+    return memory.padded(size) if isinstance(memory, Memory) and memory.states.size(1) < size else memory
 
 
 def _step_bytes(model: FixedStepper, request: Request, rows: int) -> int:

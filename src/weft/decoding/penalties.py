@@ -55,6 +55,18 @@ class WrittenTokens:
         if self.written is not None and self.read is not None:
             self.written, self.read = self.written[slots], self.read[slots]
 
+    def resized(self, slots: int, kept: Tensor) -> WrittenTokens:
+        """The tokens of so many slots, the first of which are those `kept`."""
+        found, places = WrittenTokens(slots, self.width), kept.tolist()
+        begun = {place: slot for place, slot in enumerate(places) if slot not in self._new}
+        found._new |= {place: self._new[slot] for place, slot in enumerate(places) if place not in begun}
+        found._new = {place: prompt for place, prompt in found._new.items() if place not in begun}
+        if self.written is not None and self.read is not None:
+            found.written = self.written.new_zeros(slots, *self.written.shape[1:])
+            found.read = self.read.new_zeros(slots, self.read.size(1))
+            found.written[: len(places)], found.read[: len(places)] = self.written[kept], self.read[kept]
+        return found
+
     def penalise(self, logits: Tensor, config: DecodeConfig) -> Tensor:
         """logits (A·K, V) -> the penalised ones."""
         self._begin(logits)

@@ -143,16 +143,21 @@ def prepare(
     forbid: Sequence[int],
     sources: Sequence[Sequence[int]] | None = None,
     keys: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
     constraints: Sequence[Constraint] | None = None,
     stops: StopStrings | None = None,
     can_prefill: bool = False,
 ) -> Request:
-    """Check a request and move it to the device of the model, with prompts or, without prefill, with prefixes."""
+    """Check a request and move it to the device of the model, with prompts or, without prefill, with prefixes. `seeds`
+    are those of the sentences, where they differ from config.seed."""
     prefixes = [()] * count if prefixes is None else prefixes
     sources = [()] * count if sources is None else sources
     ceilings = [config.max_length] * count if limits is None else [int(limit) for limit in limits]
     keys = range(count) if keys is None else keys
-    named = {"prefixes": prefixes, "sources": sources, "limits": ceilings, "keys": keys, "constraints": constraints}
+    seeds = [config.seed] * count if seeds is None else seeds
+    named = {"prefixes": prefixes, "sources": sources, "limits": ceilings, "keys": keys, "constraints": constraints} | {
+        "seeds": seeds
+    }
     for name, given in named.items():
         if given is not None and len(given) != count:
             raise ConfigError(f"{len(given)} are given for {count} sentences", where=name, cure="one for each")
@@ -181,7 +186,9 @@ def prepare(
         steps=[len(prefix) + limit for prefix, limit in zip(prefixes, ceilings, strict=True)],
         has_prefixes=any(prefixes),
         forbidden_ids=tuple(forbid),
-        uniforms=_uniforms(config, keys, max(ceilings), device) if config.sample else None,
+        uniforms=_uniforms(config, list(zip(seeds, keys, strict=True)), max(ceilings), device)
+        if config.sample
+        else None,
         constraints=compiled,
         stops=None if stops is None else _stop_state(stops, beginnings, device),
         beginnings=beginnings if config.penalises else (),
@@ -224,14 +231,14 @@ def _within(longest: int | None, prefixes: Sequence[Sequence[int]], limits: list
     return [min(limit, longest - len(prefix)) for prefix, limit in zip(prefixes, limits, strict=True)]
 
 
-def _uniforms(config: DecodeConfig, keys: Sequence[int], longest: int, device: torch.device) -> Tensor:
+def _uniforms(config: DecodeConfig, keys: Sequence[tuple[int, int]], longest: int, device: torch.device) -> Tensor:
     """(C, n_best, longest). They follow from the seed, the sentence's key and the number of the text, so that a sampled
     text does not depend on the sentences beside it. They have single precision: the product with a total in double
     stays below that total."""
     check_memory(3 * 8 * len(keys) * config.n_best * longest, config, device)
     rows = [
-        np.random.default_rng([config.seed, key, number]).random(longest, dtype=np.float32)
-        for key in keys
+        np.random.default_rng([seed, key, number]).random(longest, dtype=np.float32)
+        for seed, key in keys
         for number in range(config.n_best)
     ]
     return torch.from_numpy(np.array(rows, dtype=np.float64)).view(len(keys), config.n_best, longest).to(device)

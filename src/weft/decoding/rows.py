@@ -9,11 +9,12 @@ from typing import Any, Final, Protocol
 import torch
 from torch import Tensor
 
+from weft.decoding.memory import pad_memory, source_length
 from weft.decoding.request import send
 from weft.models.memory import Decoded
 from weft.models.stepper import FixedStepper, Step, Stepper, Writer, can_prefill
 from weft.nn import State, select_rows
-from weft.nn.slots import keep, own, put, reorder, rows_of, write
+from weft.nn.slots import keep, move, own, put, reorder, rows_of, write
 from weft.text import PAD
 
 MAX_PREFILL_POSITIONS: Final = {"cpu": 1 << 13, "cuda": 1 << 15}
@@ -34,6 +35,9 @@ class SearchRows(Protocol):
 
     def keep(self, slots: Tensor) -> None:
         """Drop all slots but those."""
+
+    def set_memory(self, memory: Any) -> None:
+        """Admit sentences of this memory from now on."""
 
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         """Start new sentences in those slots, after their prompts."""
@@ -58,6 +62,9 @@ class GrowingRows:
     def keep(self, slots: Tensor) -> None:
         self.state = select_rows(self.state, rows_of(slots, self.width))
 
+    def set_memory(self, memory: Any) -> None:
+        """All sentences have started."""
+
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         raise NotImplementedError("all sentences have started")
 
@@ -68,7 +75,7 @@ class FixedRows:
     def __init__(
         self, model: FixedStepper, memory: Any, sentences: Tensor, width: int, *, capacity: int, attention: bool
     ) -> None:
-        self.memory, self.width, self.attention = memory, width, attention
+        self.memory, self.width, self.attention, self.capacity = memory, width, attention, capacity
         self._model = weakref.ref(model)  # recordings of a model are kept with it, and must not keep it alive
         self.state = own(model.reserve(memory, sentences, width=width, capacity=capacity))
         self.after: State = None
@@ -80,8 +87,8 @@ class FixedRows:
         return model
 
     def set_memory(self, memory: Any) -> None:
-        """Admit sentences of another memory, of the same shape, from now on."""
-        self.memory = memory
+        """Admit sentences of another memory, no longer than that of the reserved state, from now on."""
+        self.memory = pad_memory(memory, source_length(self.memory))
 
     def step(self, tokens: Tensor) -> Step:
         found = self.model.step(tokens, self.state, attention=self.attention)
@@ -101,6 +108,14 @@ class FixedRows:
 
     def keep(self, slots: Tensor) -> None:
         self.state = keep(self.state, slots, self.width)
+
+    def resize(self, memory: Any, slots: int, kept: Tensor, *, capacity: int) -> None:
+        """Make `slots` slots for texts of up to `capacity` tokens and sentences of a memory of this size; the first of
+        them are those `kept` (n,) of the old ones."""
+        any_sentence = torch.zeros(slots, dtype=torch.long, device=kept.device)
+        state = own(self.model.reserve(memory, any_sentence, width=self.width, capacity=capacity))
+        move(state, torch.arange(kept.numel(), device=kept.device), self.state, kept, self.width)
+        self.state, self.memory, self.capacity = state, memory, capacity
 
     def admit(self, slots: Tensor, sentences: Tensor, prompts: Prompts) -> None:
         put(self.state, slots, self.model.reserve(self.memory, sentences, width=self.width, capacity=0), self.width)

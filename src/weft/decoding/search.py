@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 import torch
 
-from weft.decoding.backtrack import Backtrack
+from weft.decoding.backtrack import Backtrack, read_slots
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.cuda_graph import can_record, max_sentences, open_recorded
@@ -91,19 +92,32 @@ def search(
     return found
 
 
+class Queued(NamedTuple):
+    """A sentence in the queue: its number among all sentences of the search, and its place in its request."""
+
+    number: int
+    sentence: int
+    request: Request
+    memory: Any
+
+
 @dataclass(slots=True)
 class Running:
     """A sentence in its slots; None where they are free."""
 
-    sentence: int | None = None
+    queued: Queued | None = None
     steps_left: int = 0
     """The most steps that the sentence still needs."""
     admitted: int = 0
     """The number of rounds before it was admitted: earlier polls do not concern it."""
 
 
+Ended = list[tuple[int, list[Hypothesis]]]
+"""Sentences that have ended, by their numbers."""
+
+
 class Search:
-    """One search over all sentences of a request."""
+    """One search over all sentences of a request, and of those that join it (`OpenSearch`)."""
 
     def __init__(
         self,
@@ -113,17 +127,22 @@ class Search:
         *,
         attention: bool,
         listener: SearchListener | None = None,
+        packed: PackedWeights | None = None,
+        min_free: float = MIN_FREE_SHARE,
     ) -> None:
+        self.min_free = min_free
         self.request, self.groups = request, request.config.groups
-        self.packed, self.rounds = PackedWeights(), 0
+        self.packed, self.rounds = packed or PackedWeights(), 0
+        self.polls: deque[tuple[int, Poll]] = deque()
         longest_first = sorted(range(request.count), key=lambda sentence: -request.steps[sentence])
         at_once = request.count
         recorded = not attention and listener is None and request.recordable and can_record(model, request)
         if is_fixed(model):
             rows = request.width * self.groups
-            at_once = max_sentences(rows) if recorded else max(1, self._max_rows() // rows)
+            at_once = max_sentences(rows) if recorded else max(1, max_rows(request) // rows)
             at_once = self._fitting(model, memory, min(at_once, request.count), attention=attention)
-        first, self.queue = longest_first[:at_once], longest_first[at_once:]
+        first = longest_first[:at_once]
+        self.queue = deque(Queued(sentence, sentence, request, memory) for sentence in longest_first[at_once:])
         self.slots: Slots
         if recorded:
             self.slots = open_recorded(model, memory, request, self._for_each_group(first))
@@ -133,78 +152,98 @@ class Search:
         self.slots.listener = listener
         self.running = [Running() for _ in range(self.slots.count // self.groups)]
         for one, sentence in zip(self.running, first, strict=False):
-            one.sentence, one.steps_left = sentence, request.steps[sentence]
-
-    def _max_rows(self) -> int:
-        return MAX_ROWS.get(self.request.device.type, MAX_ROWS["cpu"])
+            one.queued, one.steps_left = Queued(sentence, sentence, request, None), request.steps[sentence]
 
     def _fitting(self, model: FixedStepper, memory: Any, sentences: int, *, attention: bool) -> int:
         """The number of sentences that fit into free memory, at most `sentences`; an error where not even one does."""
         request = self.request
-        if request.width * self.groups <= self._max_rows() and request.capacity <= COMMON_TOKENS:
+        if request.width * self.groups <= max_rows(request) and request.capacity <= COMMON_TOKENS:
             return sentences
         needed, free = sentence_bytes(model, memory, request, attention=attention), free_memory(request.device)
         check_memory(needed, request.config, request.device)
         return sentences if free is None else max(1, min(sentences, free // needed))
 
-    def run(self, *, max_steps: int | None = None) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
+    def run(self, *, max_steps: int | None = None) -> Iterator[Ended]:
         """Yield the sentences that have ended, after each round of at most `max_steps` steps."""
-        ahead = 0 if max_steps else self.slots.polls_ahead
-        polls: deque[tuple[int, Poll]] = deque()
         try:
-            while any(one.sentence is not None for one in self.running):
-                # A sentence without steps left has ended, though its poll may not have been read yet.
-                left = [one.steps_left for one in self.running if one.sentence is not None and one.steps_left > 0]
-                if left:
-                    with self.packed:
-                        steps = self.slots.steps(min(*left, max_steps) if max_steps else min(left))
-                    for one in self.running:
-                        one.steps_left -= steps
-                    self.rounds += 1
-                    polls.append((self.rounds, self.slots.poll()))
-                if not left or len(polls) > ahead:
-                    yield self.collect(*polls.popleft())
-                    self.fill()
+            while self.active:
+                yield from self.round(max_steps)
         finally:
             self.slots.close()
 
-    def collect(self, rounds: int, poll: Poll) -> list[tuple[int, list[Hypothesis]]]:
+    @property
+    def active(self) -> int:
+        """The number of sentences in slots."""
+        return sum(one.queued is not None for one in self.running)
+
+    def round(self, max_steps: int | None = None) -> Iterator[Ended]:
+        """Run at most `max_steps` steps; yield the sentences that have ended, then fill their slots."""
+        ahead = 0 if max_steps else self.slots.polls_ahead
+        # A sentence without steps left has ended, though its poll may not have been read yet.
+        left = [one.steps_left for one in self.running if one.queued is not None and one.steps_left > 0]
+        if left:
+            with self.packed:
+                steps = self.slots.steps(min(*left, max_steps) if max_steps else min(left))
+            for one in self.running:
+                one.steps_left -= steps
+            self.rounds += 1
+            self.polls.append((self.rounds, self.slots.poll()))
+        if not left or len(self.polls) > ahead:
+            yield self.collect(*self.polls.popleft())
+            self.fill()
+
+    def collect(self, rounds: int, poll: Poll) -> Ended:
         """The hypotheses of the sentences that had ended by a poll, made after so many rounds; their slots are free."""
         live, groups = poll.read(), self.groups
         done = [
             number
             for number, one in enumerate(self.running)
-            if one.sentence is not None
+            if one.queued is not None
             and one.admitted < rounds
             and not any(live[number * groups : (number + 1) * groups])
         ]
         if not done:
             return []
-        backtrack, ended = self.slots.read(self._slots(done), poll), []
+        backtrack, ended = self.slots.read(self.places(done), poll), []
         for number, hypotheses in zip(done, self._gather(backtrack), strict=True):
-            sentence, self.running[number].sentence = self.running[number].sentence, None
-            assert sentence is not None
-            ended.append((sentence, self._rank(sentence, hypotheses)))
+            queued, self.running[number].queued = self.running[number].queued, None
+            assert queued is not None
+            ended.append((queued.number, self._rank(queued, hypotheses)))
         return ended
 
     def fill(self) -> None:
         """Fill free slots from the queue; drop them when it is empty."""
-        free = [number for number, one in enumerate(self.running) if one.sentence is None]
-        if not free or (self.slots.refills and len(free) < MIN_FREE_SHARE * len(self.running)):
+        free = [number for number, one in enumerate(self.running) if one.queued is None]
+        if not free or (self.slots.refills and len(free) < self.min_free * len(self.running)):
             return
         if self.queue:
-            free = free[: len(self.queue)]
-            taken, self.queue = self.queue[: len(free)], self.queue[len(free) :]
-            for number, sentence in zip(free, taken, strict=True):
-                self.running[number] = Running(sentence, self.request.steps[sentence], self.rounds)
-            slots = send(self._slots(free), self.request.device)
-            with self.packed:
-                self.slots.admit(slots, self.request, self._for_each_group(taken))
+            self.admit(free)
         elif self.slots.shrinks:
-            kept = [number for number, one in enumerate(self.running) if one.sentence is not None]
+            kept = [number for number, one in enumerate(self.running) if one.queued is not None]
             self.running = [self.running[number] for number in kept]
             if kept:
-                self.slots.keep(send(self._slots(kept), self.request.device))
+                self.slots.keep(send(self.places(kept), self.request.device))
+
+    def admit(self, free: list[int]) -> None:
+        """Begin queued sentences in these free entries of `running`, those of one request together."""
+        taken = [self.queue.popleft() for _ in range(min(len(free), len(self.queue)))]
+        for _, together in groupby(zip(free, taken, strict=False), key=lambda pair: id(pair[1].request)):
+            numbers, queued = zip(*together, strict=True)
+            request, memory = queued[0].request, queued[0].memory
+            for number, one in zip(numbers, queued, strict=True):
+                self.running[number] = Running(one._replace(memory=None), request.steps[one.sentence], self.rounds)
+            slots = send(self.places(numbers), request.device)
+            with self.packed:
+                sentences = self._for_each_group([one.sentence for one in queued])
+                self.slots.admit(slots, memory, request, sentences)
+
+    def decided(self, number: int) -> tuple[int, ...]:
+        """The first tokens of the text of a sentence in its slots that no later step can change."""
+        slots = self.places(
+            [place for place, one in enumerate(self.running) if one.queued and one.queued.number == number]
+        )
+        beams, here = self.slots.beams, send(slots, self.request.device)
+        return common_beginning(read_slots(beams, here).open_texts(beams.live[here].cpu().numpy()))
 
     def _gather(self, backtrack: Backtrack) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, those of all its groups together."""
@@ -216,19 +255,31 @@ class Search:
         sentences = (found[first : first + self.groups] for first in range(0, len(found), self.groups))
         return [[one for slot in sentence for one in slot] for sentence in sentences]
 
-    def _rank(self, sentence: int, found: list[Hypothesis]) -> list[Hypothesis]:
+    def _rank(self, queued: Queued, found: list[Hypothesis]) -> list[Hypothesis]:
         """The n_best of a sentence."""
-        if self.request.constraints is not None:
-            compiled, _, starts = self.request.constraints[sentence]
+        if queued.request.constraints is not None:
+            compiled, _, starts = queued.request.constraints[queued.sentence]
             found = [one._replace(missing=compiled.constraint.missing(one.tokens, starts=starts)) for one in found]
         if self.groups > 1:
             found = list({(one.tokens, one.finished): one for one in found}.values())
         return best_first(found)[: self.request.config.n_best]
 
-    def _slots(self, numbers: list[int]) -> list[int]:
+    def places(self, numbers: Sequence[int]) -> list[int]:
         """The slots of some entries of `running`, side by side."""
         return [number * self.groups + group for number in numbers for group in range(self.groups)]
 
     def _for_each_group(self, sentences: list[int]) -> list[int]:
         """Sentences, repeated for each slot that they take."""
         return [sentence for sentence in sentences for _ in range(self.groups)]
+
+
+def max_rows(request: Request) -> int:
+    """The most rows of a step."""
+    return MAX_ROWS.get(request.device.type, MAX_ROWS["cpu"])
+
+
+def common_beginning(texts: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The beginning that all texts share: that which the first and the last of them in sorted order share."""
+    pairs = list(zip(min(texts), max(texts), strict=False)) if texts else []
+    size = next((place for place, (one, other) in enumerate(pairs) if one != other), len(pairs))
+    return tuple(one for one, _ in pairs[:size])

@@ -13,6 +13,7 @@ from weft.decoding.beam import advance_beam
 from weft.decoding.beam_cpu import CpuBeam
 from weft.decoding.beam_gpu import GpuBeam
 from weft.decoding.beam_state import BeamShape, BeamState
+from weft.decoding.memory import pad_memory, source_length
 from weft.decoding.request import Request, send
 from weft.decoding.rows import FixedRows, GrowingRows, SearchRows
 from weft.decoding.sample import advance_sample
@@ -45,6 +46,8 @@ class Slots:
     """Whether a queued sentence can start in the slot of one that has ended."""
     shrinks = True
     """Whether free slots can be dropped."""
+    resizes = True
+    """Whether slots can become more, or longer."""
     polls_ahead = 0
     """Polls queued on the device before the host reads the first of them."""
 
@@ -109,11 +112,30 @@ class Slots:
         """The contents of slots that were not live at a poll."""
         return read_slots(self.beams, send(slots, self.beams.device))
 
-    def admit(self, slots: Tensor, request: Request, sentences: list[int]) -> None:
-        """Start sentences of a request in those slots."""
+    def admit(self, slots: Tensor, memory: Any, request: Request, sentences: list[int]) -> None:
+        """Start sentences of a memory and its request in those slots."""
+        self.rows.set_memory(memory)
         numbers = send(sentences, request.device)
         self.rows.admit(slots, numbers, [request.prompts[sentence] for sentence in sentences])
         self.beams.admit(slots, request, numbers)
+
+    def fits(self, memory: Any, request: Request) -> bool:
+        """Whether sentences of this memory and request can start in the slots that are there."""
+        assert isinstance(self.rows, FixedRows)
+        shape, own = self.beams.shape, shape_of(request, 1)
+        short = own.steps <= shape.steps and own.prefix <= shape.prefix and request.capacity <= self.rows.capacity
+        return short and source_length(memory) <= source_length(self.rows.memory)
+
+    def resize(self, slots: int, kept: Tensor, memory: Any, request: Request) -> None:
+        """Make so many slots, in which sentences of this memory and request can start; the first of them are those
+        `kept` (n,) of the old ones, as they are."""
+        assert isinstance(self.rows, FixedRows)
+        shape, own = self.beams.shape, shape_of(request, slots)
+        source = max(source_length(self.rows.memory), source_length(memory))
+        larger = shape._replace(slots=slots, steps=max(shape.steps, own.steps), prefix=max(shape.prefix, own.prefix))
+        self.rows.resize(pad_memory(memory, source), slots, kept, capacity=max(self.rows.capacity, request.capacity))
+        self.beams = self.beams.resized(larger, kept, source=source)
+        self.gpu_beam = self.cpu_beam = None
 
     def keep(self, slots: Tensor) -> None:
         """Drop all slots but those."""
@@ -128,7 +150,10 @@ class Slots:
 class GrowingSlots(Slots):
     """The slots of a stepper whose states may have any shape."""
 
-    refills = False
+    refills = resizes = False
+
+    def fits(self, memory: Any, request: Request) -> bool:
+        return False
 
 
 def open_slots(

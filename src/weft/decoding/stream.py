@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from weft.decoding.backtrack import read_slots
 from weft.decoding.config import DecodeConfig
 from weft.decoding.constraints import Constraint
 from weft.decoding.request import Request, prepare
@@ -66,15 +65,7 @@ def _follow(model: Stepper | FixedStepper, memory: Any, request: Request) -> Ite
             ((_, found),) = ended
             sure = found[0].tokens if found else ()
         else:
-            beams = search.slots.beams
-            sure = _common(read_slots(beams, beams.slots).open_texts(beams.live.cpu().numpy()))
+            sure = search.decided(0)
         if len(sure) > sent:
             yield sure[sent:]
             sent = len(sure)
-
-
-def _common(texts: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The beginning that all texts share: that which the first and the last of them in sorted order share."""
-    pairs = list(zip(min(texts), max(texts), strict=False)) if texts else []
-    size = next((place for place, (one, other) in enumerate(pairs) if one != other), len(pairs))
-    return tuple(one for one, _ in pairs[:size])

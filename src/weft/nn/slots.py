@@ -79,6 +79,27 @@ def put(state: State, slots: Tensor, new: State, width: int) -> None:
         _put(state, rows, new)
 
 
+def move(state: State, slots: Tensor, old: State, places: Tensor, width: int) -> None:
+    """Copy slots `places` (n,) of an old state into slots (n,) of one that has just been reserved, whose tensors
+    are as large or larger."""
+    rows, before = rows_of(slots, width), rows_of(places, width)
+    if isinstance(state, Shared):
+        _put(state.value, slots, select_rows(old.value, places))
+    elif isinstance(state, KVCache):
+        for stores, given in ((state.keys, old.keys), (state.values, old.values)):
+            for store, kept in zip(stores, given, strict=True):
+                store[:, :, : kept.size(2)].index_copy_(0, rows, kept.index_select(0, before))
+        if state.origin is not None:
+            origin = old.origin.index_select(0, before) + (rows - before)[:, None]
+            state.origin[:, : origin.size(1)].index_copy_(0, rows, origin)
+        state.length.index_copy_(0, rows, old.length.index_select(0, before))
+    elif isinstance(state, tuple):
+        for part, given in zip(state, old, strict=True):
+            move(part, slots, given, places, width)
+    elif state is not None:
+        _put(state, rows, old.index_select(0, before))
+
+
 def first_of(state: State, slots: Tensor, width: int) -> State:
     """The first row of slots (n,), as n slots of one row."""
     if isinstance(state, Shared):

@@ -36,23 +36,37 @@ class Event(NamedTuple):
         return f"{number}event: {self.name}\ndata: {to_json(self.data)}\n\n".encode()
 
 
+class Line(NamedTuple):
+    """An event without a name, whose data is a text as it is."""
+
+    text: str
+
+    def encode(self) -> bytes:
+        return f"data: {self.text}\n\n".encode()
+
+
 def event_stream(
-    events: AsyncIterator[Event], *, heartbeat: float = HEARTBEAT_SECONDS, most: float = MAX_STREAM_SECONDS
+    events: AsyncIterator[Event] | AsyncIterator[Line],
+    *,
+    heartbeat: float = HEARTBEAT_SECONDS,
+    most: float = MAX_STREAM_SECONDS,
+    most_open: int | None = MAX_STREAMS,
 ) -> StreamingResponse:
-    """Return the response that sends events until there are no more, the client leaves, or `most` seconds are over."""
-    if _open >= MAX_STREAMS:
-        raise HTTPError(503, f"{MAX_STREAMS} streams are open", cure="close other pages of the studio")
+    """Return the response that sends events until there are no more, the client leaves, or `most` seconds are over.
+    Where `most_open` streams are open already, it raises; None leaves that to others."""
+    if most_open is not None and _open >= most_open:
+        raise HTTPError(503, f"{most_open} streams are open", cure="close other pages of the studio")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
         _encoded(events, heartbeat=heartbeat, most=most), media_type="text/event-stream", headers=headers
     )
 
 
-async def _encoded(events: AsyncIterator[Event], *, heartbeat: float, most: float) -> AsyncIterator[bytes]:
+async def _encoded(events: AsyncIterator[Any], *, heartbeat: float, most: float) -> AsyncIterator[bytes]:
     global _open
     _open += 1
     ends = asyncio.get_running_loop().time() + most
-    following: asyncio.Future[Event] | None = None
+    following: asyncio.Future[Any] | None = None
     try:
         while asyncio.get_running_loop().time() < ends:
             following = following or asyncio.ensure_future(anext(events))

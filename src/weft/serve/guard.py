@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from weft.serve.errors import LOG, HTTPError, describe_error, json_response
@@ -45,7 +46,8 @@ class Limits:
     body_bytes: int = 1 << 20
     body_seconds: float = 30.0
     """Time in which the whole body must arrive."""
-    requests_per_second: float = 50.0
+    requests_per_second: float | None = 50.0
+    """None where something else bounds them, such as a queue."""
     burst: int = 200
     """Requests that may come at once, after a pause."""
 
@@ -53,10 +55,20 @@ class Limits:
 class Guard:
     """The outermost layer of an application: checks Host, Origin, body and rate, and adds the security headers."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = LOOPBACK_NAMES, limits: Limits | None = None) -> None:
-        self.app, self.hosts = app, frozenset(hosts)
-        self.limits = limits or Limits()
-        self.rate = RateLimit(self.limits.requests_per_second, self.limits.burst)
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str] | None = LOOPBACK_NAMES,
+        limits: Limits | None = None,
+        respond: Callable[[Exception], Response] | None = None,
+    ) -> None:
+        """Without `hosts` any Host and origin may ask, which is for services that need a key. `respond` makes the
+        response for an error."""
+        self.app, self.hosts = app, None if hosts is None else frozenset(hosts)
+        self.limits, self.respond = limits or Limits(), respond or _respond
+        rate = self.limits.requests_per_second
+        self.rate = None if rate is None else RateLimit(rate, self.limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -66,12 +78,14 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         try:
-            self.rate.take()
-            check_origin(scope, self.hosts)
+            if self.rate is not None:
+                self.rate.take()
+            if self.hosts is not None:
+                check_origin(scope, self.hosts)
+            check_media(scope)
             body = b"" if scope["method"] in SAFE_METHODS else await read_body(scope, receive, self.limits)
         except HTTPError as error:
-            status, found = describe_error(error)
-            await json_response(found, status)(scope, receive, with_headers(send))
+            await self.respond(error)(scope, receive, with_headers(send))
             return
         began = False
 
@@ -86,8 +100,12 @@ class Guard:
             LOG.exception("%s %s", scope["method"], scope["path"])
             if began:
                 raise
-            status, found = describe_error(error)
-            await json_response(found, status)(scope, receive, with_headers(send))
+            await self.respond(error)(scope, receive, with_headers(send))
+
+
+def _respond(error: Exception) -> Response:
+    status, found = describe_error(error)
+    return json_response(found, status)
 
 
 class RateLimit:
@@ -108,7 +126,7 @@ class RateLimit:
 
 
 def check_origin(scope: Scope, hosts: frozenset[str]) -> None:
-    """Raise for a Host that is not ours, a request from another origin, and a body that a plain form could send."""
+    """Raise for a Host that is not ours, and for a request from another origin."""
     found = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     if len(found) != 1 or host_name(found[0]) not in hosts:
@@ -122,8 +140,13 @@ def check_origin(scope: Scope, hosts: frozenset[str]) -> None:
     site = headers.get("sec-fetch-site", "none")
     if site not in ("none", "same-origin") and (writes or scope["path"].startswith("/api")):
         raise HTTPError(403, "the request comes from another site")
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if writes and kind != "application/json":
+
+
+def check_media(scope: Scope) -> None:
+    """Raise for a body that a plain form could send."""
+    found = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    kind = found.decode("latin-1").partition(";")[0].strip().lower()
+    if scope["method"] not in SAFE_METHODS and kind != "application/json":
         raise HTTPError(415, "the body must be application/json", cure="set Content-Type")
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.charts import can_draw
 from weft.errors import ConfigError
-from weft.studio.inputs import input_kind, read_text
+from weft.serve.inputs import input_kind
+from weft.studio.inputs import read_text
 
 if TYPE_CHECKING:
     from weft.run import Run

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.disk import read_regular
+from weft.serve.inputs import input_kind
 from weft.studio.discovery import CARD
-from weft.studio.inputs import example_inputs, input_kind
+from weft.studio.inputs import example_inputs
 from weft.studio.views import views_of
 
 if TYPE_CHECKING:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import csv
 import io
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.errors import DataError
+from weft.serve.inputs import input_kind, read_picture
 
 if TYPE_CHECKING:
     from weft.run import Run
 
-Kind = Literal["text", "pair", "picture", "table", "words"]
-
 MAX_CHARACTERS: Final = 200_000
 """Characters of a text or a table."""
 
-MAX_PICTURE_BYTES: Final = 8 << 20
-MAX_PICTURE_PIXELS: Final = 20_000_000
 MAX_ROWS: Final = 20_000
 
 EXAMPLES: Final = 5
@@ -35,25 +30,11 @@ SENTENCES: Final = ("The small cat sleeps.", "They read the old book.", "The dog
 """Texts to try where the run's own data cannot be read."""
 
 
-def input_kind(run: Run) -> Kind:
-    """Return what the run reads."""
-    columns = run.task.columns(run.config.data)
-    if columns.pictures and not columns.steps:
-        return "picture"
-    if columns.steps or not run.task.reads_text:
-        return "table"
-    from weft.data import Tagged
-
-    if columns.record is Tagged:
-        return "words"
-    return "pair" if columns.second is not None else "text"
-
-
 def read_text(run: Run, text: str) -> Any:
     """Return the input that a page sent, as `Run.predict` and views take it; raise a DataError where it is none."""
     kind = input_kind(run)
     if kind == "picture":
-        return _read_picture(text)
+        return read_picture(text)
     if len(text) > MAX_CHARACTERS:
         what = f"{len(text):,} characters, and {MAX_CHARACTERS:,} is the limit"
         raise DataError(what, where="text", cure="send a part of it")
@@ -65,19 +46,6 @@ def read_text(run: Run, text: str) -> Any:
             raise DataError("is one text, and this run reads two", where="text", cure="put a tab between them")
         return first, second
     return text
-
-
-def _read_picture(text: str) -> Any:
-    from weft.data.images import picture_from_bytes
-
-    content = text.partition("base64,")[2] if text.startswith("data:") else text
-    if len(content) > MAX_PICTURE_BYTES * 4 // 3 + 4:
-        raise DataError(f"more than {MAX_PICTURE_BYTES:,} bytes", where="the picture", cure="make it smaller")
-    try:
-        found = base64.b64decode(content, validate=True)
-    except (binascii.Error, ValueError):
-        raise DataError("is no picture in base64", where="text", cure="choose a picture file") from None
-    return picture_from_bytes(found, place="the picture", most=MAX_PICTURE_PIXELS)
 
 
 def _read_table(run: Run, text: str) -> Any:

@@ -13,9 +13,10 @@ from weft.charts import ON_DARK, THEMES, can_draw
 from weft.errors import WeftError
 from weft.serve import Event, describe_error, event_stream
 from weft.serve.errors import json_response
+from weft.serve.inputs import MAX_PICTURE_BYTES
 from weft.studio import answers, comparing, curves, details, views
 from weft.studio.discovery import Found
-from weft.studio.inputs import MAX_CHARACTERS, MAX_PICTURE_BYTES, MAX_ROWS
+from weft.studio.inputs import MAX_CHARACTERS, MAX_ROWS
 from weft.studio.learn import describe_settings, describe_toys
 from weft.studio.lessons import GradientLesson, describe_lesson, search_states, show_gradients
 from weft.studio.studio import COMPUTE_SECONDS, Studio

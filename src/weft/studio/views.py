@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.charts import Table
 from weft.errors import ConfigError, did_you_mean
 from weft.serve import HTTPError
-from weft.studio.inputs import input_kind, read_text
+from weft.serve.inputs import input_kind
+from weft.studio.inputs import read_text
 
 if TYPE_CHECKING:
     from weft.inspect import View, ViewKind

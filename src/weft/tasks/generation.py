@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Final, Protocol
 
 from torch import Tensor
@@ -172,6 +173,80 @@ class Generating(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A batch whose texts are searched for: what the search needs, and what makes answers of its hypotheses."""
+
+    question: Question
+    records: Sequence[Text | Pair]
+    decode: DecodeConfig
+    wordings: Sequence[Wording]
+    sources: Sequence[tuple[str, ...] | None]
+    """The columns of attention of each text, where it was requested."""
+    words: Sequence[Sequence[str] | None]
+    """The words of each source, where the text may copy them."""
+    prompts: Sequence[Beginning]
+
+    @property
+    def attention(self) -> bool:
+        """Whether the search must keep attention weights."""
+        return self.decode.copy_unknown or any(source is not None for source in self.sources)
+
+    @cached_property
+    def constraints(self) -> list[Constraint] | None:
+        """The words that texts may not and must contain; None where no text has any."""
+        return _constraints(self.question.tokenizer, self.wordings)
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of `search` and `prepare`."""
+        return {
+            "prefixes": self.question.prompts,
+            "sources": self.question.sources,
+            "limits": self.question.max_lengths(self.decode),
+            "forbid": self.question.forbid,
+            "keys": [key_of(record) for record in self.records] if self.decode.sample else None,
+            "constraints": self.constraints,
+            "stops": stops_of(self.question.tokenizer, self.decode),
+        }
+
+    def answer(self, row: int, hypotheses: Sequence[Hypothesis]) -> Generation:
+        """The texts of a row of the batch."""
+        source = self.sources[row]
+        own = (
+            _candidate(
+                self.question.tokenizer,
+                one,
+                self.prompts[row],
+                self.wordings[row],
+                columns=None if source is None else len(source),
+                words=self.words[row],
+                stop_at=self.decode.stop_at,
+            )
+            for one in hypotheses
+        )
+        return Generation(self.records[row].title, tuple(own), source)
+
+
+def ask(
+    task: Generating,
+    model: Any,
+    batch: Any,
+    *,
+    records: Sequence[Text | Pair],
+    decode: DecodeConfig,
+    wordings: Sequence[Wording] | None = None,
+    attention: bool = False,
+) -> Asked:
+    """Read a batch, so that a search can begin."""
+    question = task.question(model, batch, records=records).beginning(wordings)
+    sources = task.source_tokens(model, batch) if attention else [None] * len(records)
+    if sources is None:
+        raise ConfigError("the model has no source to attend to", where="attention", cure="leave it out")
+    asked = wordings or [Wording()] * len(records)
+    words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
+    return Asked(question, records, decode, asked, sources, words, question.beginnings(len(records)))
+
+
 def generate(
     task: Generating,
     model: Any,
@@ -185,39 +260,17 @@ def generate(
 ) -> list[Generation]:
     """Write a text for each record of a batch; attention weights are computed only on request, and to copy words. A
     listener is called at each step of the search, for a batch of one."""
-    question = task.question(model, batch, records=records).beginning(wordings)
-    sources = task.source_tokens(model, batch) if attention else [None] * len(records)
-    if sources is None:
-        raise ConfigError("the model has no source to attend to", where="attention", cure="leave it out")
+    asked = ask(task, model, batch, records=records, decode=decode, wordings=wordings, attention=attention)
     found = search(
         model,
-        question.memory,
+        asked.question.memory,
         len(records),
         decode,
-        prefixes=question.prompts,
-        sources=question.sources,
-        limits=question.max_lengths(decode),
-        forbid=question.forbid,
-        keys=[key_of(record) for record in records] if decode.sample else None,
-        constraints=_constraints(question.tokenizer, wordings or ()),
-        stops=stops_of(question.tokenizer, decode),
-        attention=attention or decode.copy_unknown,
+        attention=asked.attention,
         listener=listener,
+        **asked.options(),
     )
-    prompts, asked = question.beginnings(len(records)), wordings or [Wording()] * len(records)
-    words = task.source_words(records) if decode.copy_unknown else [None] * len(records)
-    answers = []
-    rows = zip(records, found, prompts, asked, sources, words, strict=True)
-    for record, hypotheses, prompt, wording, source, copyable in rows:
-        columns = None if source is None else len(source)
-        own = (
-            _candidate(
-                question.tokenizer, one, prompt, wording, columns=columns, words=copyable, stop_at=decode.stop_at
-            )
-            for one in hypotheses
-        )
-        answers.append(Generation(record.title, tuple(own), source))
-    return answers
+    return [asked.answer(row, hypotheses) for row, hypotheses in enumerate(found)]
 
 
 def _constraints(tokenizer: Tokenizer, wordings: Sequence[Wording]) -> list[Constraint] | None:

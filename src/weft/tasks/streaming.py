@@ -13,6 +13,8 @@ from weft.decoding.stops import cut_text
 from weft.errors import ConfigError
 from weft.tasks.generation import Generating, key_of, stops_of
 from weft.tasks.wording import Wording
+from weft.text import Tokenizer
+from weft.text.beginning import Beginning
 from weft.text.pieces import TextPieces
 
 
@@ -46,6 +48,26 @@ def text_overlap(text: str, string: str) -> int:
     return next((size for size in sizes if text.endswith(string[:size])), 0)
 
 
+class TextStream:
+    """The text of one search in pieces, each final: the beginning, those of further tokens, and the rest."""
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Beginning, stop_at: Sequence[str]) -> None:
+        self._pieces, self._until = TextPieces(tokenizer), UntilStop(stop_at, before=len(prompt.shown))
+        self._prompt = prompt
+
+    def begin(self) -> str:
+        """The text that is certain before the first step."""
+        return self._until.add(self._pieces.begin(self._prompt))
+
+    def add(self, tokens: Sequence[int]) -> str:
+        """The text that is certain with these tokens more; it may be empty."""
+        return self._until.add(self._pieces.add(tokens))
+
+    def finish(self) -> str:
+        """The rest of the text, after all its tokens."""
+        return self._until.add(self._pieces.finish()) + self._until.finish()
+
+
 @torch.inference_mode()
 def stream_text(
     task: Generating,
@@ -61,7 +83,6 @@ def stream_text(
         cure = "set copy_unknown = false, or do not stream"
         raise ConfigError("needs the whole text", where="decode.copy_unknown = true", cure=cure)
     question = task.question(model, batch, records=records).beginning([wording] if wording else None)
-    pieces = TextPieces(question.tokenizer)
     [prompt], lengths = question.beginnings(1), question.max_lengths(decode)
     found = stream(
         model,
@@ -75,14 +96,12 @@ def stream_text(
         constraint=wording.constraint(question.tokenizer) if wording and wording.constrains else None,
         stops=stops_of(question.tokenizer, decode),
     )
-    until = UntilStop(decode.stop_at, before=len(prompt.shown))
-    texts = chain([pieces.begin(prompt)], map(pieces.add, found))
-    for piece in chain(map(until.add, texts), _last(pieces, until)):
+    text = TextStream(question.tokenizer, prompt, decode.stop_at)
+    for piece in chain([text.begin()], map(text.add, found), _rest(text)):
         if piece:
             yield piece
 
 
-def _last(pieces: TextPieces, until: UntilStop) -> Iterator[str]:
-    """The rest of a text, after all its tokens."""
-    yield until.add(pieces.finish())
-    yield until.finish()
+def _rest(text: TextStream) -> Iterator[str]:
+    """The rest of a text, read only after all its tokens."""
+    yield text.finish()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.export.onnx.conftest import assert_like, build_run, exported, lines
+from tests.export.onnx.built import assert_like, build_run, exported, lines
 
 from weft.export.onnx.samples import sample_inputs, sample_pairs
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.export.onnx.conftest import assert_like, build_run, exported
+from tests.export.onnx.built import assert_like, build_run, exported
 from tests.export.onnx.test_answers import RNN, TRANSFORMER, WORD, records, tree
 from torch import Tensor, nn
 

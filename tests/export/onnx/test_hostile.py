@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.export.onnx.conftest import build_run, exported
+from tests.export.onnx.built import build_run, exported
 
 from weft.errors import WeftError
 from weft.export.onnx import files

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.export.onnx.conftest import assert_like, build_run, exported
+from tests.export.onnx.built import assert_like, build_run, exported
 from tests.export.onnx.test_answers import READERS, RNN, TRANSFORMER, WORD, tree
 
 from weft.export.onnx.samples import sample_inputs

@@ -1,0 +1,86 @@
+"""The models of a server: loaded at the start, and loaded again when the folder of a run is written anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError, did_you_mean
+from weft.run import load
+from weft.serve.api_errors import RequestError
+from weft.serve.logs import log
+from weft.serve.metrics import Metrics
+from weft.serve.served import Served, mark_of
+from weft.serve.settings import ServerSettings
+
+
+class Models:
+    """The models by their names. A request that has begun keeps the model that it began with."""
+
+    def __init__(self, settings: ServerSettings, metrics: Metrics, cells: Mapping[str, Any]) -> None:
+        self.settings, self.metrics, self.cells = settings, metrics, cells
+        self.served: dict[str, Served] = {}
+        self.failed: dict[str, str] = {}
+        """The mark of a folder that could not be loaded, so that it is tried and logged once."""
+        self.loading = asyncio.Lock()
+
+    def load(self) -> None:
+        """Load all runs; raise where one cannot be."""
+        for name, folder in self.settings.runs:
+            self.served[name] = self._load(name, folder)
+
+    def _load(self, name: str, folder: Path) -> Served:
+        mark = mark_of(folder)
+        run = load(folder, device=self.settings.device, cells=self.cells)
+        return Served(name, run, mark, limits=self.settings.limits, count=self._count)
+
+    def _count(self, name: str, direction: str, count: int) -> None:
+        self.metrics.tokens.labels(name, direction).inc(count)
+
+    def pick(self, name: str | None) -> Served:
+        """Return the model of this name; a request may leave it out where there is one."""
+        if name is None:
+            if len(self.served) > 1:
+                names = ", ".join(sorted(self.served))
+                raise RequestError("is missing, and this server has several", param="model", cure=f"one of {names}")
+            return next(iter(self.served.values()))
+        found = self.served.get(name)
+        if found is None:
+            what = f'no model is named "{name[:100]}"'
+            raise RequestError(what, param="model", cure=did_you_mean(name[:100], self.served), status=404)
+        return found
+
+    async def refresh(self, *, again: bool = False) -> list[str]:
+        """Load the runs whose manifest has changed -> their names. One that cannot be loaded is logged, and its model
+        stays as it was; `again` tries it also where that has failed before."""
+        async with self.loading:
+            return [name for name, folder in self.settings.runs if await self._refresh(name, folder, again)]
+
+    async def _refresh(self, name: str, folder: Path, again: bool) -> bool:
+        mark = ""
+        try:
+            mark = await asyncio.to_thread(mark_of, folder)
+            if mark == self.served[name].mark or (mark == self.failed.get(name) and not again):
+                return False
+            found = await asyncio.to_thread(self._load, name, folder)
+        except (WeftError, OSError, RuntimeError, ValueError, MemoryError) as error:
+            if self.failed.get(name) != mark or again:
+                self.failed[name] = mark
+                reason = str(error) if isinstance(error, WeftError) else type(error).__name__
+                log("reload failed", level=logging.WARNING, model=name, reason=reason)
+                self.metrics.reloads.labels(name, "failed").inc()
+            return False
+        self.served[name] = found
+        self.failed.pop(name, None)
+        log("reloaded", model=name)
+        self.metrics.reloads.labels(name, "done").inc()
+        return True
+
+    async def watch(self) -> None:
+        """Look at the manifests every few seconds, for ever."""
+        while self.settings.reload_seconds > 0:
+            await asyncio.sleep(self.settings.reload_seconds)
+            await self.refresh()

@@ -1,0 +1,153 @@
+"""The routes of weft's own API: predict, score, embed, stream, models, reload."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from weft.errors import ConfigError, WeftError
+from weft.serve.api_errors import RequestError, describe
+from weft.serve.bodies import Embed, Predict, Reload, Score, Stream, read_body
+from weft.serve.errors import json_response
+from weft.serve.events import Event, event_stream
+from weft.serve.inputs import check_size, input_kind
+from weft.serve.served import Served
+from weft.serve.service import Service
+from weft.serve.tickets import Job, Settings, Ticket
+from weft.tasks.results import Prediction
+
+LATER: Any = None
+
+
+def api_routes(service: Service) -> APIRouter:
+    """Return the routes below /v1."""
+    router = APIRouter(prefix="/v1")
+
+    @router.post("/predict")
+    async def predict(request: Request) -> Response:
+        body = await read_body(request, Predict)
+        served = service.models.pick(body.model)
+        note(request, served, len(body.inputs), body.inputs)
+        settings, jobs = service.to_predict(served, body.inputs, body.options())
+        answers: list[Prediction] = await service.compute(request, settings, jobs)
+        return json_response({"predictions": [answer.record() for answer in answers]})
+
+    @router.post("/stream")
+    async def stream(request: Request) -> Response:
+        body = await read_body(request, Stream)
+        served = service.models.pick(body.model)
+        note(request, served, 1, [body.input])
+        try:
+            settings, jobs = service.to_predict(served, [body.input], body.options(), streams=True)
+        except RequestError as error:
+            if error.param is not None:
+                error.param = error.param.replace("inputs[0]", "input")
+            raise
+        ticket = service.begin(settings, jobs, streams=True)
+        return event_stream(pieces(service, settings, jobs, ticket), most_open=None)
+
+    @router.post("/score")
+    async def score(request: Request) -> Response:
+        body = await read_body(request, Score)
+        served = service.models.pick(body.model)
+        note(request, served, len(body.inputs), body.inputs)
+        served.run.score([])  # raises for a model that gives no probability to texts
+        jobs = [_scored(service, served, value, number) for number, value in enumerate(_few(service, body.inputs))]
+        found = await service.compute(request, Settings(served, "score", body.candidates, body.candidates), jobs)
+        return json_response({"scores": [one.record() for one in found]})
+
+    @router.post("/embed")
+    async def embed(request: Request) -> Response:
+        from weft.serve.inputs import read_records
+
+        body = await read_body(request, Embed)
+        served = service.models.pick(body.model)
+        note(request, served, len(body.inputs), body.inputs)
+        records = read_records(served.run, body.inputs, service.limits)
+        jobs = [Job(LATER, number, record, place=f"inputs[{number}]") for number, record in enumerate(records)]
+        found = await service.compute(request, Settings(served, "embed", body.level, body.level), jobs)
+        return json_response({"embeddings": [_vectors(one) for one in found]})
+
+    @router.get("/models")
+    async def models() -> Response:
+        return json_response(
+            {"object": "list", "data": [describe_model(one) for one in service.models.served.values()]}
+        )
+
+    @router.get("/models/{name}")
+    async def model(name: str) -> Response:
+        return json_response(describe_model(service.models.pick(name)))
+
+    @router.post("/reload")
+    async def reload(request: Request) -> Response:
+        body = await read_body(request, Reload)
+        if body.model is not None:
+            service.models.pick(body.model)
+        return json_response({"reloaded": await service.models.refresh(again=True)})
+
+    return router
+
+
+def note(request: Request, served: Served, inputs: int, texts: Any) -> None:
+    """Keep what the log says of a request."""
+    request.state.fields = {"model": served.name, "inputs": inputs}
+    request.state.texts = texts
+
+
+def describe_model(served: Served) -> dict[str, Any]:
+    """Return a model as OpenAI lists it, with its task and what it reads."""
+    return {
+        "id": served.name,
+        "object": "model",
+        "created": served.created,
+        "owned_by": "weft",
+        "task": served.task.name,
+        "reads": input_kind(served.run),
+        "writes": served.task.writes,
+    }
+
+
+async def pieces(service: Service, settings: Settings, jobs: list[Job], ticket: Ticket) -> AsyncIterator[Event]:
+    """Yield `piece` events, then `done` with the whole prediction; an error is an event, because the response has
+    begun."""
+    try:
+        async for _, text in service.stream(settings, jobs, ticket):
+            yield Event("piece", {"text": text})
+        (answer,) = ticket.results
+        yield Event("done", {"prediction": answer.record()})
+    except (WeftError, RuntimeError, ValueError, MemoryError) as error:
+        yield Event("error", describe(error)[1]["error"])
+
+
+def _few(service: Service, inputs: list[Any]) -> list[Any]:
+    if len(inputs) > service.limits.inputs:
+        what = f"{len(inputs):,} inputs, and {service.limits.inputs:,} is the limit"
+        raise RequestError(what, param="inputs", cure="send them in several requests")
+    return inputs
+
+
+def _scored(service: Service, served: Served, value: Any, number: int) -> Job:
+    place = f"inputs[{number}]"
+    check_size(value, place, service.limits)
+    item = tuple(value) if isinstance(value, list) else value
+    try:
+        record = served.task.record_to_score(item)
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, WeftError) as error:
+        known = error if isinstance(error, WeftError) and not isinstance(error, ConfigError) else None
+        cure = known.cure if known else "send what `weft score` reads: a text, or [source, target]"
+        raise RequestError(known.what if known else "cannot be scored", param=place, cure=cure) from None
+    if (
+        not all(isinstance(text, str) for text in (value if isinstance(value, list) else [value]))
+        and served.task.name != "tag"
+    ):
+        raise RequestError("cannot be scored", param=place, cure="send a text, or [source, target]")
+    return Job(LATER, number, record, place=place)
+
+
+def _vectors(found: Any) -> Any:
+    if hasattr(found, "tokens"):
+        return {"tokens": list(found.tokens), "vectors": found.vectors.tolist()}
+    return found.tolist()

@@ -1,0 +1,97 @@
+"""The server: an application with all routes, and a process that serves it until SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+
+from weft.serve.api_errors import answer_api_errors, error_response
+from weft.serve.completions import completion_routes
+from weft.serve.gate import Gate
+from weft.serve.guard import LOOPBACK_NAMES, Guard, Limits
+from weft.serve.health import health_routes
+from weft.serve.keys import Keys
+from weft.serve.listening import Listener, run_server
+from weft.serve.logs import log, start_logging
+from weft.serve.routes import api_routes
+from weft.serve.service import Service
+from weft.serve.settings import ServerSettings
+from weft.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None = None) -> FastAPI:
+    """Return the application of a server, with its models loaded; raise where a run cannot be."""
+    settings.check()
+    service = Service(settings, cells=cells)
+    service.models.load()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        try:
+            yield
+        finally:
+            service.end()
+
+    app = FastAPI(title="weft", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    answer_api_errors(app)
+    for router in (api_routes(service), completion_routes(service), health_routes(service)):
+        app.include_router(router)
+    keys = Keys(settings.keys)
+    limits = Limits(
+        body_bytes=settings.limits.body_bytes, body_seconds=settings.limits.seconds, requests_per_second=None
+    )
+    # With keys no page of another site can send a request that is answered, and a proxy may have any name.
+    hosts = None if keys else LOOPBACK_NAMES
+    app.add_middleware(Guard, hosts=hosts, limits=limits, respond=error_response)
+    app.add_middleware(Gate, keys=keys, metrics=service.metrics, log_text=settings.log_text)
+    app.state.service = service
+    return app
+
+
+def serve(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[], None] | None = None) -> int:
+    """Serve until Ctrl-C or SIGTERM -> the exit code: 0 where every request that was accepted has been answered."""
+    cells = {}
+    if settings.imports:
+        from weft.run import import_classes
+
+        cells = import_classes(settings.imports)
+    app = create_server(settings, cells=cells)
+    service: Service = app.state.service
+    start_logging()
+
+    def ready() -> None:
+        if hasattr(signal, "SIGHUP"):
+            with suppress(NotImplementedError, RuntimeError):
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _refresh, service)
+        log("ready", models=sorted(service.models.served), address=listener.url)
+        if on_ready is not None:
+            on_ready()
+
+    def drain() -> None:
+        service.draining = True
+        log("draining", waiting=service.engine.waiting)
+
+    done = run_server(
+        app, listener, on_ready=ready, on_end=drain, end_seconds=settings.drain, connections=None, own_logs=True
+    )
+    log("ended", drained=done)
+    return 0 if done else 1
+
+
+def _refresh(service: Service) -> None:
+    task = asyncio.get_running_loop().create_task(service.models.refresh(again=True))
+    _TASKS.add(task)
+    task.add_done_callback(_TASKS.discard)
+
+
+_TASKS: set[asyncio.Task[Any]] = set()
+"""Tasks that run; the loop itself holds only weak references."""

@@ -1,0 +1,55 @@
+"""Small runs of several tasks, and servers of them in this process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from tests.conftest import NUMBERS, write_lines
+
+import weft
+from weft.serve.server import create_server
+from weft.serve.settings import NamedRun, RequestLimits, ServerSettings
+
+ADDRESS = "http://127.0.0.1:8000"
+SMALL = {"kind": "rnn", "embedding": 8, "hidden": 8}
+WIDE = {"kind": "transformer", "width": 16, "heads": 2, "layers": 1}
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A translator, a language model and a classifier, by their names."""
+    folder, draw = tmp_path_factory.mktemp("serve"), random.Random(0)
+    rows = [[draw.choice(list(NUMBERS)) for _ in range(draw.randint(2, 4))] for _ in range(60)]
+    pairs = write_lines(
+        folder / "pairs.tsv", [f"{' '.join(row)}\t{' '.join(NUMBERS[word] for word in row[::-1])}" for row in rows]
+    )
+    texts = write_lines(folder / "texts.txt", [" ".join(row) for row in rows])
+    kinds = {"colour": ["red", "green", "blue"], "animal": ["cat", "dog", "cow"]}
+    labelled = [(label, draw.choice(words)) for _ in range(20) for label, words in kinds.items()]
+    labels = write_lines(
+        folder / "labels.tsv", ["text\tlabel", *(f"the {word} here\t{label}" for label, word in labelled)]
+    )
+    quick = {"steps": 15, "rate": 0.01}
+    model = {"encoder": WIDE, "decoder": WIDE}
+    weft.train({"task": "translate", "data": {"train": pairs}, "model": model, "train": quick}, out=folder / "numbers")
+    weft.train({"task": "lm", "data": {"train": texts}, "model": SMALL, "train": quick}, out=folder / "words")
+    weft.train({"task": "classify", "data": {"train": labels}, "train": {"epochs": 1}}, out=folder / "kinds")
+    return {name: folder / name for name in ("numbers", "words", "kinds")}
+
+
+def settings_of(runs: dict[str, Path], *names: str, **changes: object) -> ServerSettings:
+    """The settings of a server of these runs, by default all."""
+    named = tuple(NamedRun(name, runs[name]) for name in names or runs)
+    limits = RequestLimits(inputs=20, characters=500, tokens=64, hypotheses=8, body_bytes=1 << 16)
+    return ServerSettings(**{"runs": named, "limits": limits, "reload_seconds": 0, "threads": 1} | changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def client(runs: dict[str, Path]) -> Iterator[TestClient]:
+    """A server of all runs."""
+    with TestClient(create_server(settings_of(runs)), base_url=ADDRESS, raise_server_exceptions=False) as found:
+        yield found

@@ -1,0 +1,200 @@
+"""Too much to do, too little time, clients that go, runs that change: what is refused, given up and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import threading
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import ADDRESS, settings_of
+
+from weft.serve.groups import SearchGroup
+from weft.serve.server import create_server
+from weft.serve.settings import RequestLimits
+
+LONG = {"model": "words", "inputs": ["one"], "beam": 1, "sample": False, "min_length": 60, "max_length": 64}
+
+
+def drive(app, run):
+    """Run a coroutine with a client of the application inside its life."""
+
+    async def inside():
+        transport = httpx.ASGITransport(app=app)
+        async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+            return await run(client)
+
+    return asyncio.run(inside())
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Searches stand still until this event is set."""
+    release, turn = threading.Event(), SearchGroup._advance
+
+    def advance(self):
+        release.wait(10)
+        turn(self)
+
+    monkeypatch.setattr(SearchGroup, "_advance", advance)
+    yield release
+    release.set()
+
+
+def test_a_full_queue_says_when_to_try_again(runs, held):
+    app = create_server(settings_of(runs, "words", max_queue=20, batch_tokens=1))
+    service = app.state.service
+
+    async def run(client):
+        first = asyncio.create_task(client.post("/v1/predict", json=LONG | {"inputs": ["one"] * 20}))
+        while not service.engine.groups:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        refused = await client.post("/v1/predict", json=LONG | {"inputs": ["two"] * 20})
+        held.set()
+        return (await first).status_code, refused
+
+    first, refused = drive(app, run)
+    assert first == 200
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.json()["error"]["type"] == "overloaded_error"
+
+
+def test_what_takes_too_long_is_given_up(runs, held):
+    limits = RequestLimits(inputs=20, tokens=64, seconds=0.3)
+    app = create_server(settings_of(runs, "words", limits=limits, batch_tokens=1))
+    service = app.state.service
+
+    async def run(client):
+        running = asyncio.create_task(client.post("/v1/predict", json=LONG))
+        await asyncio.sleep(0.1)
+        waiting = asyncio.create_task(client.post("/v1/predict", json=LONG))
+        found = [await running, await waiting]
+        held.set()
+        while service.engine.groups:
+            await asyncio.sleep(0.01)
+        return found, (await client.post("/v1/predict", json=LONG)).status_code
+
+    (running, waiting), after = drive(app, run)
+    assert running.status_code == 504
+    assert "took more than 0.3 s" in running.json()["error"]["message"]
+    assert waiting.status_code == 503
+    assert "retry-after" in waiting.headers
+    assert after == 200
+
+
+def test_the_work_of_a_client_who_goes_is_dropped(runs):
+    """The connection is closed in the middle of a stream: the search ends, and nothing is left of it."""
+    app = create_server(settings_of(runs, "words"))
+    service = app.state.service
+    body = json.dumps({key: value for key, value in (LONG | {"input": "one"}).items() if key != "inputs"}).encode()
+
+    async def ask(after):
+        """Read `after` parts of the response, then close."""
+        sent, gone, parts = False, asyncio.Event(), 0
+
+        async def receive():
+            nonlocal sent
+            if not sent:
+                sent = True
+                return {"type": "http.request", "body": body, "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            nonlocal parts
+            parts += message["type"] == "http.response.body"
+            if parts >= after:
+                gone.set()
+
+        headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+        where = {"path": "/v1/stream", "raw_path": b"/v1/stream", "query_string": b"", "scheme": "http"}
+        version = {"asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST"}
+        ends = {"server": ("127.0.0.1", 80), "client": ("127.0.0.1", 9)}
+        scope = {"type": "http", "headers": headers, **where, **version, **ends}
+        await app(scope, receive, send)
+        return parts
+
+    async def run(client):
+        parts = await asyncio.gather(*(ask(1 + number % 3) for number in range(12)))
+        for _ in range(500):
+            if not service.engine.groups:
+                break
+            await asyncio.sleep(0.01)
+        return parts
+
+    parts = drive(app, run)
+    assert max(parts) < 60, "none has read its text to the end"
+    assert not service.engine.groups
+    assert service.engine.waiting == 0
+
+
+def test_a_run_that_is_written_anew_is_loaded_and_no_request_is_lost(runs, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(runs["kinds"], folder)
+    app = create_server(settings_of({"model": folder}, reload_seconds=0.05))
+    service = app.state.service
+
+    async def run(client):
+        statuses, stop = [], asyncio.Event()
+
+        async def ask():
+            while not stop.is_set():
+                response = await client.post("/v1/predict", json={"inputs": ["one two"]})
+                statuses.append((response.status_code, "score" in response.json()["predictions"][0]))
+
+        clients = [asyncio.create_task(ask()) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        before = service.models.served["model"]
+        shutil.rmtree(folder)
+        await asyncio.sleep(0.15)
+        assert service.models.served["model"] is before, "the old model stays while there is no other"
+        shutil.copytree(runs["numbers"], tmp_path / "new")
+        (tmp_path / "new").rename(folder)
+        for _ in range(1000):
+            if service.models.served["model"] is not before:
+                break
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        stop.set()
+        await asyncio.gather(*clients)
+        return statuses, (await client.get("/metrics")).text
+
+    statuses, metrics = drive(app, run)
+    assert {status for status, _ in statuses} == {200}
+    assert {translated for _, translated in statuses} == {True, False}, "both models have answered"
+    assert 'weft_reloads_total{model="model",result="done"} 1.0' in metrics
+
+
+def test_a_reload_can_be_asked_for(runs):
+    with TestClient(create_server(settings_of(runs, "kinds")), base_url=ADDRESS) as client:
+        assert client.post("/v1/reload", json={}).json() == {"reloaded": []}
+        assert client.post("/v1/reload", json={"model": "no"}).status_code == 404
+
+
+def test_logs_have_no_texts_unless_asked(runs, capfd):
+    from weft.serve.logs import start_logging
+
+    for wanted in (False, True):
+        start_logging()
+        with TestClient(create_server(settings_of(runs, "kinds", log_text=wanted)), base_url=ADDRESS) as client:
+            client.post("/v1/predict", json={"inputs": ["a secret text"]})
+        lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+        (line,) = [line for line in lines if line["event"] == "request"]
+        assert (line["route"], line["status"], line["inputs"]) == ("/v1/predict", 200, 1)
+        assert ("a secret text" in json.dumps(lines)) == wanted
+
+
+def test_open_requests_are_bounded(runs, monkeypatch):
+    from weft.serve import gate
+
+    monkeypatch.setattr(gate, "MAX_OPEN_REQUESTS", 0)
+    with TestClient(create_server(settings_of(runs, "kinds")), base_url=ADDRESS) as client:
+        response = client.post("/v1/predict", json={"inputs": ["the red here"]})
+        assert response.status_code == 503
+        assert response.json()["error"]["type"] == "overloaded_error"
+        assert client.get("/healthz").status_code == 200
