@@ -11,7 +11,7 @@ from tests.export.graph.conftest import Reader, close
 
 import weft
 from weft.export.graph import evaluate, host_facts, program_of
-from weft.tasks.filling import encode_gaps
+from weft.text.gaps import encode_gaps
 from weft.text.split import split_text
 
 TRAIN = {"train.steps": 2, "train.batch_tokens": 64, "train.threads": 1}
