@@ -30,6 +30,9 @@ SAMPLE_LINES: Final = 200
 MAX_INSERTED: Final = 20
 """Steps that are inserted for each one in the file; more means that the frequency is wrong."""
 
+OTHER_TIME: Final = "name another column: data.time=COLUMN, or none: data.time=false, if rows are in the order of time"
+"""The cure for a column of time stamps that cannot be read."""
+
 
 def read_series(paths: str | list[str], columns: SeriesColumns, bad: BadLines) -> Iterator[Series]:
     """The series of a CSV or TSV with a header line; several files are parts of one table."""
@@ -131,7 +134,7 @@ def _in_order(
     name: str, rows: list[SeriesRow], columns: SeriesColumns, places: Mapping[str, int], bad: BadLines
 ) -> tuple[list[SeriesRow], NDArray[np.int64], Frequency | None]:
     """The rows in the order of their time stamps, these, and their frequency; None without time stamps."""
-    if columns.time is None:
+    if columns.time is None or columns.time is False:
         return rows, np.arange(len(rows)), None
     column = places[columns.time]
     rows, stamps, numbered = _read_stamps(rows, columns.time, column, bad)
@@ -164,13 +167,13 @@ def _read_stamps(
     for row, text in zip(rows, texts, strict=True):
         stamp = read_stamp(text)
         if stamp is None:
-            cure = "write it as YYYY-MM-DD, name another column: data.time=COLUMN, or rename this one"
+            cure = f"write it as YYYY-MM-DD, {OTHER_TIME}"
             bad.report(DataError(f'"{name}" is {text!r:.40}, {refusal(text)}', where=row.place, cure=cure))
             continue
         kept.append(row)
         stamps.append(stamp)
     if not kept:
-        raise DataError(f'no time stamp in "{name}"', where=rows[0].place, cure="name another column: data.time=COLUMN")
+        raise DataError(f'no time stamp in "{name}"', where=rows[0].place, cure=OTHER_TIME)
     return kept, np.array(stamps, dtype=np.int64), False
 
 
