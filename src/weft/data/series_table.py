@@ -151,7 +151,7 @@ def _in_order(
         raise DataError(what, where=second.place, cure=cure)
     given = columns.frequency
     frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
-    _check_regular(rows, stamps, frequency, shown, bad)
+    _check_regular(rows, stamps, frequency, given or str(frequency), shown, bad)
     return rows, stamps, frequency
 
 
@@ -178,25 +178,28 @@ def _read_stamps(
 
 
 def _check_regular(
-    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, shown: str, bad: BadLines
+    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, written: str, shown: str, bad: BadLines
 ) -> None:
-    """Raise where a time stamp lies between two steps; note the steps that are missing."""
+    """Raise where a time stamp lies between two steps; note the steps that are missing.
+
+    Messages have the frequency as it is written in the settings.
+    """
     at = frequency.positions(int(stamps[0]), stamps)
     other = "h" if str(frequency) == "D" else "D"
     cure = f'give the distance of two steps, as in data.frequency="{other}", or mend the file'
     if at[-1] > MAX_INSERTED * len(rows) + 1000:
-        what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {frequency} in {len(rows):,} rows"
+        what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {written} in {len(rows):,} rows"
         raise DataError(what, where=rows[0].place, cure=cure)
     # Months differ in length: there a stamp may be any day, as long as each month has one.
     exact = frequency.stamps(int(stamps[0]), 0, int(at[-1]) + 1)[at]
     between = np.diff(at) == 0 if frequency.unit in ("M", "Y", "B") else exact[1:] != stamps[1:]
     if between.any():
-        what = f"the time stamps{shown} are irregular: this one is no multiple of {frequency} after the first"
+        what = f"the time stamps{shown} are irregular: this one is no multiple of {written} after the first"
         raise DataError(what, where=rows[int(between.argmax()) + 1].place, cure=cure)
     gaps = np.flatnonzero(np.diff(at) > 1)
     if len(gaps):
         missing = int(at[-1]) + 1 - len(rows)
-        what = f"{counted(missing, 'step')}{shown} of {frequency} {'is' if missing == 1 else 'are'} not in the file"
+        what = f"{counted(missing, 'step')}{shown} of {written} {'is' if missing == 1 else 'are'} not in the file"
         bad.note(f"{what}, the first before {rows[gaps[0] + 1].place}: read as missing")
 
 

@@ -96,7 +96,9 @@ class ForecastData(DataConfig):
     @field_validator("frequency")
     @classmethod
     def _known_frequency(cls, frequency: str | None) -> str | None:
-        return None if frequency is None else str(read_frequency(frequency))
+        if frequency is not None:
+            read_frequency(frequency)  # raises; the text stays as it is written, for notes and errors
+        return frequency
 
     @property
     def layout(self) -> SeriesColumns:
