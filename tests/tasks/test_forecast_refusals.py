@@ -108,3 +108,11 @@ def test_the_frequency_stays_as_it_is_written(tmp_path):
     first, second = found.valid.records[0].times(0, 2)
     assert np.datetime64(second) - np.datetime64(first) == np.timedelta64(6, "M")
     assert any(note.endswith("a step is 2 quarters of quarter") for note in found.notes)
+
+
+def test_a_text_is_no_input_of_a_forecast(run, weft):
+    outcome = weft("inspect", "gates", str(run.folder), "Hello. How are you")
+    message = "error Hello. How are you: no such file (the input of a forecast is a CSV or TSV file with a header line)"
+    assert (outcome.code, outcome.err.strip()) == (2, message)
+    Path("sales.csv").touch()
+    assert '(did you mean "sales.csv"?)' in weft("inspect", "gates", str(run.folder), "sale.csv").err
