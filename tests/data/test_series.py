@@ -116,6 +116,12 @@ def test_quarters_are_three_months(tmp_path):
     assert (series.frequency, series.times(3, 1)) == ("3M", ["2000-10"])
 
 
+def test_messages_have_the_frequency_as_it_is_written(tmp_path):
+    text = "quarter,y\n2000-Q1,1\n2001-Q4,5\n2002-Q1,2\n"
+    with pytest.raises(DataError, match=r"a.csv:4: the time stamps are irregular: this one is no multiple of 7q after"):
+        read(tmp_path / "a.csv", text, frequency="7q")
+
+
 def test_what_counts_rows_or_seconds_is_no_target(tmp_path):
     rows = "".join(f"{1614556800 + 3600 * row},{row + 1},{row % 3}\n" for row in range(6))
     (series,) = read(tmp_path / "a.csv", "ts,number,load\n" + rows)

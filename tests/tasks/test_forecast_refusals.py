@@ -97,3 +97,22 @@ def test_a_part_shorter_than_the_horizon_never_forecasts_what_is_before_it(run, 
     (window,) = found.records
     assert np.isfinite(window.target[-HORIZON:]).sum() == 3
     assert window.times(len(window.steps) - HORIZON, 1) == ["2024-04-30"]  # the first day after the training file
+
+
+def test_the_frequency_stays_as_it_is_written(tmp_path):
+    path = tmp_path / "quarters.csv"
+    rows = [f"{1990 + quarter // 4}-Q{quarter % 4 + 1},{quarter % 7}" for quarter in range(0, 80, 2)]
+    path.write_text("\n".join(["quarter,value", *rows]), encoding="utf-8")
+    found = prepare({"task": "forecast", "data": {"train": str(path), "frequency": "2 quarters", "horizon": 2}})
+    assert found.config.data.frequency == "2 quarters"
+    first, second = found.valid.records[0].times(0, 2)
+    assert np.datetime64(second) - np.datetime64(first) == np.timedelta64(6, "M")
+    assert any(note.endswith("a step is 2 quarters of quarter") for note in found.notes)
+
+
+def test_a_text_is_no_input_of_a_forecast(run, weft):
+    outcome = weft("inspect", "gates", str(run.folder), "Hello. How are you")
+    message = "error Hello. How are you: no such file (the input of a forecast is a CSV or TSV file with a header line)"
+    assert (outcome.code, outcome.err.strip()) == (2, message)
+    Path("sales.csv").touch()
+    assert '(did you mean "sales.csv"?)' in weft("inspect", "gates", str(run.folder), "sale.csv").err

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from weft.data.series_stamps import is_compact_date, looks_like_stamp, read_stamp
 from weft.data.steps import MAX_NUMBER
@@ -35,7 +35,8 @@ class SeriesColumns(NamedTuple):
     """The columns of a table, as far as they are known."""
 
     target: tuple[str, ...] = ()
-    time: str | None = None
+    time: str | Literal[False] | None = None
+    """The column of time stamps; False for none, None where it is found by its cells."""
     series: str | None = None
     static: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
@@ -72,9 +73,12 @@ def find_columns(table: SeriesTable, wanted: SeriesColumns) -> SeriesColumns:
     sample = table.rows[:SAMPLE_ROWS]
     kinds = {name: _kind([row.cells[number] for row in sample]) for number, name in enumerate(table.header)}
     taken = {*wanted.target, *wanted.static, *wanted.past, *wanted.known, wanted.series} - {None}
-    time = wanted.time or _find_time(kinds, taken)
-    series = wanted.series or _find_series(table, kinds, {*taken, time}, time)
-    target = wanted.target or _find_target(table, kinds, {*taken, time, series}, long=series is not None)
+    usual = _find_time(kinds, taken)
+    time = None if wanted.time is False else wanted.time or usual
+    # A column that would be found is ignored where the table is said to have none.
+    taken |= {usual if wanted.time is False else time}
+    series = wanted.series or _find_series(table, kinds, taken, time)
+    target = wanted.target or _find_target(table, kinds, {*taken, series}, long=series is not None)
     twice = [name for name in target if name in (*wanted.past, *wanted.known, *wanted.static, time, series)]
     if twice:
         raise ConfigError("is a target too", where=f'column "{twice[0]}" in [data]', cure="name it once")

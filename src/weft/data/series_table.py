@@ -30,6 +30,9 @@ SAMPLE_LINES: Final = 200
 MAX_INSERTED: Final = 20
 """Steps that are inserted for each one in the file; more means that the frequency is wrong."""
 
+OTHER_TIME: Final = "name another column: data.time=COLUMN, or none: data.time=false, if rows are in the order of time"
+"""The cure for a column of time stamps that cannot be read."""
+
 
 def read_series(paths: str | list[str], columns: SeriesColumns, bad: BadLines) -> Iterator[Series]:
     """The series of a CSV or TSV with a header line; several files are parts of one table."""
@@ -131,7 +134,7 @@ def _in_order(
     name: str, rows: list[SeriesRow], columns: SeriesColumns, places: Mapping[str, int], bad: BadLines
 ) -> tuple[list[SeriesRow], NDArray[np.int64], Frequency | None]:
     """The rows in the order of their time stamps, these, and their frequency; None without time stamps."""
-    if columns.time is None:
+    if columns.time is None or columns.time is False:
         return rows, np.arange(len(rows)), None
     column = places[columns.time]
     rows, stamps, numbered = _read_stamps(rows, columns.time, column, bad)
@@ -148,7 +151,7 @@ def _in_order(
         raise DataError(what, where=second.place, cure=cure)
     given = columns.frequency
     frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
-    _check_regular(rows, stamps, frequency, shown, bad)
+    _check_regular(rows, stamps, frequency, given or str(frequency), shown, bad)
     return rows, stamps, frequency
 
 
@@ -164,36 +167,39 @@ def _read_stamps(
     for row, text in zip(rows, texts, strict=True):
         stamp = read_stamp(text)
         if stamp is None:
-            cure = "write it as YYYY-MM-DD, name another column: data.time=COLUMN, or rename this one"
+            cure = f"write it as YYYY-MM-DD, {OTHER_TIME}"
             bad.report(DataError(f'"{name}" is {text!r:.40}, {refusal(text)}', where=row.place, cure=cure))
             continue
         kept.append(row)
         stamps.append(stamp)
     if not kept:
-        raise DataError(f'no time stamp in "{name}"', where=rows[0].place, cure="name another column: data.time=COLUMN")
+        raise DataError(f'no time stamp in "{name}"', where=rows[0].place, cure=OTHER_TIME)
     return kept, np.array(stamps, dtype=np.int64), False
 
 
 def _check_regular(
-    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, shown: str, bad: BadLines
+    rows: list[SeriesRow], stamps: NDArray[np.int64], frequency: Frequency, written: str, shown: str, bad: BadLines
 ) -> None:
-    """Raise where a time stamp lies between two steps; note the steps that are missing."""
+    """Raise where a time stamp lies between two steps; note the steps that are missing.
+
+    Messages have the frequency as it is written in the settings.
+    """
     at = frequency.positions(int(stamps[0]), stamps)
     other = "h" if str(frequency) == "D" else "D"
     cure = f'give the distance of two steps, as in data.frequency="{other}", or mend the file'
     if at[-1] > MAX_INSERTED * len(rows) + 1000:
-        what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {frequency} in {len(rows):,} rows"
+        what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {written} in {len(rows):,} rows"
         raise DataError(what, where=rows[0].place, cure=cure)
     # Months differ in length: there a stamp may be any day, as long as each month has one.
     exact = frequency.stamps(int(stamps[0]), 0, int(at[-1]) + 1)[at]
     between = np.diff(at) == 0 if frequency.unit in ("M", "Y", "B") else exact[1:] != stamps[1:]
     if between.any():
-        what = f"the time stamps{shown} are irregular: this one is no multiple of {frequency} after the first"
+        what = f"the time stamps{shown} are irregular: this one is no multiple of {written} after the first"
         raise DataError(what, where=rows[int(between.argmax()) + 1].place, cure=cure)
     gaps = np.flatnonzero(np.diff(at) > 1)
     if len(gaps):
         missing = int(at[-1]) + 1 - len(rows)
-        what = f"{counted(missing, 'step')}{shown} of {frequency} {'is' if missing == 1 else 'are'} not in the file"
+        what = f"{counted(missing, 'step')}{shown} of {written} {'is' if missing == 1 else 'are'} not in the file"
         bad.note(f"{what}, the first before {rows[gaps[0] + 1].place}: read as missing")
 
 

@@ -38,6 +38,9 @@ _COMPRESSED = (".gz", ".xz")
 UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
+CHECK_PATH = "check the path"
+"""The cure for a missing file that no other name is like."""
+
 
 def each_path(path: Paths) -> list[str]:
     """Return one path or several as a list, as they were given."""
@@ -195,6 +198,6 @@ def _near(path: Path) -> str:
     try:
         names = [one.name for one in path.parent.iterdir()]
     except OSError:
-        return f"there is no folder {path.parent} either" if not path.parent.exists() else "check the path"
+        return f"there is no folder {path.parent} either" if not path.parent.exists() else CHECK_PATH
     near = difflib.get_close_matches(path.name, names, n=1)
-    return f'did you mean "{path.with_name(near[0])}"?' if near else "check the path"
+    return f'did you mean "{path.with_name(near[0])}"?' if near else CHECK_PATH

@@ -63,8 +63,8 @@ class ForecastData(DataConfig):
     """Test data: files, or the last steps of each series, as a share (0.2) or a number of steps."""
     target: Names | None = None
     """The columns to forecast; by default all columns of numbers without another role."""
-    time: str | None = None
-    """The column of time stamps; by default found by their form."""
+    time: str | Literal[False] | None = None
+    """The column of time stamps; by default found by their form; false: none, rows are in the order of time."""
     series: str | None = None
     """The column with the name of a row's series, where a file has several below each other."""
     static: Names = Field(default_factory=list)
@@ -86,10 +86,19 @@ class ForecastData(DataConfig):
     horizon: Length | None = None
     """Steps to forecast."""
 
+    @field_validator("time", mode="before")
+    @classmethod
+    def _column_or_none(cls, time: Any) -> Any:
+        if time is True:
+            raise ValueError("true is neither the name of a column, nor false for none")
+        return time
+
     @field_validator("frequency")
     @classmethod
     def _known_frequency(cls, frequency: str | None) -> str | None:
-        return None if frequency is None else str(read_frequency(frequency))
+        if frequency is not None:
+            read_frequency(frequency)  # raises; the text stays as it is written, for notes and errors
+        return frequency
 
     @property
     def layout(self) -> SeriesColumns:
@@ -122,9 +131,8 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     first = records[0]
     frequency = data.frequency or first.frequency or None
     if data.frequency is not None and not first.frequency:
-        raise ConfigError(
-            "there are no time stamps", where=f'data.frequency = "{data.frequency}"', cure="name data.time"
-        )
+        where = f'data.frequency = "{data.frequency}"'
+        raise ConfigError("there are no time stamps", where=where, cure="remove it, or name data.time")
     # Nothing is found in the test part: it is what a user does not know yet.
     records = [record.window(0, max(1, record.end - test_steps(record.end, data))) for record in records]
     longest = max(record.end for record in records)

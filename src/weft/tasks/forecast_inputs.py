@@ -13,7 +13,7 @@ import numpy as np
 from weft.data import BadLines, Objects, find_objects
 from weft.data.series import Series, windows_of
 from weft.data.series_table import read_series, series_of_objects
-from weft.data.sources import PYTHON, each_path
+from weft.data.sources import CHECK_PATH, PYTHON, each_path
 from weft.errors import DataError
 from weft.tasks.forecast_data import ForecastData
 
@@ -27,7 +27,14 @@ def read_series_inputs(inputs: Any, data: ForecastData, names: Sequence[str]) ->
     rows = None if paths else find_objects(inputs, "inputs")
     if rows is None:
         found = os.fspath(inputs) if paths else [os.fspath(path) for path in inputs]
-        return list(read_series(found, data.layout, BadLines()))
+        try:
+            return list(read_series(found, data.layout, BadLines()))
+        except DataError as error:
+            if error.cure != CHECK_PATH:
+                raise
+            # Perhaps a text, which is the input of other tasks.
+            cure = "the input of a forecast is a CSV or TSV file with a header line"
+            raise DataError(error.what, where=error.where, cure=cure) from None
     first = next(iter(rows.rows()), None)
     if isinstance(first, Mapping | Series) or hasattr(first, "_fields"):
         return list(series_of_objects(rows, data.layout, BadLines()))

@@ -8,6 +8,7 @@ train …………………………| valid ……………| test …………�
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -93,6 +94,10 @@ def conflicts_in_data(data: ForecastData) -> Iterator[TableError]:
             yield TableError("is no column of data.static", where=where, cure="name it there too")
         if len(set(texts)) < len(texts):
             yield TableError("has a text twice", where=where, cure="remove one")
+    for name in ("frequency", "calendar"):
+        if data.time is False and getattr(data, name):
+            where = f"data.{name} = {json.dumps(getattr(data, name))}"
+            yield TableError("needs time stamps, but data.time = false", where=where, cure="remove one of the two")
     if isinstance(data.test, int | float) and data.files("valid"):
         what = "is cut off the end of data.train, but data.valid is a file, whose steps come later"
         yield TableError(

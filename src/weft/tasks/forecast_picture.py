@@ -37,9 +37,15 @@ def _panel(answer: SeriesForecast) -> Any:
     import altair
 
     points = list(points_of(answer))
-    dates = not points[0]["time"].lstrip("-").isdecimal()
-    x_scale = altair.Scale(nice=False) if dates else altair.Scale(nice=False, zero=False)
-    x = altair.X("time:T" if dates else "step:Q", title=None, scale=x_scale)
+    if "time" in points[0]:
+        x = altair.X("time:T", title=None, scale=altair.Scale(nice=False))
+    else:
+        x = altair.X(
+            "step:Q",
+            title=None,
+            scale=altair.Scale(nice=False, zero=False),
+            axis=altair.Axis(format="d", tickMinStep=1),
+        )
     levels = list(answer.quantiles)
     base = altair.Chart(altair.InlineData(values=points), title=answer.series)
     scale = altair.Scale(zero=False, nice=True)
@@ -56,20 +62,27 @@ def _panel(answer: SeriesForecast) -> Any:
 
 
 def points_of(answer: SeriesForecast) -> Iterator[dict[str, Any]]:
-    """A point for each observed step of the history, and for each step of the forecast, which starts at the last."""
+    """A point for each observed step of the history, and for each step of the forecast, which starts at the last.
+
+    Where there are no dates, `step` is the number that the table of forecasts has too.
+    """
     low, *_, high = answer.quantiles.values() if len(answer.quantiles) > 1 else (answer.values, answer.values)
     past = answer.history
-    length = 0
     if past is not None:
-        length, values, times = len(past.steps), past.target, past.times(0, len(past.steps))
+        values, times = past.target, past.times(0, len(past.steps))
         known = np.flatnonzero(past.observed)
         for step in known[-HISTORY_HORIZONS * len(answer.values) :].tolist():
             value = float(values[step])
             last = {"forecast": value, "low": value, "high": value} if step == known[-1] else {}
-            yield {"step": step, "time": full_date(times[step]), "value": value, **last}
+            yield {**_place(times[step]), "value": value, **last}
     for step, time in enumerate(answer.times):
         numbers = {"forecast": answer.values[step], "low": low[step], "high": high[step]}
-        yield {"step": length + step, "time": full_date(time), **numbers}
+        yield {**_place(time), **numbers}
+
+
+def _place(time: str) -> dict[str, Any]:
+    """The place of a step on the axis: its date, or its number."""
+    return {"step": int(time)} if time.lstrip("-").isdecimal() else {"time": full_date(time)}
 
 
 def full_date(time: str) -> str:

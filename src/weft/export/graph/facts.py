@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.config.schema import positions
 from weft.data import Statistics
+from weft.data.series_time import read_frequency
 from weft.decoding.search import NEVER, NEVER_CONTINUED
 from weft.models import Captioner, Tagger, WordVectors
 from weft.models.forecaster import Forecaster
@@ -201,7 +202,7 @@ def _forecast(run: Run) -> Tree:
         "calendar": list(data.calendar or ()),
         "covariates": describe_statistics(statistics.get(COVARIATES)),
         "numbers": describe_statistics(statistics.get(STATIC)),
-        "frequency": data.frequency,
+        "frequency": str(read_frequency(data.frequency)) if data.frequency else None,
         "no_floor": NO_FLOOR,
     }
 
