@@ -98,5 +98,7 @@ def export(
         note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
     if found.loss:
         note("measured: {}", found.loss)
+    elif to == "onnx" and quantization:
+        note("[yellow]note[/] what {} costs in score was not measured: give examples by --data FILE", quantization)
     if found.left_out:
         note("left out, because the format has no counterpart: {}", ", ".join(found.left_out))

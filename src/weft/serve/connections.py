@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_SECONDS: Final = 20.0
 """Time in which the head of a request must arrive after its first byte, or after the connection."""
 
-SPARE_DESCRIPTORS: Final = 64
+SPARE_DESCRIPTORS: Final = 100
 """File descriptors that are kept for everything but connections: runs, logs, libraries."""
 
 WANTED_DESCRIPTORS: Final = 16_384

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from weft.errors import ConfigError, Fault
 
+ACCEPTED_AT_ONCE: Final = 16
+"""Connections that one turn of the event loop accepts: those that are too many are closed before the next ones come."""
+
 END_SECONDS: Final = 1.0
 """Time that open connections have to finish when the server ends."""
 
@@ -82,6 +85,7 @@ def run_server(
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            listener.socket.listen(socket.SOMAXCONN)  # asyncio has set the system's queue to what it accepts at once
             if on_ready is not None and self.started:
                 on_ready()
 
@@ -94,6 +98,7 @@ def run_server(
     config = uvicorn.Config(
         app,
         http=BoundedConnection,
+        backlog=ACCEPTED_AT_ONCE,
         log_level="warning",
         access_log=False,
         ws="none",

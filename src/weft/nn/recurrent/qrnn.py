@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.errors import ConfigError
-from weft.limits import LAYERS
+from weft.limits import WINDOW_WORDS
 from weft.nn.recurrent.cell import FORGET_BIAS, Cell, settle_biases, start_from_input
 from weft.nn.state import State
 from weft.settings import Signed
@@ -40,7 +40,7 @@ class QRNN(Cell):
         input_size: int,
         hidden_size: int,
         *,
-        window: Annotated[int, Field(ge=1, le=LAYERS)] = 2,
+        window: Annotated[int, Field(ge=1, le=WINDOW_WORDS)] = 2,
         forget_bias: Signed = FORGET_BIAS,
         bias: bool = True,
     ) -> None:

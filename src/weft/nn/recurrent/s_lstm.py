@@ -22,7 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from weft.limits import SIZE
+from weft.limits import LAYERS
 from weft.nn.recurrent.cell import FORGET_BIAS, Cell, check_option, settle_biases, start_from_input
 from weft.nn.recurrent.head_linear import HeadLinear
 from weft.settings import Signed
@@ -52,7 +52,7 @@ class SLSTM(Cell):
         input_size: int,
         hidden_size: int,
         *,
-        heads: Annotated[int, Field(ge=1, le=SIZE)] = 1,
+        heads: Annotated[int, Field(ge=1, le=LAYERS)] = 1,
         forget: Forget = "sigmoid",
         forget_bias: Signed = FORGET_BIAS,
         bias: bool = True,
