@@ -11,6 +11,7 @@ from rich.text import Text
 from torch import Tensor, nn
 
 from weft.charts import Table
+from weft.inspect.cell_equations import cell_equations
 from weft.inspect.heat_chart import heat_chart, line_chart, rows_that_fit
 from weft.inspect.readings import DIRECTIONS, PARTS, choose_pass, choose_reading, read_all
 from weft.inspect.recurrent_trace import forget_products
@@ -64,12 +65,10 @@ class GateValues(View):
     gates: tuple[Gate, ...]
     products: tuple[Product, ...]
     shown_units: int
+    cell_equations: str = ""
+    """The equations of the cell, as its docstring states them; empty where it has none."""
 
     name: ClassVar[str] = "gates"
-    equation: ClassVar[str] = (
-        "i, f, o = σ(W x + U h + b)\nc' = f ⊙ c + i ⊙ g          f near 1 keeps, i near 1 writes\n"
-        "h' = o ⊙ tanh(c')          o near 1 shows\n∂c_T/∂c_t = f_{t+1} ⊙ … ⊙ f_T     along the path of c"
-    )
 
     @property
     def title(self) -> str:
@@ -82,6 +81,15 @@ class GateValues(View):
         for one in self.products:
             text += f" {_derivative(one)} is the share of the state after a token that is left at the end."
         return text
+
+    @property
+    def equations(self) -> str:
+        """Those of the cell, and the product of factors along the direct path of each state."""
+        paths = []
+        for one in self.products:
+            factor = one.factor if one.factor.isalnum() else f"({one.factor})"
+            paths.append(f"{_derivative(one)} = {factor}_{{t+1}} ⊙ … ⊙ {factor}_T     along the path of {one.state}")
+        return "\n".join([*filter(None, [self.cell_equations]), *paths])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -185,7 +193,8 @@ def gates(
         left = left.flip(1) if direction == "backward" else left
         products.append(Product(kept.state, kept.name, _by_unit(left)))
     tokens = reading.tokens
-    return GateValues(reading.part, found.layer, direction, cell, tokens, chosen, tuple(products), units)
+    equations = cell_equations(found.cell)
+    return GateValues(reading.part, found.layer, direction, cell, tokens, chosen, tuple(products), units, equations)
 
 
 def place_of(part: str, layer: int, direction: str) -> str:

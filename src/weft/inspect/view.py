@@ -62,6 +62,11 @@ class View(ABC):
         """Return what a terminal with so many columns shows."""
 
     @property
+    def equations(self) -> str:
+        """The equations of this view; those of its kind, unless they depend on the model."""
+        return self.equation
+
+    @property
     def code(self) -> str:
         """The Python call that returns this view."""
         return str(self.__dict__.get("_code", ""))
@@ -81,7 +86,7 @@ class View(ABC):
         chart = self.chart()
         # Altair checks every row of the data against its schema, which takes seconds for long inputs.
         specification = None if chart is None else chart.to_dict(validate=False)
-        return Figure(self.title, self.summary, specification, self.equation, self.code, self.table(), self.subject)
+        return Figure(self.title, self.summary, specification, self.equations, self.code, self.table(), self.subject)
 
     def save(self, path: str | Path, *, dark: bool = False) -> Path:
         """Write the view in the format of the file's ending: .html, .svg, .png or .json."""
