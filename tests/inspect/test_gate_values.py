@@ -263,7 +263,8 @@ def test_the_equations_are_those_of_the_cell() -> None:
     assert own.splitlines()[-1] == path
     assert other == path  # nothing is known but what was computed
     assert "h' = o ⊙ tanh(c')" in lstm
-    assert unit.startswith("f  = σ(W_f x") and "c'" not in unit
+    assert unit.startswith("f  = σ(W_f x")
+    assert "c'" not in unit
 
 
 def test_a_long_text_stays_small_on_the_screen() -> None:
