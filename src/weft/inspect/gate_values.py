@@ -15,7 +15,7 @@ from weft.inspect.cell_equations import cell_equations
 from weft.inspect.heat_chart import heat_chart, line_chart, rows_that_fit
 from weft.inspect.readings import DIRECTIONS, PARTS, choose_pass, choose_reading, read_all
 from weft.inspect.recurrent_trace import forget_products
-from weft.inspect.terminal import heat_lines
+from weft.inspect.terminal import heat_lines, scale_line
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 
@@ -130,14 +130,17 @@ class GateValues(View):
         names, means = self._means()
         found = [Text(self.title, style="bold"), Text(self.summary), Text()]
         found += heat_lines([row.tolist() for row in means], names, self.tokens, width=width)
+        found.append(scale_line("0", "1"))
         for gate in self.gates:
             units = busiest(gate.units, rows_that_fit(len(self.tokens), min(8, self.shown_units)))
-            rows = gate.units[units]
+            rows, ends = gate.units[units], ("0", "1")
             if gate.signed:
                 limit = scale_of(gate.units)
                 rows = np.clip(rows / limit + 1, 0, 2) / 2
+                ends = f"{-limit:.2g}", f"{limit:.2g}"
             found += [Text(), Text(f"{gate.name}, the units that vary most")]
             found += heat_lines(rows.tolist(), [f"{gate.name} {unit}" for unit in units], self.tokens, width=width)
+            found.append(scale_line(*ends))
         return found
 
     def _means(self) -> tuple[list[str], list[Numbers]]:
