@@ -11,7 +11,7 @@ from weft.cli.imports import Imports
 from weft.cli.inspecting import Dark, InputText, Json, Out, RunFolder, Target, app, open_run, show_run, show_view
 
 Part = Annotated[str | None, typer.Option(help="encoder or decoder; by default the first that has states.")]
-Layer = Annotated[int | None, typer.Option(help="Layer from 1; by default the last.")]
+Layer = Annotated[int | None, typer.Option(help="Layer from 1; by default the last.", min=1)]
 Direction = Annotated[str | None, typer.Option(help="forward or backward.", show_default="forward")]
 
 
