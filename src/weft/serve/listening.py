@@ -77,6 +77,8 @@ def run_server(
     import uvicorn
     from uvicorn.config import LOGGING_CONFIG
 
+    from weft.serve.connections import BoundedConnection, raise_descriptor_limit
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -91,6 +93,7 @@ def run_server(
 
     config = uvicorn.Config(
         app,
+        http=BoundedConnection,
         log_level="warning",
         access_log=False,
         ws="none",
@@ -101,6 +104,7 @@ def run_server(
         timeout_keep_alive=30,
         log_config=None if own_logs else LOGGING_CONFIG,
     )
+    raise_descriptor_limit()
     server = Server(config)
     with suppress(KeyboardInterrupt):
         server.run([listener.socket])
