@@ -77,3 +77,19 @@ def test_mistakes_are_one_line(weft):
     assert outcome.code == 2
     assert "texts.txt: is not a setting (write key=value; no data is read)" in outcome.err
     assert "parameters" in weft("inspect", "--help").out
+    outcome = weft("inspect", "parameters", "runs/nothere")
+    assert outcome.code == 2
+    assert "runs/nothere: there is no such run" in outcome.err
+    outcome = weft("inspect", "neighbors", "run")
+    assert outcome.code == 2
+    assert 'did you mean "neighbours"' in outcome.err
+    assert "gates" in outcome.err
+    for view, option in (
+        ("attention", "--layer"),
+        ("attention", "--head"),
+        ("gates", "--layer"),
+        ("states", "--layer"),
+    ):
+        outcome = weft("inspect", view, "run", "a text", option, "0")
+        assert outcome.code == 2
+        assert "greater than or equal to 1" in outcome.err

@@ -64,6 +64,13 @@ def test_states_of_a_text_and_a_search_in_a_file(weft, run, tmp_path):
     assert [unit["unit"] for unit in together["units"]] == [1, 2]
 
 
+@pytest.mark.parametrize("length", [300, 5000])
+def test_a_long_text_is_no_name_of_a_file(weft, run, length):
+    found = weft("inspect", "states", str(run), "cat " * (length // 4), "--json")
+    assert found.code == 0, found.err
+    assert len(json.loads(found.out)["tokens"]) > 100
+
+
 def test_a_cell_of_ones_own(weft, tmp_path):
     (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
     (tmp_path / "text.txt").write_text("\n".join(LINES), encoding="utf-8")
@@ -83,6 +90,7 @@ def test_a_cell_of_ones_own(weft, tmp_path):
         (("gates", "ab", "--values", "some"), "one of gates, all"),
         (("gates", "ab", "-o", "gates.gif"), "cannot write .gif"),
         (("states", "no such file", "--inside", "(", ")"), "--inside: searches a file of texts"),
+        (("states", "missing.txt", "--inside", "(", ")"), "missing.txt: there is no such file"),
         (("states", "corpus.txt", "--units", "3"), "--units: is for a text"),
         (("states", "corpus.txt", "--on", "a"), "--on: 'a' are no units"),
         (("states", "corpus.txt", "--on", "99"), "there are 6 units"),

@@ -115,9 +115,9 @@ def test_rollout_multiplies_the_layers(transformer: Run) -> None:
 def test_what_is_asked_for_must_be_there(transformer: Run) -> None:
     with pytest.raises(ConfigError, match=r"part: .*pooling .*choose cross or decoder or encoder"):
         attention(transformer, "the car", part="pooling")
-    with pytest.raises(ConfigError, match=r"layer = 3: is not one of 2 \(from 1 to 2\)"):
+    with pytest.raises(ConfigError, match=r"layer = 3: there are 2 layers \(from 1 to 2\)"):
         attention(transformer, "the car", layer=3)
-    with pytest.raises(ConfigError, match=r"head = 9: is not one of 2"):
+    with pytest.raises(ConfigError, match=r"head = 9: there are 2 heads"):
         attention(transformer, "the car", head=9)
 
 

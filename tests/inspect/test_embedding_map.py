@@ -146,6 +146,26 @@ def test_a_word_of_several_subwords_has_their_mean():
     assert torch.allclose(vectors.vector("slowlow"), torch.stack([vectors.normalized()[i] for i in ids]).mean(0))
 
 
+def test_a_word_of_several_characters_has_their_mean():
+    tokenizer = Tokenizer.learn(["abc cab"] * 3, TextConfig(kind="char"))
+    vectors = TokenVectors(tokenizer, torch.randn(len(tokenizer), 4))
+    each = torch.stack([vectors.normalized()[vectors.number(letter)] for letter in "cab"])
+    assert torch.allclose(vectors.vector("cab"), each.mean(0))
+    assert (vectors.count("cab"), vectors.count("a")) == (3, 1)
+    assert vectors.vector("caz") is None, "a letter that the training text does not have"
+
+
+def test_a_word_is_looked_up_where_it_is_split_least(tmp_path: Path) -> None:
+    rows = [("kettle kettle", "bouilloire bouilloire"), ("boiler ull", "let leek")] * 8
+    part = {"kind": "rnn"} | SMALL
+    tree = {"task": "translate", "data": {"train": rows, "valid": rows}, "model": {"encoder": part, "decoder": part}}
+    tree["text"] = {"kind": "bpe", "size": 275}
+    made = library.train(tree, {"train.steps": 1}, out=tmp_path / "run", quiet=True)
+    assert neighbours(made, "kettle").part == "encoder"
+    assert neighbours(made, "bouilloire").part == "decoder"
+    assert neighbours(made, "kettle", part="decoder").neighbours
+
+
 def test_words_are_looked_up_in_the_part_that_has_them(tmp_path: Path) -> None:
     rows = [{"words": ["the", "cat", "sleeps"], "tags": ["D", "N", "V"]}] * 12
     tree = {"task": "tag", "data": {"train": rows, "valid": rows}, "model": SMALL}

@@ -17,6 +17,7 @@ from weft.errors import ConfigError, DataError
 from weft.inspect import GateValues, Nothing, UnitStates, gates, states, view_kind
 from weft.inspect.readings import read_all
 from weft.nn import CELLS, RNN
+from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.layer import Layer
 from weft.nn.state import leaves_of
 
@@ -222,6 +223,48 @@ def test_bare_networks() -> None:
     assert all(not layer.observers for layer in rnn.modules() if isinstance(layer, Layer))
     with pytest.raises(DataError, match="a tensor"):
         gates(rnn, "text")
+
+
+class Leaky(Cell):
+    """An average over time.
+
+        k  = σ(W x + b)                what stays
+        h' = k ⊙ h
+             + (1 - k) ⊙ x
+
+    A run of it: leaky = Leaky(3, hidden_size=3).
+    leaky = Leaky(3, hidden_size=3)
+    """
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.gate = torch.nn.Linear(input_size, hidden_size)
+
+    def step(self, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        k = torch.sigmoid(self.gate(x))
+        h = k * h + (1 - k) * x
+        return h, h
+
+
+class Unexplained(Leaky):
+    def step(self, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        k = torch.sigmoid(self.gate(x))
+        h = k * h
+        return h, h
+
+
+def test_the_equations_are_those_of_the_cell() -> None:
+    own, other, lstm, unit = (
+        gates(cell(3, 3), torch.randn(4, 3)).figure().equation
+        for cell in (Leaky, Unexplained, CELLS["lstm"], CELLS["minimal_gated"])
+    )
+    path = "∂h_T/∂h_t = k_{t+1} ⊙ … ⊙ k_T     along the path of h"
+    assert own.splitlines()[:-1] == ["k  = σ(W x + b)                what stays", "h' = k ⊙ h", "     + (1 - k) ⊙ x"]
+    assert own.splitlines()[-1] == path
+    assert other == path  # nothing is known but what was computed
+    assert "h' = o ⊙ tanh(c')" in lstm
+    assert unit.startswith("f  = σ(W_f x")
+    assert "c'" not in unit
 
 
 def test_a_long_text_stays_small_on_the_screen() -> None:

@@ -13,6 +13,7 @@ import weft
 from weft.errors import ConfigError
 from weft.inspect import GradientFlow, Nothing, gradients, norm_shrinkage
 from weft.inspect.fresh_cells import compare_cells, flow_through, state_matrices
+from weft.inspect.gradient_chart import draw_panel
 from weft.inspect.gradient_flow import FlowLine
 from weft.nn import CELLS, RNN, Cell
 from weft.nn.recurrent.layer import Layer
@@ -188,3 +189,19 @@ def test_a_long_text_has_a_scale_of_positions_and_the_peaks_of_its_norms():
         "x": 1233, "value": 50.0, "line": "layer 1", "kind": "norm", "token": "t1232"
     }  # fmt: skip
     assert len(view.to_dict()["lines"][0]["norms"]) == 2000
+
+
+@pytest.mark.parametrize(
+    ("norms", "powers"),
+    [((0.5, 0.08), [0.1, 1.0]), ((0.5, 0.3), [0.1, 1.0]), ((1.0, 1e-40), [1e-40, 1e-35])],
+)
+def test_the_axis_of_norms_has_powers_of_ten(norms, powers):
+    line = FlowLine("h", "", norms, ("1", "2"))
+    layers = draw_panel([line], "cell").to_dict()["layer"]
+    encoded = layers[0]["encoding"]["y"]
+    values = encoded["axis"]["values"]
+    assert values[: len(powers)] == pytest.approx(powers)
+    assert 2 <= len(values) <= 9
+    low, high = encoded["scale"]["domain"]
+    assert low <= min(*norms, *values)
+    assert high >= max(*norms, *values)

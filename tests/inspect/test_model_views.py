@@ -79,7 +79,13 @@ def test_runs_with_other_metrics_share_the_loss(folder, tmp_path_factory):
     (other / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     view = curves([folder, other])
     assert "nan" not in "\n".join(line.plain for line in view.lines(80))
-    assert view.save(folder / "both.svg").exists()
+    note = f"{other} is left out of validation accuracy: it measured perplexity"
+    assert note in view.summary
+    assert any(note in line.plain for line in view.lines(80))
+    assert "perplexity" in view.save(folder / "both.svg").read_text(encoding="utf-8")
+    assert not curves([folder, other], metric="loss").notes
+    loss = view.chart().to_dict()["hconcat"][0]["layer"]
+    assert [line["encoding"]["opacity"]["scale"]["domain"] for line in loss] == [["validation", "training"]] * 2
     with pytest.raises(ConfigError, match="was not measured"):
         curves([folder, other], metric="bleu").chart()
 

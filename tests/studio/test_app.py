@@ -74,7 +74,19 @@ def inputs_of_numbers():
 
 def test_examples_are_read_only_below_the_given_folders(runs):
     with TestClient(create_app([runs]), base_url=ADDRESS) as alone:
-        assert alone.get("/api/runs/numbers/details").json()["examples"] == list(inputs.SENTENCES)
+        details = alone.get("/api/runs/numbers/details").json()
+    assert details["examples"] == [], "sentences of other words say nothing about a run of numbers"
+    assert details["examples_hint"].endswith(str(runs.parent / "data"))
+
+
+@pytest.mark.parametrize(("name", "offered"), [("phrasebook", True), ("other", False)])
+def test_sentences_are_offered_to_runs_of_the_phrasebook(tmp_path, name, offered):
+    data = tmp_path / name / "lm" / "train.txt"
+    data.parent.mkdir(parents=True)
+    data.write_text("\n".join(inputs.SENTENCES * 20), encoding="utf-8")
+    tree = {"task": "lm", "data": {"train": str(data)}, "train": {"steps": 1}}
+    run = weft.train(tree | {"model": {"kind": "rnn", "embedding": 4, "hidden": 4}}, out=tmp_path / "run")
+    assert inputs.example_inputs(run, []) == (list(inputs.SENTENCES) if offered else [])
 
 
 @pytest.mark.parametrize("id", ["cut", "begun"])

@@ -60,8 +60,16 @@ def test_an_id_is_looked_up_and_never_joined_to_a_path(runs, id):
 
 def test_a_run_itself_and_several_folders_may_be_given(runs, data):
     assert set(listed(Library([runs / "numbers"]))) == {"numbers"}
-    several = listed(Library([runs / "words", runs / "words", data]))
-    assert set(several) == {"words/first", "words/second", "words-2/first", "words-2/second"}
+    assert set(listed(Library([runs / "words", runs / "words", data]))) == {"words/first", "words/second"}
+
+
+def test_folders_inside_each_other_list_a_run_once_by_its_shorter_id(runs, data):
+    alone, both = Library([runs]), Library([runs, runs.parent])
+    for library in (alone, both):
+        library.refresh()
+    assert set(both.runs) == {f"{runs.name}/{id}" for id in alone.runs} | {f"{runs.parent.name}/outside"}
+    assert len({found.folder.resolve() for found in both.runs.values()}) == len(both.runs)
+    assert both.list_files() == [f"{runs.parent.name}/data/{name}" for name in ("labels.tsv", "pairs.tsv")]
 
 
 def test_data_files_are_those_below_the_folders(runs, data):

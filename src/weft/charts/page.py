@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final, NamedTuple
 
 from weft.charts.theme import ON_DARK, THEMES
@@ -17,6 +18,10 @@ FOLDER: Final = Path(__file__).parent
 
 MAX_TABLE_ROWS: Final = 2000
 """Rows of the table below a figure; the file that `--json` writes has all of them."""
+
+
+NOTE_CHARACTERS: Final = 110
+"""Characters of a line of the note in a picture."""
 
 
 class Table(NamedTuple):
@@ -40,13 +45,16 @@ class Figure(NamedTuple):
     table: Table | None = None
     subject: str = ""
     """The run and the input that it shows."""
+    note: str = ""
+    """What a picture says below its subject; a page has it in the summary."""
 
     def titled(self) -> dict[str, Any]:
         """The chart with title and subject in it, for a picture, which has no words around it."""
         assert self.specification is not None, "a figure without a chart is words, which only a page holds"
         if not self.title or "title" in self.specification:
             return self.specification
-        subtitle = {"subtitle": self.subject} if self.subject else {}
+        below = [*filter(None, [self.subject, *wrap(self.note, NOTE_CHARACTERS)])]
+        subtitle = {"subtitle": below} if below else {}
         return {**self.specification, "title": {"text": self.title, "offset": 14, **subtitle}}
 
 

@@ -102,6 +102,8 @@ def find_model(
         if given := next((name for name, size in (("--words", words), ("--labels", labels)) if size), None):
             raise ConfigError("a trained model has its sizes", where=given, cure="leave it out")
         return load(what, device="cpu", cells=cells).model
+    if what not in TASKS and Path(what).suffix not in (".toml", ".json") and "/" in what and not Path(what).exists():
+        raise ConfigError("there is no such run", where=what, cure="name a run folder, a config file or a task")
     if strange := next((word for word in settings if not OVERRIDE.match(word)), None):
         raise ConfigError("is not a setting", where=strange, cure="write key=value; no data is read")
     # A task without a config file has no data.train, which validation requires; nothing is read.

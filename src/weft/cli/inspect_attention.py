@@ -19,8 +19,8 @@ def attention(
     part: Annotated[
         str | None, typer.Option(help="cross, decoder, encoder or pooling; by default the first that there is.")
     ] = None,
-    layer: Annotated[int | None, typer.Option(help="The layer, from 1 on.", show_default="the last")] = None,
-    head: Annotated[int | None, typer.Option(help="The head, from 1 on.", show_default="all of them")] = None,
+    layer: Annotated[int | None, typer.Option(help="The layer, from 1 on.", min=1, show_default="the last")] = None,
+    head: Annotated[int | None, typer.Option(help="The head, from 1 on.", min=1, show_default="all of them")] = None,
     reduce: Annotated[
         str | None, typer.Option(help="How all heads become one map: mean, max or rollout.", show_default="mean")
     ] = None,

@@ -11,7 +11,7 @@ from weft.cli.imports import Imports
 from weft.cli.inspecting import Dark, InputText, Json, Out, RunFolder, Target, app, open_run, show_run, show_view
 
 Part = Annotated[str | None, typer.Option(help="encoder or decoder; by default the first that has states.")]
-Layer = Annotated[int | None, typer.Option(help="Layer from 1; by default the last.")]
+Layer = Annotated[int | None, typer.Option(help="Layer from 1; by default the last.", min=1)]
 Direction = Annotated[str | None, typer.Option(help="forward or backward.", show_default="forward")]
 
 
@@ -122,6 +122,8 @@ def show_states(
     if run.task.reads_files or not is_file(text):
         if name := next(iter(search), None):
             option = {"units": "on", "limit": "tokens"}.get(name, name)
+            if not run.task.reads_files and looks_like_a_file(text):
+                raise ConfigError("there is no such file", where=text, cure="is it in another folder?")
             raise ConfigError("searches a file of texts", where=f"--{option}", cure="name a file in place of the text")
         show_view(KIND.show(run, text, **shown, **about), out=out, json=json, dark=dark)
         return
@@ -135,8 +137,18 @@ def show_states(
 
 
 def is_file(text: str) -> bool:
-    """Return whether a text names a file; a text of several lines or many characters does not."""
-    return bool(text) and len(text) < 1000 and "\n" not in text and "\0" not in text and Path(text).is_file()
+    """Return whether a text names a file; a text of several lines or too many characters for a name does not."""
+    try:
+        return bool(text) and "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or a character that no name has
+        return False
+
+
+def looks_like_a_file(text: str) -> bool:
+    """Return whether a text is one word with the ending of a file of data, such as valid.txt or data/valid.tsv.gz."""
+    from weft.studio.discovery import DATA_SUFFIXES
+
+    return not any(character.isspace() for character in text) and text.lower().endswith(DATA_SUFFIXES)
 
 
 def read_units(text: str | None) -> list[int] | None:

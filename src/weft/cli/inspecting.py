@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from weft.cli.imports import read_imports
 
@@ -13,7 +14,22 @@ if TYPE_CHECKING:
     from weft.inspect import View
     from weft.run import Run
 
-app = typer.Typer(help="Look inside a model: one view for each question.", no_args_is_help=True)
+
+class Views(TyperGroup):
+    """The views; one that is not there gets an error with the list of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from weft.errors import ConfigError, did_you_mean
+
+            names = self.list_commands(ctx)
+            cure = did_you_mean(args[0], names)
+            cure += "" if "choose" in cure else f" The views are {', '.join(names)}"
+            raise ConfigError("is not a view", where=args[0], cure=cure)
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(help="Look inside a model: one view for each question.", no_args_is_help=True, cls=Views)
 
 RunFolder = Annotated[str, typer.Argument(help="The run folder, or hf://OWNER/NAME.", metavar="RUN")]
 InputText = Annotated[str, typer.Argument(help="The input that the model reads.", metavar="TEXT")]

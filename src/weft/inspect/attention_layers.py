@@ -113,10 +113,10 @@ def choose(
         raise ConfigError(f"this model has no attention of that kind for this input: {part}", where="part", cure=cure)
     own = [one for one in layers if one.part == (have[0] if part == "auto" else part)]
     if layer > len(own):
-        raise ConfigError(f"is not one of {len(own)}", where=f"layer = {layer}", cure=f"from 1 to {len(own)}")
+        raise _too_high("layer", layer, len(own))
     shown = own[layer - 1]
     if head > shown.heads:
-        raise ConfigError(f"is not one of {shown.heads}", where=f"head = {head}", cure=f"from 1 to {shown.heads}")
+        raise _too_high("head", head, shown.heads)
     if head:
         return own, Chosen(shown, head, shown.weights(head))
     weights = roll_out(layers, shown) if reduce == "rollout" else shown.reduced(reduce)
@@ -143,3 +143,10 @@ def roll_out(layers: Sequence[AttentionLayer], last: AttentionLayer) -> Tensor:
         rolled = mean if rolled is None else mean @ rolled
     assert rolled is not None
     return rolled
+
+
+def _too_high(noun: str, number: int, count: int) -> ConfigError:
+    what, cure = f"there are {count} {noun}s", f"from 1 to {count}"
+    if count == 1:
+        what, cure = f"there is one {noun}", "leave it out"
+    return ConfigError(what, where=f"{noun} = {number}", cure=cure)

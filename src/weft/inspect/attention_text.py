@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from weft.charts import readable
-from weft.inspect.terminal import MAX_LABEL_CELLS, colour, cut, heat_lines, shade
+from weft.inspect.terminal import MAX_LABEL_CELLS, colour, cut, heat_lines, scale_line, shade
 
 if TYPE_CHECKING:
     from weft.inspect.attention_maps import Attention
@@ -33,6 +33,7 @@ def map_lines(found: Attention, width: int) -> list[Text]:
         best = int(np.argmax(row))
         line.pad_right(max(0, left + 2 + 2 * len(blocks.columns) - cell_len(line.plain)))
         line.append(f"  {readable(blocks.columns[best])} {row[best]:.2f}", style="dim")
+    lines.append(scale_line("0", f"{top:.2f}"))
     if not blocks.single:
         lines.append(Text(f"A cell is the mean of {blocks.tall} × {blocks.wide} weights.", style="dim"))
     return lines

@@ -11,10 +11,11 @@ from rich.text import Text
 from torch import Tensor, nn
 
 from weft.charts import Table
+from weft.inspect.cell_equations import cell_equations
 from weft.inspect.heat_chart import heat_chart, line_chart, rows_that_fit
 from weft.inspect.readings import DIRECTIONS, PARTS, choose_pass, choose_reading, read_all
 from weft.inspect.recurrent_trace import forget_products
-from weft.inspect.terminal import heat_lines
+from weft.inspect.terminal import heat_lines, scale_line
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 
@@ -64,12 +65,10 @@ class GateValues(View):
     gates: tuple[Gate, ...]
     products: tuple[Product, ...]
     shown_units: int
+    cell_equations: str = ""
+    """The equations of the cell, as its docstring states them; empty where it has none."""
 
     name: ClassVar[str] = "gates"
-    equation: ClassVar[str] = (
-        "i, f, o = σ(W x + U h + b)\nc' = f ⊙ c + i ⊙ g          f near 1 keeps, i near 1 writes\n"
-        "h' = o ⊙ tanh(c')          o near 1 shows\n∂c_T/∂c_t = f_{t+1} ⊙ … ⊙ f_T     along the path of c"
-    )
 
     @property
     def title(self) -> str:
@@ -82,6 +81,15 @@ class GateValues(View):
         for one in self.products:
             text += f" {_derivative(one)} is the share of the state after a token that is left at the end."
         return text
+
+    @property
+    def equations(self) -> str:
+        """Those of the cell, and the product of factors along the direct path of each state."""
+        paths = []
+        for one in self.products:
+            factor = one.factor if one.factor.isalnum() else f"({one.factor})"
+            paths.append(f"{_derivative(one)} = {factor}_{{t+1}} ⊙ … ⊙ {factor}_T     along the path of {one.state}")
+        return "\n".join([*filter(None, [self.cell_equations]), *paths])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -122,14 +130,17 @@ class GateValues(View):
         names, means = self._means()
         found = [Text(self.title, style="bold"), Text(self.summary), Text()]
         found += heat_lines([row.tolist() for row in means], names, self.tokens, width=width)
+        found.append(scale_line("0", "1"))
         for gate in self.gates:
             units = busiest(gate.units, rows_that_fit(len(self.tokens), min(8, self.shown_units)))
-            rows = gate.units[units]
+            rows, ends = gate.units[units], ("0", "1")
             if gate.signed:
                 limit = scale_of(gate.units)
                 rows = np.clip(rows / limit + 1, 0, 2) / 2
+                ends = f"{-limit:.2g}", f"{limit:.2g}"
             found += [Text(), Text(f"{gate.name}, the units that vary most")]
             found += heat_lines(rows.tolist(), [f"{gate.name} {unit}" for unit in units], self.tokens, width=width)
+            found.append(scale_line(*ends))
         return found
 
     def _means(self) -> tuple[list[str], list[Numbers]]:
@@ -185,7 +196,8 @@ def gates(
         left = left.flip(1) if direction == "backward" else left
         products.append(Product(kept.state, kept.name, _by_unit(left)))
     tokens = reading.tokens
-    return GateValues(reading.part, found.layer, direction, cell, tokens, chosen, tuple(products), units)
+    equations = cell_equations(found.cell)
+    return GateValues(reading.part, found.layer, direction, cell, tokens, chosen, tuple(products), units, equations)
 
 
 def place_of(part: str, layer: int, direction: str) -> str:

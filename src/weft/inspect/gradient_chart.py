@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MAX_LABELLED, MAX_POINTS = 600, 500
 """Tokens that are labels of the chart, and points of a line of more tokens: each is the largest norm of some."""
 
+MAX_POWERS: Final = 9
+"""Labels of the logarithmic axis."""
+
 SMALLEST: Final = 1e-300
 """Norms below this are drawn as gaps: zero has no place on a logarithmic axis."""
 
@@ -58,6 +61,7 @@ def draw_panel(lines: Sequence[FlowLine], part: str) -> Any:
     # A bound may grow beyond all norms: a part of it is enough.
     rows = [row for row in rows if row["kind"] == "norm" or row["value"] <= top * 1e6]
     top = max((row["value"] for row in rows), default=top)
+    low, high, powers = _powers_of_ten(floor / 2, top * 2)
     x: Any
     if steps:
         x = altair.X(
@@ -71,8 +75,8 @@ def draw_panel(lines: Sequence[FlowLine], part: str) -> Any:
         y=altair.Y(
             "value:Q",
             title="‖∂L/∂h_t‖",
-            scale=altair.Scale(type="log", domain=[floor / 2, top * 2]),
-            axis=altair.Axis(labelExpr=POWER_LABEL, tickCount=6),
+            scale=altair.Scale(type="log", domain=[low, high]),
+            axis=altair.Axis(labelExpr=POWER_LABEL, values=powers),
         ),
         color=altair.Color(
             "line:N",
@@ -89,6 +93,16 @@ def draw_panel(lines: Sequence[FlowLine], part: str) -> Any:
     bounds = base.transform_filter("datum.kind == 'bound'").mark_line(strokeWidth=1.4, clip=True)
     width = 640 if steps else max(320, min(len(tokens), 400) * token_step(tokens))
     return altair.layer(norms, bounds, title=part).properties(width=width, height=260)
+
+
+def _powers_of_ten(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Return the ends of a logarithmic axis with at least two powers of ten, and those that have labels."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    if last - first < 1:
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        low, high = min(low, 10.0**first), max(high, 10.0**last)
+    every = -(-(last - first + 1) // MAX_POWERS)
+    return low, high, [10.0**power for power in range(first, last + 1) if power % every == 0]
 
 
 def _colours(count: int) -> list[str]:

@@ -17,7 +17,7 @@ from weft.inspect.fresh_cells import FreshFlow, compare_cells
 from weft.inspect.gradient_chart import SMALLEST, describe_peaks, draw_panel
 from weft.inspect.gradient_recording import RecordedStates, record_states
 from weft.inspect.lesson import Taught, loss_of, prepare_lesson
-from weft.inspect.terminal import heat_lines
+from weft.inspect.terminal import heat_lines, scale_line
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.models import FittedModel
 from weft.nn import RNN
@@ -127,7 +127,8 @@ class GradientFlow(View):
             if steps:  # numbers of steps say nothing, and many steps fit into one line
                 most = max(8, width - max(map(len, names)) - 2)
                 values, tokens = [_thin(row, most) for row in values], ()
-            found += [*heat_lines(values, names, tokens, width=width, each=1 if steps else 3), Text()]
+            found += [*heat_lines(values, names, tokens, width=width, each=1 if steps else 3)]
+            found += [scale_line(f"{10**low:.0e}", f"{10**high:.0e}, in powers of ten", blank=False), Text()]
         found += [
             Text(f"{_label(line)}: {line.norms[0]:.1e} at the first step, {line.norms[-1]:.1e} at the last")
             for line in self.lines_

@@ -29,6 +29,8 @@ class LearningCurves(View):
 
     curves: dict[str, Curve]
     metric: str
+    untrained: tuple[str, ...] = ()
+    """Runs that were asked for and have no curves: not trained in updates, or imported."""
 
     name: ClassVar[str] = "curves"
 
@@ -42,7 +44,27 @@ class LearningCurves(View):
             "The loss of training and validation, and the validation metric that chooses the model, over the updates. "
             "A validation loss that rises while that of training falls means that the model learns its data by heart. "
             "Dropout and label smoothing raise the loss of training alone."
-        )
+        ) + "".join(f" {note}" for note in self.notes)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what is left out: runs without curves, and runs that did not measure the metric."""
+        found = [f"{name} has no curves: it was not trained in updates here." for name in self.untrained]
+        shown = metric_name(self.metric).replace("_", " ")
+        for name, curve in self.curves.items():
+            if self.metric not in curve.metrics:
+                measured = ", ".join(metric for metric in curve.metrics if metric != "loss")
+                why = (
+                    f"it measured {measured}; the option metric chooses"
+                    if measured
+                    else "it has no validation of it yet"
+                )
+                found.append(f"{name} is left out of validation {shown}: {why}.")
+        return found
+
+    @property
+    def picture_note(self) -> str:
+        return " ".join(self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -88,7 +110,7 @@ class LearningCurves(View):
                     text.append(shade(0.2 + 0.8 * share), style=colour(share))
                 text.append(f"  {show_metric(metric, points[0])} → {show_metric(metric, points[-1])}")
                 found.append(text)
-        return found
+        return found + [Text(note) for note in self.notes]
 
     def _parts(self) -> dict[str, dict[str, tuple[list[float], str]]]:
         """Return the lines of each heading by their runs, each with its metric; only those that have points."""
@@ -129,7 +151,8 @@ def curves(
         return Nothing("curves", "the model was not trained in updates, or has only begun")
     first = next((folder for folder in trained if str(folder) in found and found[str(folder)].metrics), None)
     own = "loss" if first is None else own_metric(first, found[str(first)])  # a first epoch has no validation yet
-    return LearningCurves(found, metric or own)
+    untrained = tuple(str(folder) for folder in folders if str(folder) not in found)
+    return LearningCurves(found, metric or own, untrained)
 
 
 KIND: Final = ViewKind(

@@ -126,7 +126,9 @@ def _bars(view: EmbeddingMap) -> Any:
     lowest = min(0.0, *(cosine for _, cosine in view.neighbours))
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("word:N", sort=words, title=None, axis=alt.Axis(labelLimit=160, ticks=False, domain=False)),
-        x=alt.X("cosine:Q", scale=alt.Scale(domain=[lowest, 1]), axis=alt.Axis(title="cosine", tickCount=4)),
+        x=alt.X(
+            "cosine:Q", scale=alt.Scale(domain=[lowest, 1]), axis=alt.Axis(title="cosine", tickCount=2, format="~g")
+        ),
     )
     bars = base.mark_bar(height=12, color=CATEGORIES[0]).encode(tooltip=["word:N", "cosine:Q"])
     values = base.mark_text(align="left", dx=4, fontSize=11).encode(text=alt.Text("cosine:Q", format=".3f"))

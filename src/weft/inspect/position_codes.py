@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from weft import limits
 from weft.charts import MAGNITUDE, SIGNED, Table, column_data
 from weft.errors import ConfigError, did_you_mean
-from weft.inspect.terminal import heat_lines
+from weft.inspect.terminal import heat_lines, scale_line
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.models.memory import stacks_of
 from weft.models.placed import Placed
@@ -137,7 +137,8 @@ class PositionCodes(View):
         decays = ", ".join(f"{n}: {self.decay[n]:.2f}" for n in near)
         sizes = f"{len(self.codes)} positions × {self.codes.shape[1]} dimensions"
         head = f"{self.title}: {sizes}, from {low:.2f} to {high:.2f}"
-        return [Text(head), *found, Text(f"Mean similarity ({self.measure}) by distance: {decays}")]
+        scale = scale_line(f"{low:.2f}", f"{high:.2f}")
+        return [Text(head), *found, scale, Text(f"Mean similarity ({self.measure}) by distance: {decays}")]
 
 
 class _Found(NamedTuple):

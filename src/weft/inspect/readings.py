@@ -88,8 +88,10 @@ def choose_pass(reading: Reading, layer: int, direction: str) -> LayerPass:
 def check_layer(reading: Reading, layer: int) -> int:
     """Return the number of a layer from 1; 0 asks for the last."""
     if not 0 <= layer <= reading.layers:
-        what = f"there are {reading.layers} layers" if reading.layers > 1 else "there is one layer"
-        raise ConfigError(what, where=f"layer = {layer}", cure=f"from 1 to {reading.layers}")
+        several = reading.layers > 1
+        what = f"there are {reading.layers} layers" if several else "there is one layer"
+        cure = f"from 1 to {reading.layers}" if several else "leave it out"
+        raise ConfigError(what, where=f"layer = {layer}", cure=cure)
     return layer or reading.layers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,12 @@ RAMP: Final = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#fde725")
 MAX_LABEL_CELLS: Final = 28
 """Columns of the longest label at the left of a heat map."""
 
+MAX_UPRIGHT_CHARACTERS: Final = 4
+"""Characters of a number that is written downwards; of longer dates one of several is written in one line."""
+
+DATE: Final = re.compile(r"\d[\d\-:/. T+Z]*")
+"""A date, a time or a number."""
+
 
 def shade(value: float) -> str:
     """Return the character for a value from 0 to 1."""
@@ -35,7 +42,8 @@ def heat_lines(
 ) -> list[Text]:
     """values (R, C) from 0 to 1 -> lines of shades, `each` characters wide, below the column labels written downwards.
 
-    A map that is wider than the terminal continues below itself. Columns may be left without labels.
+    Of dates every n-th stands above its column. A map that is wider than the terminal continues below itself. Columns
+    may be left without labels.
     """
     left = min(MAX_LABEL_CELLS, max((cell_len(readable(name)) for name in rows), default=0))
     at_once = max(1, (width - left - 2) // each)
@@ -44,9 +52,12 @@ def heat_lines(
     for first in range(0, max(1, length), at_once):
         part = [readable(name) for name in columns[first : first + at_once]]
         height = max(map(len, part), default=0)
-        tall = [name.rjust(height) for name in part]
-        for line in range(height):
-            lines.append(Text(" " * (left + 2) + "".join(set_cell_size(name[line], each) for name in tall)))
+        if height > MAX_UPRIGHT_CHARACTERS and all(map(DATE.fullmatch, part)):
+            lines.append(Text(" " * (left + 2) + _dates(part, each)))
+        else:
+            tall = [name.rjust(height) for name in part]
+            for line in range(height):
+                lines.append(Text(" " * (left + 2) + "".join(set_cell_size(name[line], each) for name in tall)))
         for name, row in zip(rows, values, strict=True):
             label = set_cell_size(readable(name), left)
             text = Text(f"{label}  ")
@@ -58,6 +69,23 @@ def heat_lines(
     for line_ in lines:
         line_.rstrip()
     return lines
+
+
+def _dates(labels: Sequence[str], each: int) -> str:
+    """Return one line with every n-th date, each beginning above its column."""
+    every = -(-(max(map(len, labels)) + 2) // each)
+    return "".join(label.ljust(every * each) for label in labels[::every])
+
+
+def scale_line(low: str, high: str, *, blank: bool = True) -> Text:
+    """Return the shades of a heat map between the values of the first and the last one; a blank may mean no value."""
+    text = Text(f"scale: {low} ")
+    for place, character in enumerate(SHADES):
+        if not place and not blank:
+            continue
+        value = (place + 0.5) / len(SHADES)
+        text.append((character if character.strip() else "blank") + " ", style=colour(value) if place else "")
+    return text.append(high)
 
 
 def cut(text: str, cells: int) -> str:

@@ -16,7 +16,7 @@ from weft.inspect.gate_values import Numbers, busiest, kind_of, place_of, plain,
 from weft.inspect.heat_chart import heat_chart, rows_that_fit
 from weft.inspect.readings import DIRECTIONS, PARTS, check_layer, choose_pass, choose_reading, read_all
 from weft.inspect.state_search import StateSearch, search_states
-from weft.inspect.terminal import heat_lines
+from weft.inspect.terminal import heat_lines, scale_line
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 
@@ -77,9 +77,11 @@ class UnitStates(View):
 
     def lines(self, width: int) -> list[Text]:
         units = busiest(self.values, min(TERMINAL_UNITS, self.shown_units))
-        rows = np.clip(self.values[units] / scale_of(self.values) + 1, 0, 2) / 2
+        limit = scale_of(self.values)
+        rows = np.clip(self.values[units] / limit + 1, 0, 2) / 2
         found = [Text(self.title, style="bold"), Text(self.summary), Text()]
-        return found + heat_lines(rows.tolist(), [f"unit {unit}" for unit in units], self.tokens, width=width)
+        found += heat_lines(rows.tolist(), [f"unit {unit}" for unit in units], self.tokens, width=width)
+        return [*found, scale_line(f"{-limit:.2g}", f"{limit:.2g}")]
 
 
 def states(

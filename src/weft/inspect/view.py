@@ -62,6 +62,11 @@ class View(ABC):
         """Return what a terminal with so many columns shows."""
 
     @property
+    def equations(self) -> str:
+        """The equations of this view; those of its kind, unless they depend on the model."""
+        return self.equation
+
+    @property
     def code(self) -> str:
         """The Python call that returns this view."""
         return str(self.__dict__.get("_code", ""))
@@ -70,6 +75,11 @@ class View(ABC):
     def subject(self) -> str:
         """The run and the input that it shows, for the title of a picture; empty where they are not known."""
         return str(self.__dict__.get("_subject", ""))
+
+    @property
+    def picture_note(self) -> str:
+        """What a picture says below its title, because it has no summary; empty for nothing."""
+        return ""
 
     def with_code(self, code: str, subject: str = "") -> View:
         """Set the call that returned this view and the subject of its pictures, and return the view."""
@@ -81,7 +91,10 @@ class View(ABC):
         chart = self.chart()
         # Altair checks every row of the data against its schema, which takes seconds for long inputs.
         specification = None if chart is None else chart.to_dict(validate=False)
-        return Figure(self.title, self.summary, specification, self.equation, self.code, self.table(), self.subject)
+        note = self.picture_note
+        return Figure(
+            self.title, self.summary, specification, self.equations, self.code, self.table(), self.subject, note
+        )
 
     def save(self, path: str | Path, *, dark: bool = False) -> Path:
         """Write the view in the format of the file's ending: .html, .svg, .png or .json."""

@@ -191,9 +191,12 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
         ),
         tooltip=["run:N", "part:N", "step:Q", altair.Tooltip("value:Q", format=".4f")],
     )
-    training = base.transform_filter("datum.part == 'training'").mark_line(
-        strokeWidth=1.2, opacity=0.4 if several else 1.0
-    )
+    if several and metric == "loss":
+        faint = altair.Scale(domain=["validation", "training"], range=[1.0, 0.4])
+        base = base.encode(
+            opacity=altair.Opacity("part:N", scale=faint, legend=altair.Legend(symbolStrokeColor="#808080"))
+        )
+    training = base.transform_filter("datum.part == 'training'").mark_line(strokeWidth=1.2)
     validation = base.transform_filter("datum.part == 'validation'").mark_line(
         strokeWidth=2, point=altair.OverlayMarkDef(size=22)
     )

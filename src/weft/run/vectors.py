@@ -17,6 +17,7 @@ from weft.tasks import Task
 from weft.tasks.embed import Embed
 from weft.tasks.states import Located, word_means
 from weft.tasks.word_tables import WordTable
+from weft.text.terms import read_terms
 
 Level: TypeAlias = Literal["word", "token", "sentence"]
 LEVELS: Final = ("word", "token", "sentence")
@@ -82,7 +83,8 @@ def find_neighbours(task: Task, model: Any, text: str, *, n: int, part: str | No
 
 
 def find_table(task: Task, model: Any, part: str | None = None, text: str = "") -> tuple[str, WordTable]:
-    """The vectors of single words or tokens in a part of the model, by default the first that has those of a text."""
+    """The vectors of single words or tokens in a part of the model, by default the one that has those of a text: of
+    several the one that splits its words least, and then the first."""
     tables = task.word_tables(model)
     if not tables:
         where = f'task = "{task.name}"'
@@ -93,7 +95,9 @@ def find_table(task: Task, model: Any, part: str | None = None, text: str = "") 
         knowing = [name for name, table in tables.items() if not table.target(text)[1]]
         # Without a text, or where none knows it: words, before the characters that spell them.
         whole = max(tables, key=lambda name: len(tables[name].known_words()))
-        part = next(iter(knowing), whole) if text.split() else whole
+        words = [word for _, word in read_terms(text)]
+        least = min(knowing, key=lambda name: sum(map(tables[name].count, words)), default=whole)
+        part = least if words else whole
     return part, tables[part]
 
 
@@ -115,4 +119,4 @@ def _vectors_of(task: Task, model: Any) -> tuple[Embed, WordVectors]:
 def _near(word: str, words: Sequence[str]) -> str:
     near = get_close_matches(word, [bare for bare in (one.strip("▁") for one in words) if bare], n=3, cutoff=0.7)
     names = " or ".join(f'"{name}"' for name in dict.fromkeys(near))
-    return f"did you mean {names}?" if names else "the training text has too few of it, or it is several tokens"
+    return f"did you mean {names}?" if names else "the training text has too few of it"

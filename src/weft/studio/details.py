@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.disk import read_regular
 from weft.serve.inputs import input_kind
 from weft.studio.discovery import CARD
-from weft.studio.inputs import example_inputs
+from weft.studio.inputs import example_inputs, examples_hint
 from weft.studio.views import views_of
 
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ MAX_CARD_BYTES: Final = 1 << 20
 
 def describe(run: Run, folders: list[Path]) -> dict[str, Any]:
     """Return the details of a run; `folders` are those that its data may be read from."""
+    examples = example_inputs(run, folders)
     languages = getattr(run.task, "languages", None)
     return {
         "task": run.config.task,
         "config": run.config.tree(),
         "report": run.report,
         "card": _card(run.folder),
-        "examples": example_inputs(run, folders),
+        "examples": examples,
+        "examples_hint": "" if examples else examples_hint(run),
         "languages": list(getattr(languages, "names", ()) or ()) if languages else [],
         "inputs": input_kind(run),
         "writes": run.task.writes,

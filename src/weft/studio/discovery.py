@@ -40,7 +40,7 @@ FRESH_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class Found:
-    """A folder of a run or a ladder, and its id."""
+    """A folder of a run or a ladder, or a data file, and its id."""
 
     id: str
     folder: Path
@@ -72,6 +72,9 @@ class Library:
                         self.ladders[own] = Found(own, folder)
                     if _is_run(names) and len(self.runs) < MAX_RUNS:
                         self.runs[own] = Found(own, folder)
+            self.runs, self.ladders = _without_repeats(self.runs), _without_repeats(self.ladders)
+            places = _without_repeats({own: Found(own, path) for own, path in self.files.items()})
+            self.files = {own: found.folder for own, found in places.items()}
             self.listed_at = time.monotonic()
 
     def run(self, id: str) -> Found:
@@ -226,6 +229,16 @@ def _name_roots(paths: Sequence[Path]) -> dict[str, Path]:
             number += 1
         roots[key] = path
     return roots
+
+
+def _without_repeats(found: dict[str, Found]) -> dict[str, Found]:
+    """Return each place once, by the shortest of its ids: folders that were given may lie in each other."""
+    shortest: dict[Path, Found] = {}
+    for one in found.values():
+        place = one.folder.resolve()
+        if place not in shortest or len(one.id) < len(shortest[place].id):
+            shortest[place] = one
+    return {one.id: one for one in shortest.values()}
 
 
 def _walk(root: Path) -> Iterator[tuple[str, Path, set[str]]]:

@@ -27,7 +27,9 @@ EXAMPLE_ROWS: Final = 400
 """Rows of a table that is offered to try."""
 
 SENTENCES: Final = ("The small cat sleeps.", "They read the old book.", "The dog sees a black bird.")
-"""Texts to try where the run's own data cannot be read."""
+"""Texts to try where a run was trained on the phrasebook and its data cannot be read."""
+
+PHRASEBOOK: Final = "phrasebook"
 
 
 def read_text(run: Run, text: str) -> Any:
@@ -84,14 +86,29 @@ def _is_number(cell: str) -> bool:
 
 def example_inputs(run: Run, folders: list[Path]) -> list[str]:
     """Return inputs to try: some of the run's validation data where that file lies in one of the folders, else
-    sentences of weft's own; none for pictures and tables that are not there."""
+    sentences of weft's own for a run of the phrasebook; none for pictures and tables that are not there."""
     for part in ("valid", "test", "train"):
         path = getattr(run.config.data, part, None)
         if isinstance(path, str) and (found := _inside(path, folders)) is not None:
             texts = _read_examples(run, found)
             if texts:
                 return texts
-    return list(SENTENCES) if input_kind(run) in ("text", "words") else []
+    if input_kind(run) in ("text", "words") and _learned_phrasebook(run):
+        return list(SENTENCES)
+    return []
+
+
+def examples_hint(run: Run) -> str:
+    """Return how to have the run's own data as inputs to try."""
+    path = getattr(run.config.data, "valid", None) or getattr(run.config.data, "train", None)
+    where = str(Path(path).parent) if isinstance(path, str) and path else "the folder of its data"
+    return f"Inputs of the run's own data stand here if the studio is started with their folder too: {where}"
+
+
+def _learned_phrasebook(run: Run) -> bool:
+    """Return whether the training data is in the folder that `weft data make phrasebook` writes."""
+    path = getattr(run.config.data, "train", None)
+    return isinstance(path, str) and PHRASEBOOK in Path(path).parts[:-1]
 
 
 def _inside(path: str, folders: list[Path]) -> str | None:

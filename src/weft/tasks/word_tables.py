@@ -44,6 +44,8 @@ class WordTable:
     """The number of a word; None for one that is not in the table."""
     unseen: Callable[[str], Tensor | None] = lambda word: None
     """The vector (D,) of a word that is not in the table, where one can be made."""
+    count: Callable[[str], int] = lambda word: 1
+    """The number of tokens of a word."""
 
     def vector(self, word: str) -> Tensor | None:
         """Return the vector (D,) of a word at length 1, or None for an unknown one."""
@@ -125,11 +127,19 @@ class TokenVectors:
         return self.numbers.get(self.tokenizer.normalize(word))
 
     def vector(self, word: str) -> Tensor | None:
-        """Return the mean vector (D,) of the subwords of a word that is no token; None where one of them has none."""
-        if self.tokenizer.kind in ("word", "char"):
-            return None
-        ids = self.tokenizer.encode(f" {word}")
+        """Return the mean vector (D,) of the tokens that spell a word that is none; None where one has no vector."""
+        ids = self._split(word)
         return self.normalized()[ids].mean(0) if ids and bool((self.counts[ids] > 0).all()) else None
+
+    def count(self, word: str) -> int:
+        """Return the number of tokens of a word."""
+        return 1 if self.number(word) is not None else len(self._split(word))
+
+    def _split(self, word: str) -> list[int]:
+        """Return the subwords or characters of a word; none where tokens are words."""
+        if self.tokenizer.kind == "word":
+            return []
+        return list(self.tokenizer.encode(word if self.tokenizer.kind == "char" else f" {word}"))
 
 
 def token_tables(model: nn.Module, tokenizer_of: Callable[[str], Tokenizer]) -> dict[str, WordTable]:
@@ -143,7 +153,7 @@ def token_tables(model: nn.Module, tokenizer_of: Callable[[str], Tokenizer]) -> 
         if len(tokenizer) == module.num_embeddings:
             seen.add(id(module.weight))
             vectors = TokenVectors(tokenizer, module.weight.detach().cpu())
-            found[name.removesuffix(".embedding")] = WordTable(vectors, vectors.number, vectors.vector)
+            found[name.removesuffix(".embedding")] = WordTable(vectors, vectors.number, vectors.vector, vectors.count)
     return found
 
 

@@ -115,7 +115,8 @@ function acceptFiles(place, chooser, take) {
 
 function tries(details) {
   const examples = (details.examples ?? []).filter((example) => typeof example === "string").slice(0, 4);
-  if (!examples.length || details.inputs === "picture") return null;
+  if (details.inputs === "picture") return null;
+  if (!examples.length) return details.examples_hint ? make("p.faint.small", { dir: "auto" }, details.examples_hint) : null;
   const use = (example) => () => submitText(example);
   const name = (example) => (details.inputs === "table" ? "the run's own data" : example.replace("\t", " / "));
   return make("div.tries", {}, "try", examples.map((example) => make("button.plain", { type: "button", dir: "auto", title: example.slice(0, 300), onclick: use(example) }, name(example))));

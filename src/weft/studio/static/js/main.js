@@ -13,7 +13,7 @@ import { mountLearn } from "./learn.js";
 import { loadLibrary, setThemes } from "./picture.js";
 import { mountPlayground } from "./playground.js";
 import { mountRunView } from "./run_view.js";
-import { allRuns, drawRuns, kindOf, runOf, score, startRuns } from "./runs.js";
+import { allRuns, drawRuns, kindOf, runNamed, runOf, score, startRuns } from "./runs.js";
 import { get, runPath } from "./server.js";
 import { startTheme } from "./theme.js";
 import { welcome } from "./welcome.js";
@@ -46,6 +46,8 @@ async function start() {
 
 // `same` is a look at the folder that found news: the view stays as it is unless its run changed.
 async function draw({ same = false } = {}) {
+  // An address that was typed by hand may have the name of the list: g2p for runs/g2p.
+  if (state.run && !runOf(state.run) && runNamed(state.run)) go({ run: runNamed(state.run).id }, { replace: true, silent: true });
   drawRuns();
   find("rail").classList.remove("open");
   const run = runOf(state.run);

@@ -14,6 +14,7 @@ let problem = null;
 export const allRuns = () => runs;
 export const allLadders = () => ladders;
 export const runOf = (id) => runs.find((run) => run.id === id);
+export const runNamed = (name) => runs.find((run) => run.name === name);
 
 export async function startRuns(onchange) {
   await load();
@@ -68,7 +69,7 @@ function line(run) {
     make("span.dot", { class: `dot ${run.state}`, title: meaning, "aria-label": meaning, role: "img" }, mark),
     make("span.name", {}, run.name),
     make("span.about", {}, [run.task, kindOf(run), run.state === "finished" ? null : meaning].filter(Boolean).join(" · ")),
-    make("span.score", { title: run.metric }, run.value === null || run.value === undefined ? "" : score(run)),
+    run.value === null || run.value === undefined ? null : make("span.score", { title: run.metric }, make("span.faint", {}, `${metricOf(run)} `), score(run)),
   );
   const box = make("input", { type: "checkbox", checked: state.partners.includes(run.id), title: "Compare this run", "aria-label": `Compare ${run.name}` });
   box.addEventListener("change", () => {
@@ -79,6 +80,8 @@ function line(run) {
 }
 
 export const kindOf = (run) => run.kind?.replaceAll("_", " ");
+
+const metricOf = (run) => (run.metric ?? "").replaceAll("_", " ");
 
 // Four digits hide nothing that a table of scores would show.
 export const score = (run) => show(run.value, 4);
