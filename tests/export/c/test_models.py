@@ -33,7 +33,7 @@ SLOW = [
         None,
     ),
     ("classify", RNN_ | {"cell": "lstm", "pooling": "last"}, {"kind": "char"}, None),
-    ("regress", RNN_ | {"cell": "gru"}, {"kind": "unigram", "size": 60}, None),
+    ("regress", RNN_ | {"cell": "gru"}, {"kind": "unigram", "size": 300}, None),
     ("translate", SIDE, {"kind": "word"}, {"beam": 1, "max_length": 20}),
     ("translate", SIDE, {"kind": "word"}, {"beam": 3, "stop": "finished", "max_length": 20}),
     (
