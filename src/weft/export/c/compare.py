@@ -170,7 +170,10 @@ def _compare(
 
 def difference_of(own: str, other: str) -> float | None:
     """The largest difference of a number, where the words are the same."""
-    sides = [_pieces(text) for text in (own, other)]
+    pairs = _pairs(own), _pairs(other)
+    if pairs[0] is not None and pairs[1] is not None:
+        return _difference_of_pairs(*pairs)
+    sides = [re.split(r"[\t /]", text) for text in (own, other)]
     if len(sides[0]) != len(sides[1]):
         return None
     most = 0.0
@@ -178,11 +181,42 @@ def difference_of(own: str, other: str) -> float | None:
         if one == two:
             continue
         if _is_number(one) and _is_number(two):
-            a, b = float(one), float(two)
-            most = max(most, abs(a - b) / max(1.0, abs(a) / 10))
+            most = max(most, _distance(float(one), float(two)))
         elif not _swapped(*sides, place):
             return None
     return most
+
+
+def _distance(a: float, b: float) -> float:
+    """The difference of two numbers, of large ones in proportion."""
+    return abs(a - b) / max(1.0, abs(a) / 10)
+
+
+def _pairs(text: str) -> list[tuple[str, float]] | None:
+    """Labels or texts, each with its number; None for another answer."""
+    pieces = text.split("\t")
+    quantiles = any(_QUANTILE.fullmatch(piece) for piece in pieces)
+    if len(pieces) % 2 or quantiles or not all(map(_is_number, pieces[1::2])):
+        return None
+    return list(zip(pieces[::2], map(float, pieces[1::2]), strict=True))
+
+
+def _difference_of_pairs(own: list[tuple[str, float]], other: list[tuple[str, float]]) -> float | None:
+    """The largest difference of the numbers of the same texts. Of equally likely ones each side may have another order,
+    and other ones at the end."""
+    if len(own) != len(other):
+        return None
+    theirs, most, left = list(other), 0.0, list[float]()
+    for text, number in own:
+        found = next((pair for pair in theirs if pair[0] == text), None)
+        if found is None:
+            left.append(number)
+            continue
+        theirs.remove(found)
+        most = max(most, _distance(number, found[1]))
+    last = min((number for _, number in own), default=0.0)
+    ties = [abs(number - last) for number in (*left, *(number for _, number in theirs))]
+    return most if all(one <= SAME for one in ties) else None
 
 
 def _swapped(own: list[str], other: list[str], place: int) -> bool:
@@ -194,16 +228,6 @@ def _swapped(own: list[str], other: list[str], place: int) -> bool:
     found = [float(number) for name, number in pairwise(other) if name == own[place] and _is_number(number)]
     found += [float(own[-1])] if _is_number(own[-1]) else []
     return any(abs(mine - number) <= SAME for number in found)
-
-
-def _pieces(text: str) -> list[str]:
-    """The words and numbers of an answer. Pairs of labels and numbers come by label: two that are equally likely may
-    stand in either order."""
-    pieces = text.split("\t")
-    quantiles = any(_QUANTILE.fullmatch(piece) for piece in pieces)
-    if len(pieces) % 2 == 0 and not quantiles and all(map(_is_number, pieces[1::2])):
-        return [part for pair in sorted(zip(pieces[::2], pieces[1::2], strict=True)) for part in pair]
-    return re.split(r"[\t /]", text)
 
 
 def _is_number(text: str) -> bool:
