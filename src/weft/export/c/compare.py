@@ -170,19 +170,19 @@ def _compare(
 
 def difference_of(own: str, other: str) -> float | None:
     """The largest difference of a number, where the words are the same."""
-    pairs = _pairs(own), _pairs(other)
-    if pairs[0] is not None and pairs[1] is not None:
-        return _difference_of_pairs(*pairs)
-    sides = [re.split(r"[\t /]", text) for text in (own, other)]
-    if len(sides[0]) != len(sides[1]):
+    pairs, their_pairs = _pairs(own), _pairs(other)
+    if pairs is not None and their_pairs is not None:
+        return _difference_of_pairs(pairs, their_pairs)
+    ours, theirs = (list[str](re.split(r"[\t /]", text)) for text in (own, other))
+    if len(ours) != len(theirs):
         return None
     most = 0.0
-    for place, (one, two) in enumerate(zip(*sides, strict=True)):
+    for place, (one, two) in enumerate(zip(ours, theirs, strict=True)):
         if one == two:
             continue
         if _is_number(one) and _is_number(two):
             most = max(most, _distance(float(one), float(two)))
-        elif not _swapped(*sides, place):
+        elif not _swapped(ours, theirs, place):
             return None
     return most
 

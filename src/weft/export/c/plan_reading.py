@@ -56,7 +56,8 @@ def read_features(run: Run, plan: Plan, features: Statistics) -> None:
     """Let a plan read feature vectors: lines of JSON."""
     column: Any = run.config.data.features  # type: ignore[attr-defined]
     size = len(features.mean)
-    plan.defines |= {"WEFT_FEATURES": size, "WEFT_INPUT(m)": "(m)->features"}
+    what = f"the line is no list of steps with {size} number{'s' * (size > 1)} each, such as [{[0.5] * size}]"
+    plan.defines |= {"WEFT_FEATURES": size, "WEFT_INPUT(m)": "(m)->features", "WEFT_NUMBERS_HELP": quoted(what)}
     plan.declared += [
         f"static const char weft_features_name[] = {quoted(column if isinstance(column, str) else FEATURES)};",
         *doubles("weft_feature_means", features.mean),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.decoding.search import NEVER, NEVER_CONTINUED
 from weft.export.c.constants import Constants
 from weft.export.c.model_source import Plan
-from weft.export.c.plan_reading import NO_LIMIT, features_of, longest_of, read_features, reading, strings
+from weft.export.c.plan_reading import NO_LIMIT, features_of, longest_of, quoted, read_features, reading, strings
 from weft.export.c.source import read
 from weft.export.c.states import state_types, write_states
 from weft.export.graph import Program
@@ -47,7 +47,12 @@ def plan_caption(run: Run, program: Program, constants: Constants) -> Plan:
     else:
         side, channels = task.data.size, task.channels
         plan.defines |= {"WEFT_INPUT(m)": "(m)->pixels", "WEFT_SIDE": side, "WEFT_CHANNELS": channels}
-        plan.defines |= {"WEFT_READS_FILES": 1, "WEFT_LINE_BYTES": max(65536, 3 * side * side + 256)}
+        what = f"the file is no binary PGM or PPM of {side} by {side} pixels with values up to 255"
+        plan.defines |= {
+            "WEFT_PICTURE_HELP": quoted(what),
+            "WEFT_READS_FILES": 1,
+            "WEFT_LINE_BYTES": max(65536, 3 * side * side + 256),
+        }
         plan.fields += ["float *pixels; /* rows of pixels, each of them its colours */"]
         plan.arrange += [f"m->pixels = weft_take(m, 4 * {side * side * channels});"]
         plan.sources = [*plan.sources, read("pixels.c")]
