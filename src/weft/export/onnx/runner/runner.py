@@ -28,7 +28,7 @@ from weft.export.onnx.runner.series import Forecasts
 from weft.export.onnx.runner.tags import Tags
 from weft.export.onnx.runner.vectors import WordVectors
 from weft.export.onnx.runner.writers import ContinuesTexts, Describes, Translates
-from weft.text import FramedText, TextConfig, Tokenizer
+from weft.text import StoredRules, Tokenizer
 
 TASKS: Final[Mapping[str, type[Answering]]] = {
     "lm": ContinuesTexts,
@@ -131,8 +131,7 @@ def _read_array(files: ExportedFiles, name: str) -> Array:
 
 def _read_tokenizer(files: ExportedFiles, about: Mapping[str, Any]) -> Tokenizer:
     """A tokenizer whose file does what the facts say, as that of a run is checked."""
-    kind = FramedText if "frame" in about["text"] else TextConfig
-    config = kind.model_validate(about["text"])
+    rules = StoredRules.of_tree(about["text"])
     name = about["file"]
     content = files.read(name, most=limits.TOKENIZER_FILE_BYTES)
-    return Tokenizer.parse(content, config, where=str(files.folder / name))
+    return Tokenizer.parse(content, rules, where=str(files.folder / name))
