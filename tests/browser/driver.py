@@ -150,6 +150,36 @@ def marks(page: Any, kind: str, *, chart: str = "#view .chart") -> list[dict[str
     return [mark for mark in found if mark["type"] == kind]
 
 
+PLACE_OF_MARK = """(element, { kind, number, field }) => {
+  const view = element.vegaView;
+  const [left, top] = view.origin();
+  const found = [];
+  const walk = (node, x, y) => {
+    for (const item of node.items ?? []) {
+      if (node.marktype === "group") (item.items ?? []).forEach((inner) => walk(inner, x + item.x, y + item.y));
+      else if (node.role === "mark" && node.marktype === kind && (!field || field in (item.datum ?? {})))
+        found.push([x + (item.bounds.x1 + item.bounds.x2) / 2, y + (item.bounds.y1 + item.bounds.y2) / 2]);
+    }
+  };
+  walk(view.scenegraph().root, left, top);
+  const canvas = element.querySelector("canvas");
+  canvas.scrollIntoView({ block: "nearest" });
+  const box = canvas.getBoundingClientRect();
+  return { x: box.x + found[number][0], y: box.y + found[number][1] };
+}"""
+"""Returns where the middle of a mark stands in the window; with `field` only marks whose data has it are counted."""
+
+
+def place_of_mark(
+    page: Any, kind: str, number: int, *, field: str = "", chart: str = "#view .chart"
+) -> dict[str, float]:
+    """Return x and y of a mark in the window, for the mouse."""
+    wait_for_chart(page, chart=chart)
+    arguments = {"kind": kind, "number": number, "field": field}
+    found: dict[str, float] = page.eval_on_selector(chart, PLACE_OF_MARK, arguments)
+    return found
+
+
 DRAWN = """(selector) => {
   const chart = document.querySelector(selector);
   return chart?.vegaView && !chart.classList.contains("stale");
