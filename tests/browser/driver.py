@@ -24,8 +24,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-START_SECONDS = 120
-"""Time limit for the studio to print its address."""
+START_SECONDS = END_SECONDS = 300
+"""Time limits for the studio to print its address, and to end; a shared machine may be busy."""
 
 SETTLE_MILLISECONDS = 300
 
@@ -106,7 +106,7 @@ def studio(*folders: str | Path, cwd: Path | None = None) -> Iterator[Address]:
             yield _wait_for_address(process, said)
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=END_SECONDS)
 
 
 def _wait_for_address(process: subprocess.Popen[bytes], said: Any) -> Address:
