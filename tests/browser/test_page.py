@@ -109,6 +109,8 @@ def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> N
     page.goto(address(view="compare", **{"with": ["translator", "untrained"]}))
     page.locator("#view table").first.wait_for()
     assert "train.steps" in page.locator("#view").inner_text()
+    wait_for_chart(page)
+    page.wait_for_function("() => [...document.querySelectorAll('#view .chart')].at(-1).vegaView")
 
 
 def test_a_ladder_is_shown_with_its_conclusion(page: Any, tmp_path: Path) -> None:

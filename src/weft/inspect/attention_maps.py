@@ -112,7 +112,10 @@ class Attention(View):
         if self.picture is not None:
             reading = "Each picture is one word of the caption: red where the word attended to"
         own = [one for one in self.layers if one.part == self.part]
-        parts = [f"{reading}; the weights of a row sum to 1.", f"Shown: {self.heading}, {len(own)} in all."]
+        parts = [
+            f"{reading}; the weights of a row sum to 1.",
+            f"Shown: {self.heading}{f'; there are {len(own)} layers' if len(own) > 1 else ''}.",
+        ]
         blocks = self.blocks()
         if not blocks.single:
             parts.append(f"The input is long: a cell is the mean of {blocks.tall} × {blocks.wide} weights.")

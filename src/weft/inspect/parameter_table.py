@@ -163,8 +163,8 @@ def _boxes(root: Part) -> list[dict[str, Any]]:
 
 def _label(name: str, size: int, pixels: float) -> str:
     """The name of a part and its count, as far as they fit."""
-    both = f"{name}  {size:,}"
-    return next((text for text in (both, name) if len(text) * LABEL_PIXELS_PER_CHARACTER <= pixels), "")
+    both, last = f"{name}  {size:,}", f"…{name[name.rfind('.') :]}" if "." in name else name
+    return next((text for text in (both, name, last) if len(text) * LABEL_PIXELS_PER_CHARACTER <= pixels), "")
 
 
 def parameters(what: Run | nn.Module) -> ParameterTable:

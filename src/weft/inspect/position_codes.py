@@ -250,8 +250,12 @@ def _heat(values: NDArray[Any], every: tuple[int, int], names: tuple[str, str], 
             color=alt.Color("value:Q", title=None, scale=scale),
             tooltip=[alt.Tooltip("x:O", title=names[0]), alt.Tooltip("y:O", title=names[1]), "value:Q"],
         )
-        .properties(width=max(200, 4 * len(columns)), height=max(200, 4 * len(rows)))
+        .properties(width=_side_pixels(len(columns)), height=_side_pixels(len(rows)))
     )
+
+
+def _side_pixels(cells: int) -> int:
+    return max(200, cells * (4 if cells <= 80 else 3))
 
 
 def _round_ticks(shown: NDArray[Any]) -> list[int]:
@@ -280,7 +284,7 @@ KIND = ViewKind(
     takes_text=False,
     options={
         "length": Option("int", 100, "Positions", 2, MAX_LENGTH),
-        "width": Option("int", 64, "Features, of a kind alone", 2, limits.SIZE),
+        "width": Option("int", 64, "Features, of a kind alone", 2, limits.SIZE, of_runs=False),
         "part": Option("choice", "auto", "Part", choices=("auto", "encoder", "decoder")),
         "similarity": Option("choice", "cosine", "Similarity", choices=("cosine", "dot")),
     },

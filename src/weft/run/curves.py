@@ -196,7 +196,8 @@ def _panel(
         else ["#9aa3ad", CATEGORIES[0]]
     )
     legend = altair.Legend() if several or metric == "loss" else None
-    title = "loss" if metric == "loss" else f"validation {metric_name(metric).replace('_', ' ')}"
+    own = "loss (faint: training)" if several else "loss"
+    title = own if metric == "loss" else f"validation {metric_name(metric).replace('_', ' ')}"
     scale = altair.Scale(type="log", nice=True) if log else altair.Scale(zero=False, nice=True)
     last = max(step for curve in curves.values() for step, _ in [*curve.train, *curve.valid])
     base = altair.Chart(altair.InlineData(values=points), title=title).encode(
@@ -212,12 +213,8 @@ def _panel(
         ),
         tooltip=["run:N", "part:N", "step:Q", altair.Tooltip("value:Q", format=".4f")],
     )
-    if several and metric == "loss":
-        faint = altair.Scale(domain=["validation", "training"], range=[1.0, 0.4])
-        base = base.encode(
-            opacity=altair.Opacity("part:N", scale=faint, legend=altair.Legend(symbolStrokeColor="#808080"))
-        )
     training = base.transform_filter("datum.part == 'training'").mark_line(strokeWidth=1.2)
+    training = training.encode(opacity=altair.value(0.4)) if several else training
     if smooth:
         measured = base.transform_filter("datum.part == 'as measured'").mark_line(strokeWidth=1)
         measured = measured.encode(opacity=altair.value(0.2 if several else 0.4))

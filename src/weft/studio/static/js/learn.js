@@ -45,7 +45,7 @@ class Lesson {
     window.addEventListener("pagehide", this.leave);
     this.drawSettings();
     this.drawButtons();
-    showSources({ equation: "θ' = θ − η ∇L(θ)" });
+    showSources({ equation: "g  = ∇L(θ), cut to the norm 1\nm' = 0.9 m + 0.1 g\nv' = 0.999 v + 0.001 g²\nθ' = θ − η m̂ / (√v̂ + ε), Adam; m̂ and v̂ without their start at 0" });
   }
 
   get toy() {

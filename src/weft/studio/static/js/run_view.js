@@ -23,6 +23,7 @@ export function mountRunView(place, run, details, view) {
     request: (options, signal) => post(runPath(run.id, `view/${view.name}`), body(details, view, options), { signal }),
     onoption: (options) => go({ options, sliders: {} }, { replace: true, silent: true }),
     onslider: (sliders) => go({ sliders }, { replace: true, silent: true }),
+    openNumbers: view.name === "parameters", // the boxes are too narrow for their numbers
     oncontent: (found, extra) => EXTRAS[view.name]?.({ run, details, found, place: extra, showPointer }),
   });
   fill(place, figure.place);
