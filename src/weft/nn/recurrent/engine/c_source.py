@@ -69,7 +69,7 @@ class CSource:
             lines += self._rows(stores)
         lines += ["    }"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i], last = call->length[b];"]
-        lines += ["        const long at = b * T + (reverse ? 0 : last - 1);"]
+        lines += ["        const long at = call->first[b] + (reverse ? 0 : last - 1);"]
         lines += self._zero_past_end(self.forward_arguments, Kind.HISTORY, Kind.EMITTED)
         for state, width in enumerate(program.state):
             w = self._size(width)
@@ -128,7 +128,9 @@ class CSource:
             if argument.kind not in kinds:
                 continue
             w = self._size(self.columns[argument])
-            first, steps = ("b * T", "T") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            first, steps = (
+                ("call->first[b]", "call->room[b]") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            )
             lines += [
                 f"        memset({argument} + ({first} + last) * {w}, 0, sizeof(float) * ({steps} - last) * {w});"
             ]
@@ -137,7 +139,7 @@ class CSource:
     def _head(self, name: str, given: list[Argument]) -> list[str]:
         lines = [f"static int {name}_block(const packed_call_t *all, long direction, long block) {{"]
         lines += ["    const recurrence_t *call = all->call;"]
-        lines += ["    const long *n = call->sizes;", "    const long T = call->time;"]
+        lines += ["    const long *n = call->sizes;"]
         lines += ["    const int reverse = call->reverse[direction];"]
         lines += [f"    float *const *t = call->tensors + direction * {len(given)};"]
         lines += [f"    float *const *packed = all->packed + direction * {2 * len(self.program.products)};"]
@@ -247,7 +249,7 @@ class CSource:
         return [
             "        for (long i = 0; i < active; i++) {",
             "            const long b = rows[i], step = reverse ? call->length[b] - 1 - s : s;",
-            "            const long at = call->base[b] + step, seen = b * T + step;",
+            "            const long at = call->base[b] + step, seen = call->first[b] + step;",
             "            const long before = reverse ? seen + 1 : seen - 1;",
             "            (void)at; (void)seen; (void)before;",
             *(f"            {line}" for line in body),

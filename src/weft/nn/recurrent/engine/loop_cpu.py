@@ -74,14 +74,16 @@ class CPULoop:
         if chunks.number > 1:
             for own in alive:
                 for argument in scan_arguments(self.plan):
-                    own[argument] = pages.empty(steps.batch * chunks.number, self.source.columns[argument], own[HOISTED])
+                    own[argument] = pages.empty(
+                        steps.batch * chunks.number, self.source.columns[argument], own[HOISTED]
+                    )
         pointers = [own[argument].data_ptr() if argument in own else 0 for own in alive for argument in given]
         tables = row_tables(steps, len(tensors[0][HOISTED]))
         call = LoopCall(
             tensors=(ctypes.c_void_p * len(pointers))(*pointers), sizes=self._sizes, length=tables.lengths,
-            order=tables.order, base=tables.base, capacity=tables.capacity,
+            order=tables.order, base=tables.base, capacity=tables.capacity, first=tables.first, room=tables.room,
             reverse=(ctypes.c_ubyte * len(reverse))(*reverse), directions=len(tensors), batch=steps.batch,
-            time=steps.time, columns=self._columns(len(tensors) * steps.batch * chunks.number),
+            columns=self._columns(len(tensors) * steps.batch * chunks.number),
             chunks=chunks.number, steps=chunks.steps,
         )  # fmt: skip
         function: Any = self._functions[backward]

@@ -139,7 +139,9 @@ class _LaneSource:
             lines += [f"    memcpy({place}, sum{k}, sizeof(float) * columns);"]
         lines += ["    if (c < call->chunks - 1) return;"]
         for argument, offset in targets:
-            first, capacity = ("b * T", "T") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            first, capacity = (
+                ("call->first[b]", "call->room[b]") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            )
             place, width = self._place(argument, "0", offset), self.size(self.source.columns[argument])
             lines += [f"    clear_rows({place}, {width}, {first} + length, {first} + {capacity}, columns);"]
         return [*lines, "}", ""]
@@ -187,7 +189,7 @@ class _LaneSource:
 
     def _head(self, name: str) -> list[str]:
         lines = [f"static void {name}(const loop_t *call, long d, long b, long c, long j0, long columns) {{"]
-        lines += ["    const long *n = call->sizes;", "    const long T = call->time, length = call->length[b];"]
+        lines += ["    const long *n = call->sizes;", "    const long length = call->length[b];"]
         lines += ["    const int reverse = call->reverse[d];"]
         lines += [f"    float *const *t = call->tensors + d * {len(self.given)};"]
         lines += [f"    float *const {argument} = t[{number}];" for number, argument in enumerate(self.given)]
@@ -195,7 +197,7 @@ class _LaneSource:
         lines += ["    const long first = c * call->steps, left = length - first;"]
         lines += ["    const long end = left < call->steps ? length : first + call->steps;"]
         lines += ["    const int ends = length ? left > 0 && end == length : c == 0;"]
-        return [*lines, "    (void)n; (void)T; (void)reverse; (void)first; (void)end; (void)ends;"]
+        return [*lines, "    (void)n; (void)reverse; (void)first; (void)end; (void)ends;"]
 
     def _begin(self, k: int) -> list[str]:
         """What a chunk carries when it begins."""
@@ -221,7 +223,7 @@ class _LaneSource:
         order = "s = end - 1; s >= first; s--" if self.backward else "s = first; s < end; s++"
         return [
             f"    for (long {order}) {{",
-            "        const long step = reverse ? length - 1 - s : s, at = call->base[b] + step, seen = b * T + step;",
+            "        const long step = reverse ? length - 1 - s : s, at = call->base[b] + step, seen = call->first[b] + step;",
             "        const long before = reverse ? seen + 1 : seen - 1;",
             "        (void)at; (void)seen; (void)before;",
             *(f"        {line}" for line in self.pointers.values()),

@@ -34,15 +34,28 @@ FORCED: tuple[Method, ...] = ("loop", "scan")
 
 
 class StepCounts(NamedTuple):
-    """How many steps each row of the batch has: its own of `lengths`, else all T of `time`."""
+    """How many steps each row has, its own of `lengths`, else all T of `time`; and where they stand.
+
+    Row b begins at b * time in a buffer of all steps, or where there is `first` (B,) at first[b]. Then rows are segments
+    of the batch's rows, cut at resets: one begins where the one before it ends, or after the padding behind it, so what
+    lies past a row's end may be the next row's, and only the real steps may be written.
+    """
 
     batch: int
     time: int
     lengths: Tensor | None
+    first: Tensor | None = None
+    positions: int = -1
+    """Steps of a buffer of all steps, padding too, where there is `first`."""
+
+    @property
+    def all_steps(self) -> int:
+        """Steps of a buffer of all steps, padding too."""
+        return self.batch * self.time if self.first is None else self.positions
 
     def base(self, device: torch.device) -> Tensor:
-        """The first step of each (B,), in a buffer of all B * T."""
-        return torch.arange(self.batch, device=device) * self.time
+        """The first step of each (B,), in a buffer of all steps."""
+        return torch.arange(self.batch, device=device) * self.time if self.first is None else self.first
 
 
 Tensors = dict[Argument, Tensor]
