@@ -223,7 +223,8 @@ class _LaneSource:
         order = "s = end - 1; s >= first; s--" if self.backward else "s = first; s < end; s++"
         return [
             f"    for (long {order}) {{",
-            "        const long step = reverse ? length - 1 - s : s, at = call->base[b] + step, seen = call->first[b] + step;",
+            "        const long step = reverse ? length - 1 - s : s;",
+            "        const long at = call->base[b] + step, seen = call->first[b] + step;",
             "        const long before = reverse ? seen + 1 : seen - 1;",
             "        (void)at; (void)seen; (void)before;",
             *(f"        {line}" for line in self.pointers.values()),
