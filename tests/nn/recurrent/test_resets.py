@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
@@ -42,7 +44,7 @@ def split(rnn: RNN, x: Tensor, state: State) -> tuple[Tensor, list[Tensor]]:
         below, ends = x[row : row + 1, :length], []
         for layer, start in zip(rnn.layers, mine, strict=True):
             pieces, states = [], []
-            for number, (begin, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+            for number, (begin, end) in enumerate(itertools.pairwise(cuts)):
                 first = layer.initial_state(1, x)
                 fresh = bool(RESETS[row, 0]) and length > 0
                 if rnn.bidirectional:

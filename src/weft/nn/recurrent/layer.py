@@ -60,8 +60,8 @@ class Layer(nn.Module):
         return states if len(states) == 2 else states[0]
 
     def start_segments(self, segments: Segments, state: State, like: Tensor) -> State:
-        """The state before each segment: the initial one, or that of each row, if one is given, where the row begins."""
-        initial = self.initial_state(segments.count, like)
+        """The state before each segment: the initial one, but where a row begins the one given, if any."""
+        initial = self.initial_state(segments.total, like)
         if len(self.cells) == 1:
             return segments.start(initial, state, backwards=False)
         given = (None, None) if state is None else state

@@ -24,21 +24,20 @@ Run = Callable[[Tensor, Tensor], tuple[list[Tensor], list[State]]]
 class Segments(NamedTuple):
     """The segments of a batch; its tensors are on the device of the input.
 
-    first (S,): where a segment begins among all B * T steps. Every row has a segment, one of no steps too. lengths (S,);
-    longest: the greatest of them. row (S,): the row of each. opens, closes (B,): the first and the last segment of each
-    row. fresh (B,): whether a row's first step is a reset.
+    first (S,): where a segment begins among all B * T steps. Every row has a segment, one of no steps too. lengths
+    (S,); longest: the greatest of them. opens, closes (B,): the first and the last segment of each row. fresh (B,):
+    whether a row's first step is a reset.
     """
 
     first: Tensor
     lengths: Tensor
     longest: int
-    row: Tensor
     opens: Tensor
     closes: Tensor
     fresh: Tensor
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """S"""
         return self.first.size(0)
 
@@ -82,7 +81,7 @@ class Segments(NamedTuple):
 
 
 # How many segments there are depends on numbers, so torch.compile breaks its graph here and goes on after it.
-@torch.compiler.disable
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def cut_at_resets(x: Tensor, lengths: Tensor | None, resets: Tensor) -> Segments | None:
     """x (B, T, I), lengths (B,), resets (B, T) -> the segments, or None where there is no step to reset.
 
@@ -106,9 +105,7 @@ def cut_at_resets(x: Tensor, lengths: Tensor | None, resets: Tensor) -> Segments
     counts = torch.minimum(torch.cat((first[1:], end[-1:])), end) - first
     opens = (first % time == 0).nonzero().squeeze(1)
     closes = torch.cat((opens[1:], torch.tensor([len(first)]))) - 1
-    tables = (first, counts, row, opens, closes, fresh)
+    tables = (first, counts, opens, closes, fresh)
     if x.is_cuda:  # pinned, or each copy would wait for everything that is queued
-        first, counts, row, opens, closes, fresh = (
-            part.pin_memory().to(x.device, non_blocking=True) for part in tables
-        )
-    return Segments(first, counts, int(counts.max()), row, opens, closes, fresh)
+        first, counts, opens, closes, fresh = (part.pin_memory().to(x.device, non_blocking=True) for part in tables)
+    return Segments(first, counts, int(counts.max()), opens, closes, fresh)

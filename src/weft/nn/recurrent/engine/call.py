@@ -17,8 +17,8 @@ class RecurrenceCall(NativeStruct):
 
     tensors: their addresses, per direction; sizes: the numbers that the text names n[0], n[1], …; strides of the
     weights; reverse: whether a direction reads rows from their end. Of each row (B,): its length, the order of rows by
-    length; base and capacity: where its steps begin in buffers that only the engine reads, and how many fit there; first
-    and room: the same of buffers of all steps.
+    length; base and capacity: where its steps begin in buffers that only the engine reads, and how many fit there;
+    first and room: the same of buffers of all steps.
     """
 
     c_name: ClassVar[str] = "recurrence_t"

@@ -86,8 +86,8 @@ def _blocks(batch: int, directions: int) -> int:
 
 
 class Tables(NamedTuple):
-    """Of each row (B,): its steps; which it is, the longest first; where its steps begin in buffers that only the engine
-    reads, how many fit there; the same of buffers of all steps."""
+    """Of each row (B,): its steps; which it is, the longest first; where its steps begin in buffers that only the
+    engine reads, how many fit there; the same of buffers of all steps."""
 
     lengths: Tensor
     order: Tensor

@@ -7,17 +7,10 @@ of a layer are rows of the same kernels and products.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import linecache
-import sys
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib.abc import ExecutionLoader
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -25,6 +18,7 @@ from torch import Tensor
 
 from weft.nn.kernels import power_of_two
 from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind
+from weft.nn.recurrent.engine.generated import load_generated
 from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -174,8 +168,8 @@ class _Session:
         fixed = [self._buffer(*argument, parity=parity) for argument in self.source.arguments[name]]
         getattr(self.module, name)[grid](
             self.table, self.row_lengths, self.row_firsts, *fixed, step, LENGTHS=self.lengths,
-            SEGMENTS=self.segments, KEEP=self.keep, PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype), START=_triton_type(self.starts),
-            BLOCK=block, num_warps=max(1, block // 32),
+            SEGMENTS=self.segments, KEEP=self.keep, PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype),
+            START=_triton_type(self.starts), BLOCK=block, num_warps=max(1, block // 32),
         )  # fmt: skip
 
     def _chunk(self, count: int, *, first: bool, last: bool) -> None:
@@ -333,29 +327,3 @@ def _triton_type(dtype: torch.dtype) -> Any:
     import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     return {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}[dtype]
-
-
-class _Generated(ExecutionLoader):
-    """Loads a module from the text that was generated here."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def get_source(self, fullname: str) -> str:
-        return self.text
-
-    def get_filename(self, fullname: str) -> str:
-        return f"<{fullname}>"
-
-
-def load_generated(text: str) -> ModuleType:
-    """The module of a text. It is never written to disk, where it could be changed before it is read again."""
-    name = f"weft_kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    loader = _Generated(text)
-    module = importlib.util.module_from_spec(ModuleSpec(name, loader))
-    # Triton reads the source of a kernel by `inspect`, which finds module and lines in these two tables.
-    sys.modules[name] = module
-    place = loader.get_filename(name)
-    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
-    loader.exec_module(module)
-    return module

@@ -36,9 +36,9 @@ FORCED: tuple[Method, ...] = ("loop", "scan")
 class StepCounts(NamedTuple):
     """How many steps each row has, its own of `lengths`, else all T of `time`; and where they stand.
 
-    Row b begins at b * time in a buffer of all steps, or where there is `first` (B,) at first[b]. Then rows are segments
-    of the batch's rows, cut at resets: one begins where the one before it ends, or after the padding behind it, so what
-    lies past a row's end may be the next row's, and only the real steps may be written.
+    Row b begins at b * time in a buffer of all steps, or where there is `first` (B,) at first[b]. Then rows are
+    segments of the batch's rows, cut at resets: one begins where the one before it ends, or after the padding behind
+    it, so what lies past a row's end may be the next row's, and only the real steps may be written.
     """
 
     batch: int

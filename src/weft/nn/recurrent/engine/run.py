@@ -132,7 +132,7 @@ def _run_directions(
         steps = StepCounts(batch, rows.time, lengths)
         if segments is not None:
             steps = StepCounts(
-                segments.count, segments.longest, segments.lengths, segments.first, positions=batch * rows.time
+                segments.total, segments.longest, segments.lengths, segments.first, positions=batch * rows.time
             )
         results = recur(kernels, [tensor for mine in inputs for tensor in mine], steps, reverse)
     else:
