@@ -15,7 +15,7 @@ from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
 from weft.nn.recurrent.segments import Segments
 from weft.nn.state import State, map_state
 
-Backend = Literal["auto", "engine", "reference", "vendor"]
+Backend = Literal["auto", "engine", "loop", "scan", "reference", "vendor"]
 Merge = Literal["concat", "sum", "mean", "project"]
 
 Observer = Callable[[Tensor, Tensor | None, State, list[Tensor]], None]
@@ -143,7 +143,7 @@ class Layer(nn.Module):
         cell = self._cells()[0]
         device = next(cell.parameters(), torch.empty(0)).device.type
         choice = self.choose(device)
-        return engine.explain(cell, choice.backend, choice.reason, directions=len(self.cells))
+        return engine.explain(cell, choice, directions=len(self.cells))
 
     def fallback(self, device: str) -> str:
         """How the cells run where it is without kernels, and why; else an empty string."""
@@ -191,10 +191,13 @@ class Layer(nn.Module):
             choice = engine.choose(cell, device)
         if choice.backend == "plain" and self.backend == "auto" and not vendor.missing(cell):
             return choice._replace(backend="vendor")
-        if choice.backend == "reference" and self.backend == "engine":
-            what = f'"engine" cannot run {type(cell).__name__}: {choice.reason}'
+        if choice.backend == "reference" and self.backend != "auto":
+            what = f'"{self.backend}" cannot run {type(cell).__name__}: {choice.reason}'
             raise ConfigError(what, where="backend", cure='use "auto"')
-        return choice
+        if self.backend == "scan" and not engine.is_linear(choice):
+            what = f'"scan" cannot run {type(cell).__name__}: it is not linear in its state'
+            raise ConfigError(what, where="backend", cure='use "auto"')
+        return choice._replace(method=self.backend) if self.backend in ("loop", "scan") else choice
 
     def _enroll(self) -> None:
         """Let torch.compile ask about the cell; it makes a graph anew when one of these settings changes."""

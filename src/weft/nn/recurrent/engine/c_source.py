@@ -16,7 +16,7 @@ from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.call import RecurrenceCall, backward_arguments, forward_arguments
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Assignment, BufferLayout
-from weft.nn.recurrent.engine.operations import OPERATIONS
+from weft.nn.recurrent.engine.operations import COMPARISONS, OPERATIONS
 from weft.nn.recurrent.engine.program import Program
 
 BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
@@ -277,11 +277,7 @@ class CSource:
 
     def _value(self, expr: Expr, names: dict[Expr, str], pointers: dict[str, str], lines: list[str]) -> str:
         if expr.value is not None:
-            return (
-                f"{expr.value!r}f"
-                if math.isfinite(expr.value)
-                else ("NAN" if math.isnan(expr.value) else f"({math.copysign(1, expr.value):.0f} * INFINITY)")
-            )
+            return c_number(expr.value)
         name = f"v{expr.number}"
         if expr.leaf:
             kind, index, offset, stride = expr.leaf
@@ -294,7 +290,7 @@ class CSource:
             shift = f" + shift{index}[{column}]" if kind is Kind.HOISTED and index in self.biased else ""
             lines += [f"    const float {name} = {row}[{column}]{shift};"]
             return name
-        kind_of = "int" if expr.op in ("lt", "le", "gt", "ge", "eq") else "float"
+        kind_of = "int" if expr.op in COMPARISONS else "float"
         lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]
         return name
 
@@ -333,6 +329,13 @@ class CSource:
                 return f"{buffer} + i * padded({self._size(program.state[number])})"
         row = "block" if buffer.is_summed else "seen" if buffer.is_outside else "at"
         return f"{buffer} + {row} * {self._size(self.columns[buffer])}"
+
+
+def c_number(value: float) -> str:
+    """A number as C writes it."""
+    if math.isfinite(value):
+        return f"{value!r}f"
+    return "NAN" if math.isnan(value) else f"({math.copysign(1, value):.0f} * INFINITY)"
 
 
 def _beside(pointer: str, width: str) -> str:

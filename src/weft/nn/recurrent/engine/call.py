@@ -30,6 +30,21 @@ class RecurrenceCall(NativeStruct):
     )  # fmt: skip
 
 
+class LoopCall(NativeStruct):
+    """One call of a loop without products, for all directions; the fields of RecurrenceCall, and how the work is cut.
+
+    columns: of a task, at most; chunks of a row's time, 1 where the loop is no scan, and the steps of each.
+    """
+
+    c_name: ClassVar[str] = "loop_t"
+    _fields_ = (
+        ("tensors", FloatsTable), ("sizes", ConstLongs), ("length", ConstLongs), ("order", ConstLongs),
+        ("base", ConstLongs), ("capacity", ConstLongs), ("first", ConstLongs), ("room", ConstLongs),
+        ("reverse", ConstBytes), ("directions", ctypes.c_long), ("batch", ctypes.c_long), ("columns", ctypes.c_long),
+        ("chunks", ctypes.c_long), ("steps", ctypes.c_long),
+    )  # fmt: skip
+
+
 def forward_arguments(program: Program, layout: BufferLayout, biased: tuple[int, ...]) -> list[Argument]:
     """The tensors of the forward pass in one direction."""
     states = len(program.state)

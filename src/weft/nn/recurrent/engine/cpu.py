@@ -38,7 +38,7 @@ class CPUBackend:
 
     def forward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
         """Fill histories, emitted values, last states and, where there are buffers for it, what is saved."""
-        tables = _tables(steps, len(tensors[0][HOISTED]))
+        tables = row_tables(steps, len(tensors[0][HOISTED]))
         self._call(self._forward, self.source.forward_arguments, tensors, steps, tables, reverse)
 
     def backward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
@@ -51,7 +51,7 @@ class CPUBackend:
             counts = dict.fromkeys(self.source.befores, rows) | dict.fromkeys(self.source.sums, blocks)
             columns, like = self.source.columns, mine[HOISTED.gradient]
             mine |= {argument: pages.empty(count, columns[argument], like) for argument, count in counts.items()}
-        self._call(self._backward, self.source.backward_arguments, tensors, steps, _tables(steps, rows), reverse)
+        self._call(self._backward, self.source.backward_arguments, tensors, steps, row_tables(steps, rows), reverse)
 
     def _call(
         self, function: Any, given: list[Argument], tensors: list[Tensors], steps: StepCounts, tables: Tables,
@@ -97,7 +97,7 @@ class Tables(NamedTuple):
     room: Tensor
 
 
-def _tables(steps: StepCounts, rows: int) -> Tables:
+def row_tables(steps: StepCounts, rows: int) -> Tables:
     """rows: steps of the buffers that only the engine reads, all of them or the real ones only."""
     if steps.lengths is None:
         return _full_tables(steps.batch, steps.time)

@@ -282,7 +282,7 @@ def _empty_gradients(plan: Kernels, mine: Tensors, rows: int) -> Tensors:
             sizes[Argument(Kind.GRAD_PRODUCT, number)] = product.width
         if number in plan.adjoint.left:
             sizes[Argument(Kind.LEFTS, number)] = product.depth
-    if like.is_cuda:  # on a CPU the loop adds them up as it goes
+    if like.is_cuda and plan.lanes is None:  # elsewhere the loop adds them up as it goes
         sizes |= {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(layout.vectors)}
     buffers = {argument: pages.empty(rows, width, like) for argument, width in sizes.items()}
     starts = arguments(Kind.START, len(program.state))

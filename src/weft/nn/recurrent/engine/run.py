@@ -25,11 +25,13 @@ from weft.nn.state import State, leaves_of, with_leaves
 
 
 class BackendChoice(NamedTuple):
-    """A key of BACKENDS, why it is not a faster one, and the number of the plan (-1 without one)."""
+    """A key of BACKENDS, why it is not a faster one, the number of the plan (-1 without one), and the method of its
+    kernels where there are several."""
 
     backend: str
     reason: str
     plan: int
+    method: str = "auto"
 
 
 _enrolled: WeakValueDictionary[int, Cell] = WeakValueDictionary()
@@ -51,6 +53,11 @@ def choose(cell: Cell, device: str) -> BackendChoice:
     if refusal := _refusal(cell, plan, device):
         return BackendChoice("plain", refusal, plan.number)
     return BackendChoice(device, "", plan.number)
+
+
+def is_linear(choice: BackendChoice) -> bool:
+    """Whether the step of a plan is linear in its state, so that it may run as a scan."""
+    return choice.plan >= 0 and PLANS.plan(choice.plan).scan is not None
 
 
 def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
@@ -84,7 +91,7 @@ def run(
         with torch.autocast("cpu", enabled=False):
             x = x.to(dtype_of(cells[0]))
             return run(cells, x, states, lengths, choice=choice, histories=histories, segments=segments)
-    kernels = None if choice.backend == "plain" else plan.kernels
+    kernels = None if choice.backend == "plain" else plan.kernels_by(choice.method)
     return _run_directions(cells, plan, x, states, lengths, kernels, histories, segments)
 
 
