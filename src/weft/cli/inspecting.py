@@ -1,4 +1,4 @@
-"""What all views of `weft inspect` share: their options, and how a view is printed or written."""
+"""Options of all views of `weft inspect`, and the code that prints or writes a view."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class GateValues(View):
 
     @property
     def equations(self) -> str:
-        """Those of the cell, and the product of factors along the direct path of each state."""
+        """The equations of the cell, and the product of factors along the direct path of each state."""
         paths = []
         for one in self.products:
             factor = one.factor if one.factor.isalnum() else f"({one.factor})"

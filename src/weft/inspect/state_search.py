@@ -41,7 +41,7 @@ OPEN, CLOSE = "[[", "]]"
 
 @dataclass(frozen=True)
 class StateSearch(View):
-    """What a search found: units, the best first, and places of the corpus."""
+    """The result of a search: units, the best first, and places of the corpus."""
 
     question: str
     part: str

@@ -78,7 +78,7 @@ class View(ABC):
 
     @property
     def picture_note(self) -> str:
-        """What a picture says below its title, because it has no summary; empty for nothing."""
+        """The line of a picture below its title, because it has no summary; empty for nothing."""
         return ""
 
     def with_code(self, code: str, subject: str = "") -> View:
