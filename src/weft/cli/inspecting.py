@@ -91,4 +91,4 @@ def show_view(view: View, *, out: Path | None, json: bool, dark: bool) -> None:
         print_json(view.to_dict())
     elif out is None:
         for line in view.lines(screen.width):
-            screen.print(line, soft_wrap=True)
+            screen.print(line, soft_wrap=not screen.is_terminal)  # sentences are broken between words

@@ -177,6 +177,8 @@ class Option(NamedTuple):
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    of_runs: bool = True
+    """Whether it changes the view of a run; one that is only for what stands in the place of a run is not."""
 
     def checked(self, name: str, value: Any) -> Any:
         """Return the value in the option's type; raise where it is none of it, or outside its bounds."""
