@@ -67,7 +67,7 @@ class Choices:
         return {"prompt_tokens": read, "completion_tokens": sum(written), "total_tokens": read + sum(written)}
 
     def completion(self, choice: int, candidate: Candidate | None) -> str:
-        """What a text adds to its prompt; with echo, both."""
+        """The text that follows the prompt; with echo, both."""
         prompt = self.prompts[self.prompt_of(choice)]
         text = "" if candidate is None else candidate.text
         shown = prompt if text.startswith(prompt) else prompt.rstrip()

@@ -1,4 +1,4 @@
-"""What all requests of a server share: models, the engine, keys, limits and metrics; and how a request is computed."""
+"""The state that all requests share: models, the engine, keys, limits and metrics; and how a request is computed."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Tokenizer:
         return cls(*parse_tokenizer(content, config, where, most=most))
 
     def with_settings(self, config: TextConfig) -> Tokenizer:
-        """The same vocabulary under the settings of another task, which differ at most in what has no effect there."""
+        """Return the same vocabulary under settings of another task, which differ at most without effect."""
         inner = self._inner if config.kind == "imported" else assemble(self._inner.model, config)
         return Tokenizer(inner, config)
 

@@ -61,7 +61,7 @@ int weft_regress(weft_model *m, const char *line, size_t count, double *number);
 
 
 def _sequence(run: Run, *, numbers: int) -> Plan:
-    """What tasks with one answer for a text, or for two, have in common."""
+    """The common part of tasks with one answer for a text or a pair of texts."""
     frame, pair = run.task.frame, run.task.data.pair is not None  # type: ignore[attr-defined]
     plan = _reading(run, [run.task.codec.tokenizers[""]])
     plan.graphs = ["forward"]
@@ -174,7 +174,7 @@ def plan_lm(run: Run, program: Program | None, constants: Constants) -> Plan:
 
 
 def _writing(run: Run, program: Program | None, tokenizers: Sequence[Tokenizer]) -> Plan:
-    """What tasks that write texts have in common."""
+    """The common part of tasks that write texts."""
     decode, vocabulary = run.config.decode, len(tokenizers[-1])
     if program is not None:
         (logits,) = (value for value in program.graphs["step"].outputs if value.name == "logits")

@@ -58,7 +58,7 @@ RECORDS: Final = {"pairs": 4, "lower": 4, "expansions": 4}
 """Arrays whose elements are several numbers."""
 
 _BYTE = re.compile(r"<0x([0-9a-fA-F]{2}|\+[0-9a-fA-F])>")
-"""What the library reads as a byte in a vocabulary of characters."""
+"""The spelling that the library reads as a byte in a vocabulary of characters."""
 
 _ESCAPED = re.compile(rf"\\(?={LIKE_SPECIAL}\Z)")
 """The backslash of a word that is spelled like a special token."""

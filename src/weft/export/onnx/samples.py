@@ -27,7 +27,7 @@ def sample_inputs(run: Run, count: int = SAMPLES) -> list[Any]:
 
 
 def sample_pairs(run: Run, inputs: list[Any]) -> list[Any]:
-    """What `score` takes: texts, or inputs with a text."""
+    """Sample inputs of `score`: texts, or inputs with a text."""
     if not run.task.scores_texts:
         return []
     draw, task = random.Random(1), run.config.task

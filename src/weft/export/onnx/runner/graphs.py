@@ -124,7 +124,7 @@ class Graphs:
 
 
 def _providers(runtime: Any, device: str) -> list[str]:
-    """Those of a GPU where there are any and they are wanted, then the CPU."""
+    """The execution providers: those of a GPU where there are any and they are wanted, then the CPU."""
     found = [
         name for name in ("CUDAExecutionProvider", "ROCMExecutionProvider") if name in runtime.get_available_providers()
     ]

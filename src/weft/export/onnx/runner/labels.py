@@ -18,7 +18,7 @@ EVEN = 0.5
 
 
 class ReadsWhole(Answering):
-    """What models have in common that read a whole input."""
+    """The base of the runners of models that read a whole input."""
 
     def prepare(self) -> None:
         self.frame, self.pair = frame_of(self.facts), bool(self.facts["pair"])
@@ -28,7 +28,7 @@ class ReadsWhole(Answering):
         return super().is_one_input(inputs) or isinstance(inputs, Steps) or (self.pair and texts)
 
     def logits(self, inputs: Sequence[Any]) -> tuple[list[dict[str, Any]], Array]:
-        """What an answer says of each input, and the numbers (N, C) of the model."""
+        """Return facts about each input, and the numbers (N, C) of the model."""
         read = [self._read(one) for one in inputs]
         name = "features" if "features" in self.statistics else "tokens"
         found = self.read_rows(name, [row for _, row in read])
