@@ -101,7 +101,7 @@ class Service:
             for number, record in enumerate(records)
         ]
         return search_settings(
-            served, decode, attention=attention, limit=self.limits.tokens, wording=wordings and wordings[0]
+            served, decode, attention=attention, limit=self.limits.tokens, wording=wordings[0] if wordings else None
         ), jobs
 
     def _check_names(self, served: Served, options: Mapping[str, Any]) -> None:
