@@ -149,7 +149,9 @@ def test_every_parameter_of_a_translator_learns(encoder, decoder):
     silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     # These contexts read the last state alone, which the highway of an SRU goes past.
     unread = getattr(decoder, "context", "") in ("first", "every")
-    highways = [f"encoder.{name}.resize.weight" for name, part in model.encoder.named_modules() if isinstance(part, SRU)]
+    highways = [
+        f"encoder.{name}.resize.weight" for name, part in model.encoder.named_modules() if isinstance(part, SRU)
+    ]
     assert silent == (highways if unread else [])
 
 

@@ -23,6 +23,9 @@ MAX_SERVED_BYTES = 1 << 26
 
 LIMITS = {"seconds": 30.0, "gigabytes": 6.0}
 
+EXPORTED = {"ngram": "arpa", "vectors": "vectors", "lm": "huggingface", "hmm": "c", "bag": "c"}
+"""The formats of bases that are not exported as ONNX; without the change each export ends well."""
+
 CACHES = ("tokens", "compiled", "halfway")
 """Bases that are no finished runs."""
 
@@ -73,7 +76,7 @@ def export(battery: Battery, row: Row) -> Result:
     """Export the changed folder; a refusal leaves nothing."""
     folder = battery.folder(row.base)
     row.change(folder / "run")
-    to = {"ngram": "arpa", "vectors": "vectors"}.get(row.base, "huggingface")
+    to = EXPORTED.get(row.base, "onnx")
     words = ["export", "run", "--to", to, "--out", "exported"]
     ended: Ended = battery.forked.run(f"{COMMANDS}:plainly", words, cwd=folder, **LIMITS)
     exported = {path.name for path in folder.iterdir()} - {"run", "outside"}

@@ -17,8 +17,8 @@ from weft.extras import EXTRAS
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 SUFFIX: Final = ".onnx"
-QUIET: Final = 3
-"""onnxruntime's level of messages: errors alone."""
+QUIET: Final = 4
+"""onnxruntime's level of messages: none. It prints errors with bytes of the file, and raises them as well."""
 
 
 class Field(NamedTuple):

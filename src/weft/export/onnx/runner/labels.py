@@ -68,6 +68,13 @@ class ReadsWhole(Answering):
 class Labels(ReadsWhole):
     """One label, or several at once."""
 
+    def prepare(self) -> None:
+        super().prepare()
+        if (found := self.facts["thresholds"]) is None:
+            return
+        if len(found) != len(self.labels) or not all(type(one) is float and 0 < one <= 1 for one in found):
+            raise ValueError("thresholds are not a share for each label")
+
     def predict(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.refuse_options(options)
         about, logits = self.logits(inputs)
