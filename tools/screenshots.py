@@ -37,7 +37,7 @@ VIEWS: Final = (
     "parameters",
     "curves",
 )
-TEXT: Final = "The red car stops."
+TEXT: Final = "She buys a red car."
 LONG: Final = " ".join([TEXT] * 75)
 LEARNING_MILLISECONDS = 6000
 TIMEOUT_MILLISECONDS = 300_000
@@ -90,7 +90,7 @@ def doc_scenes() -> Iterator[Scene]:
     for view in ("beam", "states", "gates", "neighbours", "parameters", "curves"):
         fewer = {"o.units": "6"} if view == "gates" else {}
         yield Scene(view, demo | {"view": view} | fewer, part="#view .chart", width=1900 if view == "beam" else 1440)
-    yield Scene("ranks", demo | {"view": "ranks", "target": "La rouge voiture s'arrête."}, part="#view .chart")
+    yield Scene("ranks", demo | {"view": "ranks", "target": "Elle achète une rouge voiture."}, part="#view .chart")
     yield Scene("heads", {"run": "runs/transformer", "text": TEXT, "view": "attention"}, part="#view .chart")
     yield Scene("positions", {"run": "runs/transformer", "view": "positions"}, part="#view .chart")
     yield Scene("fresh", {"view": "fresh", "o.cells": "elman,lstm,gru"}, part="#view .chart")

@@ -24,8 +24,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-START_SECONDS = 120
-"""Time limit for the studio to print its address."""
+START_SECONDS = END_SECONDS = 300
+"""Time limits for the studio to print its address, and to end; a shared machine may be busy."""
 
 SETTLE_MILLISECONDS = 300
 
@@ -106,7 +106,7 @@ def studio(*folders: str | Path, cwd: Path | None = None) -> Iterator[Address]:
             yield _wait_for_address(process, said)
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=END_SECONDS)
 
 
 def _wait_for_address(process: subprocess.Popen[bytes], said: Any) -> Address:
@@ -148,6 +148,36 @@ def marks(page: Any, kind: str, *, chart: str = "#view .chart") -> list[dict[str
     wait_for_chart(page, chart=chart)
     found: list[dict[str, Any]] = page.eval_on_selector(chart, MARKS)
     return [mark for mark in found if mark["type"] == kind]
+
+
+PLACE_OF_MARK = """(element, { kind, number, field }) => {
+  const view = element.vegaView;
+  const [left, top] = view.origin();
+  const found = [];
+  const walk = (node, x, y) => {
+    for (const item of node.items ?? []) {
+      if (node.marktype === "group") (item.items ?? []).forEach((inner) => walk(inner, x + item.x, y + item.y));
+      else if (node.role === "mark" && node.marktype === kind && (!field || field in (item.datum ?? {})))
+        found.push([x + (item.bounds.x1 + item.bounds.x2) / 2, y + (item.bounds.y1 + item.bounds.y2) / 2]);
+    }
+  };
+  walk(view.scenegraph().root, left, top);
+  const canvas = element.querySelector("canvas");
+  canvas.scrollIntoView({ block: "nearest" });
+  const box = canvas.getBoundingClientRect();
+  return { x: box.x + found[number][0], y: box.y + found[number][1] };
+}"""
+"""Returns where the middle of a mark stands in the window; with `field` only marks whose data has it are counted."""
+
+
+def place_of_mark(
+    page: Any, kind: str, number: int, *, field: str = "", chart: str = "#view .chart"
+) -> dict[str, float]:
+    """Return x and y of a mark in the window, for the mouse."""
+    wait_for_chart(page, chart=chart)
+    arguments = {"kind": kind, "number": number, "field": field}
+    found: dict[str, float] = page.eval_on_selector(chart, PLACE_OF_MARK, arguments)
+    return found
 
 
 DRAWN = """(selector) => {

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.driver import Address, studio, wait_for_chart, weft
+from tests.browser.driver import MARKS, Address, marks, studio, wait_for_chart, weft
+
+from weft.ladder.summary import MeasuredRung, Summary
 
 TEXT = "my red house falls"
+LEARN_MILLISECONDS = 900_000
+"""Time limit for a training in the page; on an idle core it takes a few seconds."""
 
 
 def test_the_address_holds_run_view_input_and_options(page: Any, address: Address) -> None:
@@ -94,12 +102,61 @@ def test_an_empty_folder_says_how_to_begin(page: Any, browser: Any, tmp_path: Pa
         page.goto(address())
         assert page.locator("#view h1").inner_text() == "No runs yet"
         assert "weft train" in page.locator("#view pre").inner_text()
+        page.goto("about:blank")  # the page would look for its studio after the end of it
 
 
 def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> None:
     page.goto(address(view="compare", **{"with": ["translator", "untrained"]}))
     page.locator("#view table").first.wait_for()
     assert "train.steps" in page.locator("#view").inner_text()
+    wait_for_chart(page)
+    page.wait_for_function("() => [...document.querySelectorAll('#view .chart')].at(-1).vegaView")
+
+
+def test_a_ladder_is_shown_with_its_conclusion(page: Any, tmp_path: Path) -> None:
+    rungs = [
+        MeasuredRung("bag", 0.8, 0.7, 0.9, 0.1, 10, 1.0, 1000, 50.0),
+        MeasuredRung("rnn", 0.9, 0.85, 0.95, 0.0, 100, 20.0, 2000, 5.0),
+    ]
+    (tmp_path / "steps").mkdir()
+    ladder = Summary("classify", "accuracy", "test", 200, rungs, "rnn", "bag")
+    (tmp_path / "steps/ladder.json").write_text(json.dumps(ladder.tree()), encoding="utf-8")
+    with studio(tmp_path) as address:
+        page.goto(address(view="ladder"))
+        wait_for_chart(page)
+        assert page.locator("#view tbody tr").count() == len(rungs)
+        assert "rnn" in page.locator("#view .summary").inner_text()
+        page.goto("about:blank")
+
+
+def test_curves_of_a_training_grow(page: Any, runs: Path, tmp_path: Path) -> None:
+    """A run whose folder is locked is in training: what its journal gets is drawn, and its end is noticed."""
+    folder = tmp_path / "runs/live"
+    shutil.copytree(runs / "translator", folder)
+    with studio(folder.parent) as address:
+        opened = os.open(folder, os.O_RDONLY)
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        page.goto(address(run="live", view="curves"))
+        page.locator("#runs .about", has_text="training").wait_for()
+        assert last_update(page) < UPDATE
+        with (folder / "metrics.jsonl").open("a", encoding="utf-8") as journal:
+            journal.write(json.dumps({"step": UPDATE, "loss": 0.1}) + "\n")
+        page.wait_for_function(DRAWN_UPDATE, arg=UPDATE)
+        os.close(opened)
+        page.locator("#runs .dot.finished").wait_for()
+        assert last_update(page) == UPDATE
+        page.goto("about:blank")
+
+
+UPDATE = 9000
+DRAWN_UPDATE = f"""(update) => {{
+  const chart = document.querySelector("#view .chart");
+  return chart?.vegaView && ({MARKS})(chart).some(({{ datum }}) => datum?.step === update);
+}}"""
+
+
+def last_update(page: Any) -> int:
+    return max(mark["datum"]["step"] for mark in marks(page, "line") if mark["datum"])
 
 
 def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
@@ -114,7 +171,7 @@ def test_a_toy_training_reaches_its_score(page: Any, address: Address) -> None:
     }
     page.goto(address(view="learn", **settings))
     page.get_by_role("button", name="Start").click()
-    page.locator("#learned").wait_for(timeout=240_000)
+    page.locator("#learned").wait_for(timeout=LEARN_MILLISECONDS)
     text = page.locator("#learned").inner_text()
     scores = [float(part.split(" %")[0].split()[-1]) for part in text.split(",")]
     assert max(scores) > 95
@@ -128,21 +185,24 @@ def test_a_training_can_be_paused_stepped_and_stopped(page: Any, address: Addres
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="pause").click()
     page.get_by_role("button", name="one step").click()
+    page.wait_for_function("() => document.querySelector('progress').value > 0")
+    page.get_by_role("button", name="go on").wait_for()
     page.get_by_role("button", name="stop").click()
     page.locator("#learned").wait_for()
+    assert page.locator("#learned").inner_text().startswith("Stopped.")
 
 
 def test_a_training_of_another_page_can_be_replaced(page: Any, address: Address, said: list[str]) -> None:
     settings = {"o.toy": "recall", "o.size": "6", "o.steps": "20000"}
     other = page.context.new_page()
-    other.set_default_timeout(page_timeout := 60_000)
+    other.set_default_timeout(LEARN_MILLISECONDS)
     other.goto(address(view="learn", **settings))
     other.get_by_role("button", name="Start").click()
     other.get_by_role("button", name="pause").wait_for()
     page.goto(address(view="learn", **settings | {"o.steps": "5"}))
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="stop it and start this one").click()
-    page.locator("#learned").wait_for(timeout=4 * page_timeout)
+    page.locator("#learned").wait_for()
     other.locator("#learned").wait_for()
     assert all("409" in line for line in said), said
     said.clear()
@@ -181,3 +241,17 @@ def test_a_page_of_weft_inspect_draws_from_a_file(page: Any, runs: Path, tmp_pat
     page.context.set_offline(True)
     page.goto(file.as_uri())
     page.wait_for_selector(".chart canvas")
+
+
+def test_exported_pages_open_from_disk(page: Any, runs: Path, tmp_path: Path) -> None:
+    """The folder that `weft studio --export` writes: from the list of runs to a view and its chart, offline."""
+    shutil.copytree(runs / "tiny", tmp_path / "runs/tiny")
+    shutil.copy(runs.parent / "pairs.tsv", tmp_path / "runs")
+    weft("studio", tmp_path / "runs", "--export", tmp_path / "pages")
+    page.context.set_offline(True)
+    page.goto((tmp_path / "pages/index.html").as_uri())
+    page.get_by_role("link", name="tiny").click()
+    page.get_by_role("link", name="positions").click()
+    page.wait_for_selector(".chart canvas")
+    page.get_by_role("link", name="gates").click()
+    page.get_by_text("There is nothing to show").wait_for()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.driver import Address, marks, wait_for_chart, weft
+from tests.browser.driver import Address, marks, place_of_mark, wait_for_chart, weft
 
 TEXT = "my red house falls"
 VIEWS = ("attention", "beam", "ranks", "states", "gates", "gradients", "neighbours", "parameters", "curves")
@@ -21,7 +21,8 @@ def test_every_view_draws_and_explains_itself(page: Any, address: Address, view:
     assert page.locator("#view .question").inner_text().endswith("?")
     assert len(page.locator("#view .summary").first.inner_text()) > 30
     assert "weft.inspect" in page.locator("#sources").inner_text()
-    page.locator("#view .numbers summary").click()
+    if view != "parameters":  # whose numbers are unfolded
+        page.locator("#view .numbers summary").click()
     page.locator("#view .numbers tbody tr").first.wait_for()
 
 
@@ -90,11 +91,58 @@ def test_positions_and_heads_of_a_transformer(page: Any, address: Address) -> No
     assert page.locator("#view .empty").inner_text().startswith("There is nothing to show")
 
 
-def test_units_are_found_by_marking_tokens(page: Any, address: Address) -> None:
-    page.goto(address(run="translator", view="states", text=TEXT))
+def test_units_are_found_by_dragging_over_tokens(page: Any, address: Address) -> None:
+    page.goto(address(run="language", view="states", text=TEXT))
     wait_for_chart(page)
+    chips = page.locator("#view button.chip")
+    first, last = (chips.nth(number).bounding_box() for number in (1, 2))
+    page.mouse.move(first["x"] + 5, first["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(last["x"] + 5, last["y"] + 5, steps=4)
+    page.mouse.up()
+    page.locator("#view .found-units tbody tr").first.wait_for()
+    assert page.locator("#view .chip.chosen").all_inner_texts() == ["red", "house"]
+    margins = [
+        float(row.locator("td").nth(1).inner_text()) for row in page.locator("#view .found-units tbody tr").all()
+    ]
+    assert margins == sorted(margins, reverse=True)
     page.get_by_role("button", name="what each unit fires on").click()
-    page.locator("#view").get_by_text("unit", exact=False).first.wait_for()
+    page.locator("#view th", has_text="explained by the token").wait_for()
+
+
+def test_a_click_on_a_small_map_shows_that_head_above(page: Any, address: Address) -> None:
+    page.goto(address(run="tiny", view="attention", text=TEXT))
+    before = weights_above(page)
+    page.mouse.click(**place_of_mark(page, "image", 1))
+    page.wait_for_function(PICKED)
+    assert weights_above(page) != before
+
+
+PICKED = """() => {
+  const { m } = document.querySelector("#view .chart").vegaView.signal("pick");
+  return m?.[0] === 2;
+}"""
+
+
+def weights_above(page: Any) -> list[float]:
+    return [mark["datum"]["w"] for mark in marks(page, "rect") if "w" in (mark["datum"] or {})]
+
+
+def test_the_pointer_on_a_token_shows_its_likeliest_candidates(page: Any, address: Address) -> None:
+    page.goto(address(run="language", view="ranks", text=TEXT))
+    wait_for_chart(page)
+    page.mouse.move(**place_of_mark(page, "rect", 1, field="c1"))
+    page.locator("#pointer dt", has_text="10.").wait_for()
+    assert page.locator("#pointer .tokenname, #pointer dd").first.inner_text().endswith("red")
+
+
+def test_a_word_is_found_on_the_map_and_its_neighbours_are_listed(page: Any, address: Address) -> None:
+    page.goto(address(run="translator", view="neighbours", text="red"))
+    assert "red" in {mark["text"] for mark in marks(page, "text")}
+    assert {"car", "house"} & {mark["text"] for mark in marks(page, "text")}, "other words of the source are on the map"
+    page.get_by_placeholder("a word").fill("hous")
+    page.wait_for_function("() => document.querySelector('#view .chart').vegaView.signal('search') === 'hous'")
+    assert "house" in {mark["text"] for mark in marks(page, "text")}
 
 
 def test_a_model_without_a_view_says_why(page: Any, address: Address) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from weft.tasks import TASKS
 from weft.version import __version__
 
 SMALL = ["train.steps=3", "model.hidden=8", "model.embedding=8"]
@@ -30,7 +31,8 @@ def test_bare_weft_is_a_short_guide(weft):
     outcome = weft()
     assert outcome.code == 0
     assert "weft train translate pairs.tsv" in outcome.out
-    assert len(outcome.out.splitlines()) < 20
+    assert all(f" {task} " in outcome.out for task in TASKS), "every task is named"
+    assert len(outcome.out.splitlines()) <= 22, "a terminal has 24 lines"
 
 
 def test_version(weft):

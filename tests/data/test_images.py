@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +205,14 @@ def test_feature_vectors_come_from_npy_files(tmp_path: Path, array: np.ndarray, 
     table.write_text("features\tcaption\ncode.npy\ta cat\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"captions.tsv:2.*no .npy file of numbers"):
         list(read_captions(str(table), columns, bad=BadLines()))
+
+
+def test_a_damaged_header_of_an_npy_file_is_an_error_of_the_data(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((2, 3)))
+    content = (tmp_path / "a.npy").read_bytes()
+    table = tmp_path / "captions.tsv"
+    table.write_text("features\tcaption\na.npy\ta cat\n", encoding="utf-8")
+    for place in range(10, content.index(b"\n")):
+        (tmp_path / "a.npy").write_bytes(content[:place] + b"\x14" + content[place + 1 :])
+        with suppress(DataError):
+            list(read_captions(str(table), COLUMNS._replace(input="features", steps=True), bad=BadLines()))

@@ -105,10 +105,10 @@ class Paired:
     def copy(self) -> None:
         self.reference.load_state_dict(self.engine.state_dict())
 
-    def assert_same(self, x: Tensor, lengths: Tensor | None = None, *, started: bool = True) -> None:
+    def assert_same(self, x: Tensor, lengths: Tensor | None = None, *, started: bool = True, **more: Tensor) -> None:
         """To 1e-4: outputs, last states and the gradients of everything."""
         state = random_state(self.engine, x) if started else None
-        found, expected = (measure(rnn, x, lengths, state) for rnn in (self.engine, self.reference))
+        found, expected = (measure(rnn, x, lengths, state, **more) for rnn in (self.engine, self.reference))
         assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -122,13 +122,15 @@ def loss_of(*values: Any) -> Tensor:
     return sum((part * torch.arange(1, part.numel() + 1).to(part).view_as(part).cos()).sum() for part in parts)
 
 
-def measure(rnn: RNN, x: Tensor, lengths: Tensor | None = None, state: State = None) -> dict[str, Tensor]:
+def measure(
+    rnn: RNN, x: Tensor, lengths: Tensor | None = None, state: State = None, **more: Tensor
+) -> dict[str, Tensor]:
     """Outputs, last states, and the gradients of a loss over all of them, by name."""
     x = x.detach().clone().requires_grad_()
     if state is not None:
         state = map_state(lambda tensor: tensor.detach().clone().requires_grad_(), state)
     rnn.zero_grad()
-    output, final = rnn(x, lengths, state)
+    output, final = rnn(x, lengths, state, **more)
     loss_of(output, final).backward()
     named = {"output": output.detach(), "x": x.grad}
     named |= {f"final {number}": part.detach() for number, part in enumerate(leaves_of(final))}
@@ -191,6 +193,15 @@ def test_float16() -> None:
 @pytest.mark.parametrize("lengths", [[5, 5, 5, 5], [5, 2, 0, 4], [1, 1, 1, 0], [0, 0, 0, 0]], ids=str)
 def test_lengths(lengths: list[int], place: str) -> None:
     Paired("gru", bidirectional=True).assert_same(data(4, 5), torch.tensor(lengths, device=place))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_resets(case: CellChoice) -> None:
+    """Segments may begin anywhere in a row, and what lies past the end of one may be the next."""
+    resets = torch.tensor([[0, 0, 1, 1, 0], [1, 0, 0, 1, 0], [1, 1, 0, 0, 0], [0, 0, 0, 1, 0]], dtype=torch.bool)
+    pair = Paired(case, bidirectional=True, initial="learned")
+    pair.assert_same(data(4, 5), LENGTHS, resets=resets)
+    pair.assert_same(data(4, 5), resets=resets.to(DEVICE))
 
 
 def test_padding_may_hold_anything() -> None:

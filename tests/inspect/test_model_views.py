@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from weft.charts import Figure, Table, page
 from weft.errors import ConfigError, RunError
 from weft.inspect import LearningCurves, Nothing, Option, ParameterTable, ViewKind, curves, parameters
 from weft.nn import RNN
+from weft.run.curves import Curve
 
 pytestmark = pytest.mark.usefixtures("extras")
 
@@ -84,10 +86,21 @@ def test_runs_with_other_metrics_share_the_loss(folder, tmp_path_factory):
     assert any(note in line.plain for line in view.lines(80))
     assert "perplexity" in view.save(folder / "both.svg").read_text(encoding="utf-8")
     assert not curves([folder, other], metric="loss").notes
-    loss = view.chart().to_dict()["hconcat"][0]["layer"]
-    assert [line["encoding"]["opacity"]["scale"]["domain"] for line in loss] == [["validation", "training"]] * 2
+    assert view.chart().to_dict()["hconcat"][0]["layer"][0]["title"] == "loss (faint: training)"
     with pytest.raises(ConfigError, match="was not measured"):
         curves([folder, other], metric="bleu").chart()
+
+
+def test_the_loss_can_be_smoothed_and_its_axis_logarithmic(folder):
+    curve = Curve([(1, 4.0), (2, 2.0), (3, math.nan), (4, 1.0)], [])
+    assert curve.smoothed(0.5) == [(1, 4.0), (2, (2 + 0.5 * 4) / 1.5), (4, (1 + 0.5 * 2 + 0.25 * 4) / 1.75)]
+    plain, drawn = curves(folder), curves(folder, log=True, smooth=0.5)
+    assert drawn.to_dict() == plain.to_dict(), "the data is what was measured"
+    loss, accuracy = map(json.dumps, drawn.chart().to_dict()["hconcat"])
+    assert "as measured" in loss
+    assert '"type": "log"' in loss
+    assert '"type": "log"' not in accuracy
+    assert "as measured" not in json.dumps(plain.chart().to_dict())
 
 
 def test_a_picture_says_what_it_shows(tmp_path):

@@ -10,7 +10,7 @@ from torch import nn
 
 from weft.catalog import CATALOG, CELLS
 from weft.config import validate
-from weft.inspect import FORMULAS, Part, count_parameters, sketch
+from weft.inspect import FORMULAS, Part, count_parameters, parameters, sketch
 from weft.nn import RNN, AttentionPooling, DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
 from weft.nn.attention import Additive
 from weft.nn.recurrent import choose_cell
@@ -162,3 +162,16 @@ def test_layers_of_one_size_fold_into_one_line_of_the_table() -> None:
 def test_nothing_to_count() -> None:
     found = count_parameters(nn.ReLU())
     assert (found.kind, found.total, next(found.rows()).depth) == ("ReLU", 0, 0)
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_every_count() -> None:
+    view = parameters(RNN("lstm", 64, 128, layers=2))
+    wide, narrow = (["".join(line.plain) for line in view.lines(width)] for width in (200, 60))
+    assert max(map(len, narrow)) <= 60 < max(map(len, wide))
+    assert "kind" not in narrow[1]
+    assert narrow[-1].endswith("columns shows kind, shape and where too.")
+    counts = [
+        [line.split()[-1] for line in lines if line.split() and line.split()[-1][0].isdigit()]
+        for lines in (wide, narrow)
+    ]
+    assert counts[0] == counts[1]

@@ -90,7 +90,7 @@ def test_the_folder_has_the_names_the_field_expects(files, tmp_path):
     }
     config = json.loads((run.folder / "config.json").read_text())
     assert config["model_type"] == "weft-classify"
-    assert config["format_version"] == 1
+    assert config["format_version"] == 2
     assert json.loads((run.folder / "labels.json").read_text()) == ["animal", "colour"]
     report = json.loads((run.folder / "report.json").read_text())
     assert {"valid", "parameters", "seconds", "tokens_per_second", "seed", "versions"} <= report.keys()

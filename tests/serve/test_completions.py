@@ -93,6 +93,15 @@ def test_a_stream_is_the_same_text_in_events(client):
     assert reasons == [choice["finish_reason"] for choice in whole["choices"]]
 
 
+@pytest.mark.parametrize("changes", [{"logprobs": 1, "n": 2}, {"max_tokens": 0, "echo": True}])
+def test_a_stream_with_probabilities_has_each_text_as_an_event(client, changes):
+    whole = ask(client, **changes)
+    response = client.post("/v1/completions", json=BODY | changes | {"stream": True})
+    lines = [line.removeprefix("data: ") for line in response.text.split("\n") if line]
+    assert lines.pop() == "[DONE]"
+    assert [choice for line in lines for choice in json.loads(line)["choices"]] == whole["choices"]
+
+
 @pytest.mark.parametrize(
     ("changes", "param"),
     [
@@ -109,7 +118,6 @@ def test_a_stream_is_the_same_text_in_events(client):
         ({"logprobs": 9}, "logprobs"),
         ({"stop": ["x"] * 40}, "stop_at"),
         ({"colour": "red"}, "colour"),
-        ({"stream": True, "logprobs": 1}, "logprobs"),
     ],
 )
 def test_what_is_not_possible_is_an_error_in_openais_form(client, changes, param):

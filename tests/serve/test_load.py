@@ -7,9 +7,8 @@ import json
 import shutil
 import threading
 
-import httpx
 import pytest
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient, httpx
 from tests.serve.conftest import ADDRESS, settings_of
 
 from weft.serve.groups import SearchGroup

@@ -6,9 +6,9 @@ import asyncio
 import json
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
+from starlette.testclient import httpx
 from tests.serve.conftest import ADDRESS, settings_of
 
 import weft

@@ -57,6 +57,7 @@ def test_info_has_what_a_page_builds_its_controls_from(client, extras):
     assert {"gradients", "parameters", "curves"} <= set(named)
     assert named["gradients"]["takes_target"]
     assert info["lesson"]["length"]["high"] == 512
+    assert "width" not in named["positions"]["options"], "a run has its own"
 
 
 def test_details_of_a_run(client):
@@ -253,6 +254,7 @@ def test_runs_are_compared_with_intervals(client, extras):
     for row in found["rows"]:
         assert row["low"] <= row["value"] <= row["high"]
     assert {"setting": "train.epochs", "values": [1, 2]} in found["differences"]
+    assert '"words/first"' in json.dumps(found["specification"]), "curves have the names of the list"
     assert "data/labels.tsv" in client.get("/api/files").json()
     measured = client.post("/api/compare", json={"runs": ids, "data": "data/labels.tsv"}).json()
     assert {"difference", "low", "high"} <= measured["rows"][1]["difference"].keys()

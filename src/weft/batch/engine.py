@@ -1,4 +1,4 @@
-"""What answers the parts of a batch: this process, or the actors of Ray."""
+"""The engine that computes the parts of a batch: this process, or the actors of Ray."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Progressed(NamedTuple):
 
 @dataclass(frozen=True)
 class Answered:
-    """What a batch wrote."""
+    """The result of a batch."""
 
     out: Path
     rows: int
@@ -52,7 +52,7 @@ class Answered:
     computed: int = 0
     """Parts that this call has computed; the others were there."""
     notes: Counter[str] | None = None
-    """What answers lack, with how many of them."""
+    """Shortcomings of answers, with the number of answers that have each."""
 
 
 def predict_files(

@@ -1,6 +1,6 @@
 """The folder OUT.job of a batch: plan.json says what is computed, part-N.jsonl are the parts that are finished.
 
-The same command goes on with the plan that is there; another one is refused, since its answers would be mixed with
+The same command continues the plan that is there; another one is refused, since its answers would be mixed with
 those of the first. When OUT is written, the parts are removed and plan.json stays, to say that OUT is complete.
 """
 
@@ -28,7 +28,7 @@ MAX_PARTS: Final = 1000
 
 @dataclass(frozen=True)
 class Plan:
-    """What a batch computes: the same plan has the same answers in the same parts."""
+    """The work of a batch: the same plan has the same answers in the same parts."""
 
     run: str
     """The hash of the manifest of the run, which has the hashes of its files."""

@@ -32,7 +32,7 @@ QUIET: Final = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-"""What Ray must not do: report its use, collect metrics, draw, hide devices of a process without GPUs."""
+"""Settings that keep Ray from reporting its use, collecting metrics, drawing, and hiding devices."""
 
 READERS: Final = 2
 """Parts that are read at a time; reading takes far less time than answering."""

@@ -39,7 +39,7 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class Work:
-    """What every part has in common: the model, the options and the columns of each file."""
+    """Settings of all parts: the model, the options and the columns of each file."""
 
     run: Path
     manifest: str

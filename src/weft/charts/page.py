@@ -46,7 +46,7 @@ class Figure(NamedTuple):
     subject: str = ""
     """The run and the input that it shows."""
     note: str = ""
-    """What a picture says below its subject; a page has it in the summary."""
+    """The line of a picture below its title; a page has it in the summary."""
 
     def titled(self) -> dict[str, Any]:
         """The chart with title and subject in it, for a picture, which has no words around it."""

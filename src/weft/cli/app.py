@@ -56,6 +56,7 @@ GUIDE = f"""[bold]weft {__version__}[/]  sequence models from a file of examples
 
 Tasks  [bold]translate[/] sentence pairs   [bold]classify[/] labelled texts   [bold]regress[/] texts with a number
        [bold]tag[/] tagged words           [bold]lm[/] plain text             [bold]embed[/] word vectors of plain text
+       [bold]caption[/] pictures           [bold]forecast[/] tables of numbers  [bold]mask[/] plain text, to start from
 Every command has --help.
 """
 

@@ -62,6 +62,15 @@ def parameters(
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, also of trainings in progress.", metavar="RUN…")],
     metric: Annotated[str | None, typer.Option(help="The validation metric; by default that of the first run.")] = None,
+    log: Annotated[bool, typer.Option("--log", help="In a picture: the loss on a logarithmic axis.")] = False,
+    smooth: Annotated[
+        float,
+        typer.Option(
+            help="In a picture: the loss of training as a running mean; near 1 is smoother.",
+            min=0,
+            max=0.99,
+        ),
+    ] = 0.0,
     out: Out = None,
     json: Json = False,
     dark: Dark = False,
@@ -78,8 +87,10 @@ def curves(
     if out is not None:
         check_ending(out)
     named = ", ".join(f'"{run}"' for run in runs)
-    view = learning_curves(runs, metric=metric)
-    show_view(view.with_code(f"weft.inspect.curves([{named}])"), out=out, json=json, dark=dark)
+    given = {"metric": metric, "log": log or None, "smooth": smooth or None}
+    options = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+    view = learning_curves(runs, metric=metric, log=log, smooth=smooth)
+    show_view(view.with_code(f"weft.inspect.curves([{named}]{options})"), out=out, json=json, dark=dark)
 
 
 def find_model(

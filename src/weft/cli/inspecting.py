@@ -1,4 +1,4 @@
-"""What all views of `weft inspect` share: their options, and how a view is printed or written."""
+"""Options of all views of `weft inspect`, and the code that prints or writes a view."""
 
 from __future__ import annotations
 
@@ -91,4 +91,4 @@ def show_view(view: View, *, out: Path | None, json: bool, dark: bool) -> None:
         print_json(view.to_dict())
     elif out is None:
         for line in view.lines(screen.width):
-            screen.print(line, soft_wrap=True)
+            screen.print(line, soft_wrap=not screen.is_terminal)  # sentences are broken between words

@@ -128,7 +128,7 @@ def _notes(configs: Sequence[Config], data: object) -> list[str]:
 
 
 def _measured(config: Config) -> list[Any]:
-    """What the scores of a run were measured on: a file, or a part of the training file."""
+    """The data that a run was scored on: a file, or a part of the training file."""
     data = config.data
     part = "test" if data.test is not None else "valid"
     return [data.files(part)] if data.files(part) else [data.train, getattr(data, part)]

@@ -19,7 +19,7 @@ Documents = dict[str, Any]
 CONFIG, STATISTICS = "config.json", "statistics.json"
 
 UNKNOWN: Final = -MAX_NUMBER
-"""What forecasts of today store for a series without time stamps, and for one without a least value."""
+"""Values that forecasts store for a series without time stamps, and for one without a least value."""
 
 
 def keep(documents: Documents) -> None:

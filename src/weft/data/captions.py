@@ -85,9 +85,9 @@ def _read_npy(path: str, place: str) -> np.ndarray[Any, Any]:
     except FileNotFoundError:
         cure = "check the path; in a file it is relative to that file's folder"
         raise DataError(f"{path}: no such file", where=where, cure=cure) from None
-    except (OSError, ValueError, EOFError) as error:
-        cure = "write it with numpy.save, as an array of numbers"
-        raise DataError(f"{path}: no .npy file of numbers: {error}", where=where, cure=cure) from None
+    except Exception as error:  # of a damaged header numpy raises what Python's parser does
+        what = f"{path}: no .npy file of numbers: {ascii(str(error))[1:-1]:.200}"
+        raise DataError(what, where=where, cure="write it with numpy.save, as an array of numbers") from None
     if not isinstance(array, np.ndarray) or array.ndim not in (1, 2, 3) or array.dtype.kind not in "fiu":
         what = f"{path}: holds no array of numbers with 1 to 3 dimensions"
         raise DataError(what, where=where, cure="save (D,), (T, D) or (H, W, D)")

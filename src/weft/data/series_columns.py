@@ -43,7 +43,7 @@ class SeriesColumns(NamedTuple):
     known: tuple[str, ...] = ()
     frequency: str | None = None
     texts: tuple[str, ...] | None = None
-    """Those of `static` that hold texts; None where they are found by their cells."""
+    """The columns of `static` that hold texts; None where they are found by their cells."""
 
 
 class SeriesRow(NamedTuple):
@@ -112,7 +112,7 @@ def _find_time(kinds: Mapping[str, str], taken: set[Any]) -> str | None:
 
 
 def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], time: str | None) -> str | None:
-    """The column of texts that tells rows with equal time stamps apart, or that has a usual name."""
+    """The column of texts in which rows with equal time stamps differ, or that has a usual name."""
     free = [name for name in table.header if name not in taken and kinds[name] in ("text", "number")]
     if time is None:
         return next((name for name in free if name.lower() in SERIES_NAMES), None)

@@ -1,4 +1,4 @@
-"""An open search: sentences of further requests join it while it runs, so that nobody waits for a batch to end.
+"""An open search: sentences of further requests join it while it runs, so that none is delayed until a batch ends.
 
 All requests of one open search have the same settings; prompts, lengths, seeds and limits are their own. The slots
 grow with the sentences that come, and free ones are dropped when most are free.
@@ -93,7 +93,7 @@ class OpenSearch:
 
     @torch.inference_mode()
     def drop(self, numbers: Collection[int]) -> None:
-        """End sentences whose text nobody wants any more."""
+        """End sentences whose client has gone."""
         search = self.search
         if search is None:
             return

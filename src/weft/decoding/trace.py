@@ -65,7 +65,7 @@ class SearchTrace:
         kept = _proposals(found.places[slot], found.tokens[slot], found.logs[slot], found.sums[slot])
         ends = _proposals(found.end_places[slot], found.end_tokens[slot], found.end_logs[slot], found.ends[slot])
         ended = tuple(one for one in ends if one is not None)
-        if beams.shape.width == 1 and ended:  # greedy search ends with its text, and nothing goes on
+        if beams.shape.width == 1 and ended:  # greedy search ends with its text: no hypothesis is left
             kept = [None]
         taken = {(one.place, one.token) for one in (*kept, *ended) if one is not None}
         return TracedStep(slot, tuple(kept), ended, self._dropped(slot, beams, following, taken))

@@ -40,7 +40,7 @@ QUANTIZED_SHARE: Final = 0.5
 """The most by which numbers of a quantized model may differ, as a share of their own deviation."""
 
 QUANTIZED_TOLERANCE: Final = 0.1
-"""The same for numbers that hardly differ among each other."""
+"""The tolerance for numbers that hardly differ from each other."""
 
 IMPOSSIBLE_LOGIT: Final = -1e4
 """A logit so low that its token has no probability."""

@@ -57,7 +57,7 @@ CURES: Final = {
     **dict.fromkeys(("mask", "classify", "regress", "tag"), BERT),
     "embed": "use --to vectors",
 }
-"""What to do about a run of a task that neither format of writers of texts can hold."""
+"""The cure for a run of a task that neither format for text generation can hold."""
 
 
 class Exported(NamedTuple):
@@ -71,7 +71,7 @@ class Exported(NamedTuple):
     quantized: Agreement | None = None
     left_out: tuple[str, ...] = ()
     loss: str | None = None
-    """What quantization costs in score, where it was measured."""
+    """The cost of quantization in score, where it was measured."""
 
 
 def export_run(

@@ -20,7 +20,7 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processor
 from weft.models import LanguageModel, PrefixTranslator
 from weft.run import Run
 from weft.run.folder.files import write_json
-from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, FramedText, TextConfig, Tokenizer
+from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, FramedText, TextRules, Tokenizer
 from weft.text.imported import with_plain_specials
 from weft.text.pipeline import normalizer
 from weft.text.vocabulary import entry_of
@@ -66,7 +66,7 @@ def special_entries(tokenizer: tokenizers.Tokenizer) -> list[str]:
     return [str(tokenizer.id_to_token(index)) for index in range(len(SPECIALS))]
 
 
-def _read_unknown(found: tokenizers.Tokenizer, config: TextConfig, unknown: str) -> None:
+def _read_unknown(found: tokenizers.Tokenizer, config: TextRules, unknown: str) -> None:
     """Encode the word that means unknown as the unknown token: it is replaced by <unk>, which is found in texts.
 
     Any other <unk> is broken by a character that no text has, and is split there into tokens of its parts.

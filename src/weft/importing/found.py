@@ -1,4 +1,4 @@
-"""What an importer makes of a checkpoint, and names of the tensors of a transformer in weft.
+"""The result of reading a checkpoint, and names of the tensors of a transformer in weft.
 
 joint maps: query, key and value of self-attention in one product, key and value of attention to a memory in one.
 """

@@ -47,7 +47,7 @@ def draw_map(view: Attention) -> Any:
 
 
 def _params(view: Attention, blocks: Blocks, ending: str) -> list[Any]:
-    """What is under the pointer, and the names of rows and columns. Names are read from lists, as Vega-Lite cannot look
+    """The tooltip of a cell, and the names of rows and columns. Names are read from lists, as Vega-Lite cannot look
     them up in data that another layer draws."""
     import altair as alt
 

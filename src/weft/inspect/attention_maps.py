@@ -19,7 +19,7 @@ from weft.inspect.attention_blocks import Blocks, block_sizes
 from weft.inspect.attention_labels import Labels, Row, label_columns, label_rows, read_labels
 from weft.inspect.attention_layers import PARTS, AttentionLayer, Part, Reduce, choose, find_layers
 from weft.inspect.attention_text import map_lines, square_lines
-from weft.inspect.lesson import prepare_lesson, read_lesson
+from weft.inspect.lesson import kind_of, prepare_lesson, read_lesson
 from weft.inspect.picture import gray_picture
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.models import FittedModel
@@ -112,7 +112,10 @@ class Attention(View):
         if self.picture is not None:
             reading = "Each picture is one word of the caption: red where the word attended to"
         own = [one for one in self.layers if one.part == self.part]
-        parts = [f"{reading}; the weights of a row sum to 1.", f"Shown: {self.heading}, {len(own)} in all."]
+        parts = [
+            f"{reading}; the weights of a row sum to 1.",
+            f"Shown: {self.heading}{f'; there are {len(own)} layers' if len(own) > 1 else ''}.",
+        ]
         blocks = self.blocks()
         if not blocks.single:
             parts.append(f"The input is long: a cell is the mean of {blocks.tall} × {blocks.wide} weights.")
@@ -216,15 +219,14 @@ def attention(
     else:
         model = run.model
         if isinstance(model, FittedModel):
-            return Nothing("attention", "this model counts, and has no attention")
+            return Nothing("attention", f"{kind_of(run)} has no attention")
         record = text if not language else run.task.with_language(run.record(text), language)
         taught = prepare_lesson(run, record, target)
         with record_attention() as calls:
             read_lesson(run, taught)
         labels, found = read_labels(run, taught), find_layers(model, calls)
     if not found:
-        kind = "this module" if isinstance(run, nn.Module) else "this model"
-        return Nothing("attention", f"{kind} has no attention")
+        return Nothing("attention", f"{kind_of(run)} has no attention")
     own, chosen = choose(found, part=part, layer=layer, head=head, reduce=reduce)
     shown = chosen.layer
     grid = _grid(run, shown)

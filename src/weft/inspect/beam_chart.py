@@ -25,6 +25,9 @@ MAX_DRAWN_NODES: Final = 4000
 END_BELOW: Final = 0.5
 """How far below the node that it extends an end stands, in lanes."""
 
+LEAST_LABELLED: Final = 0.005
+"""A dropped proposal that is less likely has no number on its edge, as many lie close together."""
+
 LABEL_ALONG: Final = 0.68
 """Where on an edge its probability stands, from 0 at the parent to 1."""
 
@@ -126,7 +129,7 @@ def tree_rows(view: BeamTree) -> list[dict[str, Any]]:
                 "lx": round(x1 + LABEL_ALONG * (x - x1), 3),
                 "ly": round(y1 + LABEL_ALONG * (y - y1), 3),
                 "share": round(probability, 4),
-                "label": show_share(probability),
+                "label": "" if node.state == "dropped" and probability < LEAST_LABELLED else show_share(probability),
                 "shape": "square" if finished else "circle",
                 "line": OTHER if node.rank is None else BEST if node.rank == 1 else LISTED,
                 "token": _label(view, node, probability),

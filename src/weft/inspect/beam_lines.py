@@ -30,7 +30,7 @@ def tree_lines(view: BeamTree, width: int) -> list[Text]:
 
 
 def _branches(view: BeamTree, width: int) -> list[Text]:
-    """Return the lines of the tree. The child that lasts longest goes on downwards; the others branch off before it."""
+    """Return the lines of the tree. The longest child is continued below; the others branch off before it."""
     children, lines = view.tree.children(), list[Text]()
     stack = [(view.tree.nodes[0], 0, False)]
     while stack:
@@ -38,7 +38,7 @@ def _branches(view: BeamTree, width: int) -> list[Text]:
         chain = _chain(node, children)
         lines += _chain_lines(view, chain, depth, width, branches_off=branches_off)
         below = _ordered([one for one in children[chain[-1].number] if one.state != "dropped"])
-        # What is put on the stack last is drawn first: the trunk comes after all that branch off.
+        # The stack draws its last entry first, so the trunk comes after all that branch off.
         stack += [(one, depth + (number > 0), number > 0) for number, one in enumerate(below)]
     return lines
 

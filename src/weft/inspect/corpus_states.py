@@ -160,8 +160,9 @@ class _Reader:
         return np.concatenate([found[row] for row in range(len(records))])
 
     def _follow(self, records: list[Record]) -> NDArray[np.float32]:
-        """Texts of a recurrent language model, read in parts. A model that was trained to go on from the state in which
-        a part ended does so; another starts anew before each part, with half a part of context that is dropped."""
+        """Texts of a recurrent language model, read in parts. A model that was trained with a carried state continues
+        from the state of the part before; another starts anew before each part, with half a part of context that is
+        dropped."""
         model, config, data = self.run.model, self.run.config, self.run.task.data
         assert isinstance(model, LanguageModel)
         rows = self.run.task.tokenizer_of("decoder").encode_many([record.key for record in records])

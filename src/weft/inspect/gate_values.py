@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from weft.charts import Table
 from weft.inspect.cell_equations import cell_equations
 from weft.inspect.heat_chart import heat_chart, line_chart, rows_that_fit
+from weft.inspect.lesson import kind_of
 from weft.inspect.readings import DIRECTIONS, PARTS, choose_pass, choose_reading, read_all
 from weft.inspect.recurrent_trace import forget_products
 from weft.inspect.terminal import heat_lines, scale_line
@@ -84,7 +85,7 @@ class GateValues(View):
 
     @property
     def equations(self) -> str:
-        """Those of the cell, and the product of factors along the direct path of each state."""
+        """The equations of the cell, and the product of factors along the direct path of each state."""
         paths = []
         for one in self.products:
             factor = one.factor if one.factor.isalnum() else f"({one.factor})"
@@ -203,13 +204,6 @@ def gates(
 def place_of(part: str, layer: int, direction: str) -> str:
     """Name a layer: "encoder, layer 2, backward"."""
     return ", ".join([*([part] if part else []), f"layer {layer}", *(["backward"] if direction == "backward" else [])])
-
-
-def kind_of(run: Any) -> str:
-    """Name a model for a sentence: 'a model of kind "ngram"'."""
-    config = getattr(run, "config", None)
-    kind = getattr(getattr(config, "model", None), "kind", "") if config is not None else type(run).__name__
-    return f'a model of kind "{kind}"' if kind else "this model"
 
 
 def busiest(values: Numbers, count: int) -> list[int]:

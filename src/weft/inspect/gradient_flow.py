@@ -16,7 +16,7 @@ from weft.errors import ConfigError
 from weft.inspect.fresh_cells import FreshFlow, compare_cells
 from weft.inspect.gradient_chart import SMALLEST, describe_peaks, draw_panel
 from weft.inspect.gradient_recording import RecordedStates, record_states
-from weft.inspect.lesson import Taught, loss_of, prepare_lesson
+from weft.inspect.lesson import Taught, kind_of, loss_of, prepare_lesson
 from weft.inspect.terminal import heat_lines, scale_line
 from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.models import FittedModel
@@ -188,7 +188,7 @@ def _fresh_line(flow: FreshFlow) -> FlowLine:
 
 def _of_run(run: Run, text: Any, target: str | None) -> View:
     if isinstance(run.model, FittedModel):
-        return Nothing("gradients", "a model that counts follows no gradients")
+        return Nothing("gradients", f"{kind_of(run)} has no layers over time")
     if text is None:
         raise ConfigError("needs an input", where="gradients", cure="give a text")
     taught = prepare_lesson(run, text, target)
@@ -196,7 +196,7 @@ def _of_run(run: Run, text: Any, target: str | None) -> View:
     positions = taught.lesson.positions
     lines = tuple(_line(one, positions.get(one.part, ())) for one in found if one.states)
     if not lines:
-        return Nothing("gradients", "the model has no layers over time")
+        return Nothing("gradients", f"{kind_of(run)} has no layers over time")
     return GradientFlow(lines, answer=taught.answer or str(text))
 
 

@@ -31,6 +31,8 @@ class LearningCurves(View):
     metric: str
     untrained: tuple[str, ...] = ()
     """Runs that were asked for and have no curves: not trained in updates, or imported."""
+    log: bool = False
+    smooth: float = 0.0
 
     name: ClassVar[str] = "curves"
 
@@ -83,7 +85,8 @@ class LearningCurves(View):
 
     def chart(self) -> Any:
         several = len(self.curves) > 1
-        return chart(self.curves if several else {"": next(iter(self.curves.values()))}, metric=self.metric)
+        shown = self.curves if several else {"": next(iter(self.curves.values()))}
+        return chart(shown, metric=self.metric, log=self.log, smooth=self.smooth)
 
     def table(self) -> Table:
         rows: list[tuple[str | float | int, ...]] = [
@@ -136,9 +139,17 @@ def _last(values: Sequence[float], most: int) -> list[float]:
 
 
 def curves(
-    runs: Run | str | Path | Sequence[Run | str | Path], *, metric: str | None = None
+    runs: Run | str | Path | Sequence[Run | str | Path],
+    *,
+    metric: str | None = None,
+    log: bool = False,
+    smooth: float = 0.0,
 ) -> LearningCurves | Nothing:
-    """Return the learning curves of a run, also of one that is still in training, or of several side by side."""
+    """Return the learning curves of a run, also of one that is still in training, or of several side by side.
+
+    In the picture, `log` makes the axis of the loss logarithmic. With `smooth`, from 0 to 0.99, the loss of training is
+    a running mean, and a fainter line behind it has what was measured.
+    """
     given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
     if not 1 <= len(given) <= MAX_RUNS:
         raise RunError(f"{len(given)} runs cannot be drawn together", where="curves", cure=f"from 1 to {MAX_RUNS}")
@@ -152,7 +163,7 @@ def curves(
     first = next((folder for folder in trained if str(folder) in found and found[str(folder)].metrics), None)
     own = "loss" if first is None else own_metric(first, found[str(first)])  # a first epoch has no validation yet
     untrained = tuple(str(folder) for folder in folders if str(folder) not in found)
-    return LearningCurves(found, metric or own, untrained)
+    return LearningCurves(found, metric or own, untrained, log, smooth)
 
 
 KIND: Final = ViewKind(
@@ -160,5 +171,9 @@ KIND: Final = ViewKind(
     "Is it learning, and which run is better?",
     curves,
     takes_text=False,
-    options={"metric": Option("text", None, "validation metric")},
+    options={
+        "log": Option("bool", False, "logarithmic loss"),
+        "smooth": Option("float", 0.0, "smooth the training loss", 0.0, 0.99),
+        "metric": Option("text", None, "validation metric"),
+    },
 )

@@ -29,7 +29,7 @@ def prepare_lesson(run: Run, text: Any, target: str | None = None) -> Taught:
     The model is left in evaluation mode, in which nothing is random.
     """
     if isinstance(run.model, FittedModel):
-        what = "counts, and has neither states nor gradients"
+        what = "has neither states nor gradients"
         raise ConfigError(
             what, where=f'model.kind = "{getattr(run.config.model, "kind", "")}"', cure="neural models have them"
         )
@@ -51,3 +51,10 @@ def read_lesson(run: Run, taught: Taught) -> None:
     """Run the model on a lesson without gradients, for those who record what happens inside it."""
     with torch.no_grad():
         loss_of(run, taught)
+
+
+def kind_of(run: Any) -> str:
+    """Name a model for a sentence: 'a model of kind "ngram"'."""
+    config = getattr(run, "config", None)
+    kind = getattr(getattr(config, "model", None), "kind", "") if config is not None else type(run).__name__
+    return f'a model of kind "{kind}"' if kind else "this model"

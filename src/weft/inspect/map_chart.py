@@ -59,7 +59,7 @@ def draw_map(view: EmbeddingMap) -> Any:
     leaders = leaders.encode(x=x, y=y, y2="label_y:Q", color=colour)
     options: dict[str, Any] = {"align": "left", "dx": 7, "fontSize": 12}
     halo = names.mark_text(**options, stroke=alt.expr("background"), strokeWidth=4, strokeJoin="round")
-    chart = alt.layer(leaders, points, halo, names.mark_text(**options), data=alt.NamedData("words"))
+    chart = alt.layer(leaders, halo, points, names.mark_text(**options), data=alt.NamedData("words"))
     chart = chart.properties(width=WIDTH, height=HEIGHT)
     chart = chart.add_params(search, alt.selection_interval(bind="scales", name="zoom"))
     whole = alt.hconcat(chart, _bars(view), spacing=40) if view.neighbours else chart

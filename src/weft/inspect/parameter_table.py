@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -73,19 +74,34 @@ class ParameterTable(View):
         return Table(HEADINGS, [tuple(cells) for cells in _rows(self.root)])
 
     def lines(self, width: int) -> list[Text]:
-        table = RichTable(box=box.SIMPLE, pad_edge=False)
-        for number, heading in enumerate(HEADINGS):
-            table.add_column(heading, no_wrap=True, justify="right" if number >= len(HEADINGS) - 2 else "left")
-        for cells in _rows(self.root):
-            table.add_row(*(Text(visible(cell)) for cell in cells))
+        rows = _rows(self.root)
+        tables = [_terminal_table(rows, DISPENSABLE[:left_out]) for left_out in range(len(DISPENSABLE) + 1)]
+        widths = [SafeConsole(width=1000).measure(table).maximum for table in tables]
+        left_out = next((number for number, needed in enumerate(widths) if needed <= width), len(DISPENSABLE))
         # A line that is too long for the window is better than a number without its last digits.
-        console = SafeConsole(width=max(width, SafeConsole(width=1000).measure(table).maximum))
+        console = SafeConsole(width=max(width, widths[left_out]))
         with console.capture() as captured:
-            console.print(table)
-        return [Text.from_ansi(line) for line in captured.get().splitlines()]
+            console.print(tables[left_out])
+        found = [Text.from_ansi(line) for line in captured.get().splitlines()]
+        if left_out:
+            names = " and ".join(", ".join(DISPENSABLE[:left_out]).rsplit(", ", 1))
+            found.append(Text(f"A window of {widths[0]} columns shows {names} too.", style="dim"))
+        return found
 
 
 HEADINGS: Final = ("part", "kind", "shape", "formula", "where", "each", "parameters")
+DISPENSABLE: Final = ("kind", "shape", "where", "each")
+"""Columns that a narrow terminal does without, the first one first."""
+
+
+def _terminal_table(rows: list[list[str]], without: Sequence[str]) -> RichTable:
+    table = RichTable(box=box.SIMPLE, pad_edge=False)
+    kept = [number for number, heading in enumerate(HEADINGS) if heading not in without]
+    for number in kept:
+        table.add_column(HEADINGS[number], no_wrap=True, justify="right" if number >= len(HEADINGS) - 2 else "left")
+    for cells in rows:
+        table.add_row(*(Text(visible(cells[number])) for number in kept))
+    return table
 
 
 def _rows(root: Part) -> list[list[str]]:
@@ -147,8 +163,8 @@ def _boxes(root: Part) -> list[dict[str, Any]]:
 
 def _label(name: str, size: int, pixels: float) -> str:
     """The name of a part and its count, as far as they fit."""
-    both = f"{name}  {size:,}"
-    return next((text for text in (both, name) if len(text) * LABEL_PIXELS_PER_CHARACTER <= pixels), "")
+    both, last = f"{name}  {size:,}", f"…{name[name.rfind('.') :]}" if "." in name else name
+    return next((text for text in (both, name, last) if len(text) * LABEL_PIXELS_PER_CHARACTER <= pixels), "")
 
 
 def parameters(what: Run | nn.Module) -> ParameterTable:

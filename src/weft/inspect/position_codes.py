@@ -108,7 +108,7 @@ class PositionCodes(View):
             alt.Chart(column_data(decay))
             .mark_line()
             .encode(
-                x=alt.X("distance:Q", title="distance"),
+                x=alt.X("distance:Q", title="distance", axis=alt.Axis(tickCount=6)),
                 y=alt.Y("similarity:Q", title=f"mean similarity ({self.measure})"),
                 tooltip=["distance:Q", "similarity:Q"],
             )
@@ -211,7 +211,10 @@ def _of_model(model: nn.Module, part: str, length: int) -> _Found | Nothing:
             if codes is not None:
                 kinds = {cls: kind for kind, cls in POSITIONS.items()}
                 return _Found(kinds.get(type(placed.positions), type(placed.positions).__name__), name, codes, None)
-    return Nothing("positions", "this model encodes no positions: it knows the order of its input in another way")
+    reason = (
+        "layers that read one token after the other need none, and a model that counts words does not see their order"
+    )
+    return Nothing("positions", f"this model encodes no positions; {reason}")
 
 
 def _angles(rotary: Rotary, places: Tensor) -> Tensor:
@@ -237,24 +240,29 @@ def _heat(values: NDArray[Any], every: tuple[int, int], names: tuple[str, str], 
         "y": np.repeat(rows, len(columns)).tolist(),
         "value": [_short(value) for value in shown.reshape(-1).tolist()],
     }
-    label: dict[str, Any] = {
-        "labelOverlap": "greedy",
-        "labelSeparation": 6,
-        "labelAngle": 0,
-        "ticks": False,
-        "domain": False,
-    }
+    label: dict[str, Any] = {"labelAngle": 0, "ticks": False, "domain": False}
     return (
         alt.Chart(column_data(data))
         .mark_rect()
         .encode(
-            x=alt.X("x:O", title=names[0], axis=alt.Axis(**label)),
-            y=alt.Y("y:O", title=names[1], axis=alt.Axis(**label)),
+            x=alt.X("x:O", title=names[0], axis=alt.Axis(values=_round_ticks(columns), **label)),
+            y=alt.Y("y:O", title=names[1], axis=alt.Axis(values=_round_ticks(rows), **label)),
             color=alt.Color("value:Q", title=None, scale=scale),
             tooltip=[alt.Tooltip("x:O", title=names[0]), alt.Tooltip("y:O", title=names[1]), "value:Q"],
         )
-        .properties(width=max(200, 4 * len(columns)), height=max(200, 4 * len(rows)))
+        .properties(width=_side_pixels(len(columns)), height=_side_pixels(len(rows)))
     )
+
+
+def _side_pixels(cells: int) -> int:
+    return max(200, cells * (4 if cells <= 80 else 3))
+
+
+def _round_ticks(shown: NDArray[Any]) -> list[int]:
+    """Return every fifth, tenth, twentieth … of the numbers on an axis, so that about ten have a label."""
+    last = int(shown[-1])
+    step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power) if last <= 11 * step)
+    return [int(number) for number in shown if number % step == 0]
 
 
 def _every(count: int, most: int = MAX_CHART_SIDE) -> int:
@@ -276,7 +284,7 @@ KIND = ViewKind(
     takes_text=False,
     options={
         "length": Option("int", 100, "Positions", 2, MAX_LENGTH),
-        "width": Option("int", 64, "Features, of a kind alone", 2, limits.SIZE),
+        "width": Option("int", 64, "Features, of a kind alone", 2, limits.SIZE, of_runs=False),
         "part": Option("choice", "auto", "Part", choices=("auto", "encoder", "decoder")),
         "similarity": Option("choice", "cosine", "Similarity", choices=("cosine", "dot")),
     },

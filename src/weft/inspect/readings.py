@@ -1,4 +1,4 @@
-"""What a model does while it reads one text, by part and layer: the start of the views of gates and states."""
+"""States and gates of a model while it reads a text, by part and layer: the start of the views of gates and states."""
 
 from __future__ import annotations
 

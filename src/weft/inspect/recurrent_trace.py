@@ -1,4 +1,4 @@
-"""What recurrent layers do in one pass: their states at every step and the named values of their cells.
+"""A record of recurrent layers in one pass: their states at every step and the named values of their cells.
 
 with record_layers(model) as passes:
     model(tokens, lengths)
@@ -149,7 +149,7 @@ def layers_of(model: nn.Module) -> Iterator[tuple[str, int, Layer]]:
 
 @torch.no_grad()
 def _passes(path: str, number: int, layer: Layer, calls: list[Call]) -> Iterator[LayerPass]:
-    """What a layer did in some calls with the same number of rows, as if in one."""
+    """Join the records of several calls of a layer with the same number of rows into one."""
     calls = [call for call in calls if call.x.size(0) == calls[0].x.size(0)]
     if not calls:
         return

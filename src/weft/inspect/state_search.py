@@ -21,8 +21,9 @@ from weft.errors import ConfigError, DataError
 from weft.inspect import unit_search
 from weft.inspect.corpus_states import MAX_TOKENS, CorpusStates, LayerChoice, read_corpus
 from weft.inspect.found_units import CONTEXT, Excerpt, FoundUnit, Place, excerpt_of, place_at
-from weft.inspect.gate_values import kind_of, place_of
+from weft.inspect.gate_values import place_of
 from weft.inspect.heat_chart import heat_chart
+from weft.inspect.lesson import kind_of
 from weft.inspect.terminal import heat_lines
 from weft.inspect.view import Nothing, View
 from weft.models import FittedModel
@@ -40,7 +41,7 @@ OPEN, CLOSE = "[[", "]]"
 
 @dataclass(frozen=True)
 class StateSearch(View):
-    """What a search found: units, the best first, and places of the corpus."""
+    """The result of a search: units, the best first, and places of the corpus."""
 
     question: str
     part: str

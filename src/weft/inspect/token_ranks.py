@@ -71,12 +71,12 @@ class TokenRanks(View):
 
     @property
     def summary(self) -> str:
-        counts = ", ".join(f"{count} {name}" for name, count in self.counts().items())
+        counts = ", ".join(f"{rank} for {count or 'none'}" for rank, count in self.counts().items())
         whose = "" if self.given or self.source is None else " The text is the model's own answer."
         how = "given all the others" if self.masked else "given those before it"
         return (
-            f"Each token is coloured by its {self.colour} {how}: {counts} of {len(self.tokens)} tokens. A text that is "
-            f"mostly top 1 is one that the model could have written.{whose}"
+            f"Each token is coloured by its {self.colour} {how}. Ranks of the {len(self.tokens)} tokens: {counts}. "
+            f"A text that is mostly top 1 is one that the model could have written.{whose}"
         )
 
     def counts(self) -> dict[str, int]:

@@ -12,8 +12,9 @@ from torch import nn
 
 from weft.charts import Table
 from weft.errors import ConfigError
-from weft.inspect.gate_values import Numbers, busiest, kind_of, place_of, plain, scale_of
+from weft.inspect.gate_values import Numbers, busiest, place_of, plain, scale_of
 from weft.inspect.heat_chart import heat_chart, rows_that_fit
+from weft.inspect.lesson import kind_of
 from weft.inspect.readings import DIRECTIONS, PARTS, check_layer, choose_pass, choose_reading, read_all
 from weft.inspect.state_search import StateSearch, search_states
 from weft.inspect.terminal import heat_lines, scale_line

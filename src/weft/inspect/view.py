@@ -78,7 +78,7 @@ class View(ABC):
 
     @property
     def picture_note(self) -> str:
-        """What a picture says below its title, because it has no summary; empty for nothing."""
+        """The line of a picture below its title, because it has no summary; empty for nothing."""
         return ""
 
     def with_code(self, code: str, subject: str = "") -> View:
@@ -177,6 +177,8 @@ class Option(NamedTuple):
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    of_runs: bool = True
+    """Whether it changes the view of a run; one that is only for what stands in the place of a run is not."""
 
     def checked(self, name: str, value: Any) -> Any:
         """Return the value in the option's type; raise where it is none of it, or outside its bounds."""

@@ -86,7 +86,7 @@ class Forecaster(nn.Module):
     """A window -> the parameters of the forecast of each step."""
 
     offsets: Tensor
-    """What is added to each quantile at each step (H, Q), in units of the window's scale: fitted on validation data."""
+    """Offsets of each quantile at each step (H, Q), in units of the window's scale, fitted on validation data."""
 
     def __init__(self, config: ForecasterConfig, sizes: ForecastSizes) -> None:
         super().__init__()

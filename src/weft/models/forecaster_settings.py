@@ -23,7 +23,7 @@ class ForecasterSettings(Settings):
     """The settings of a forecaster beside those of its network."""
 
     output: Literal["quantile", "point", "student_t"] = "quantile"
-    """What is forecast for each step: quantiles, one number, or a Student-t distribution."""
+    """The form of a forecast for each step: quantiles, one number, or a Student-t distribution."""
     quantiles: list[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
         default_factory=lambda: [0.1, 0.5, 0.9], min_length=1, max_length=99
     )

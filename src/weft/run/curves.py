@@ -43,6 +43,17 @@ class Curve:
     def metrics(self) -> list[str]:
         return list(self.valid[0][1]) if self.valid else []
 
+    def smoothed(self, smooth: float) -> list[tuple[int, float]]:
+        """Return the loss of training with each value a mean of those before it, whose weights fall by this factor:
+        s_t = Σ_k smooth^k loss_{t-k} / Σ_k smooth^k."""
+        total = weight = 0.0
+        found = []
+        for step, loss in self.train:
+            if math.isfinite(loss):
+                total, weight = smooth * total + loss, smooth * weight + 1
+                found.append((step, total / weight))
+        return found
+
 
 def read_curve(folder: Path) -> Curve:
     """Read the journal of a run; a last line that was cut off is left out."""
@@ -132,8 +143,12 @@ def own_metric(folder: Path, curve: Curve) -> str:
     return name if name in curve.metrics else curve.metrics[0]
 
 
-def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
-    """Return the chart of runs by their names; a single one may have the name ""."""
+def chart(curves: Mapping[str, Curve], *, metric: str, log: bool = False, smooth: float = 0.0) -> altair.HConcatChart:
+    """Return the chart of runs by their names; a single one may have the name "".
+
+    With `log` the axis of the loss is logarithmic. With `smooth`, from 0 to 0.99, the loss of training is a running
+    mean, and a fainter line behind it has what was measured.
+    """
     import altair
 
     if metric != "loss" and not any(metric in curve.metrics for curve in curves.values()):
@@ -143,7 +158,7 @@ def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
             f'"{metric}" was not measured in validation', where=next(iter(curves)) or "the run", cure=known
         )
     several = len(curves) > 1
-    panels = [_panel(curves, "loss", several=several)]
+    panels = [_panel(curves, "loss", several=several, log=log, smooth=smooth)]
     if metric != "loss":
         panels.append(_panel(curves, metric, several=several))
     whole: altair.HConcatChart = (
@@ -155,19 +170,24 @@ def chart(curves: Mapping[str, Curve], *, metric: str) -> altair.HConcatChart:
     return whole
 
 
-def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair.LayerChart:
+def _panel(
+    curves: Mapping[str, Curve], metric: str, *, several: bool, log: bool = False, smooth: float = 0.0
+) -> altair.LayerChart:
     """Return the chart of one metric: dots and a line for validation, and for the loss a fainter line of training."""
     import altair
 
     points: list[dict[str, Any]] = []
     for name, curve in curves.items():
         valid = [(step, scores[metric]) for step, scores in curve.valid if metric in scores]
-        parts = {"validation": _thin(valid), "training": curve.train if metric == "loss" else []}
+        parts = {"validation": _thin(valid)}
+        if metric == "loss":
+            parts["training"] = curve.smoothed(smooth) if smooth else curve.train
+            parts["as measured"] = curve.train if smooth else []
         points += [
             {"step": step, "value": value, "part": part, "run": name}
             for part, line in parts.items()
             for step, value in line
-            if math.isfinite(value)  # a perplexity may be too large to hold
+            if math.isfinite(value) and (value > 0 or not log)  # a perplexity may be too large to hold
         ]
     names = list(curves) if several else ["training", "validation"]
     colours = (
@@ -176,7 +196,9 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
         else ["#9aa3ad", CATEGORIES[0]]
     )
     legend = altair.Legend() if several or metric == "loss" else None
-    title = "loss" if metric == "loss" else f"validation {metric_name(metric).replace('_', ' ')}"
+    own = "loss (faint: training)" if several else "loss"
+    title = own if metric == "loss" else f"validation {metric_name(metric).replace('_', ' ')}"
+    scale = altair.Scale(type="log", nice=True) if log else altair.Scale(zero=False, nice=True)
     last = max(step for curve in curves.values() for step, _ in [*curve.train, *curve.valid])
     base = altair.Chart(altair.InlineData(values=points), title=title).encode(
         x=altair.X(
@@ -185,18 +207,19 @@ def _panel(curves: Mapping[str, Curve], metric: str, *, several: bool) -> altair
             scale=altair.Scale(domain=[0, last]),
             axis=altair.Axis(tickCount=5, tickMinStep=1, format=",d", titleFontWeight="normal"),
         ),
-        y=altair.Y("value:Q", title=None, scale=altair.Scale(zero=False, nice=True)),
+        y=altair.Y("value:Q", title=None, scale=scale),
         color=altair.Color(
             "run:N" if several else "part:N", scale=altair.Scale(domain=names, range=colours), legend=legend
         ),
         tooltip=["run:N", "part:N", "step:Q", altair.Tooltip("value:Q", format=".4f")],
     )
-    if several and metric == "loss":
-        faint = altair.Scale(domain=["validation", "training"], range=[1.0, 0.4])
-        base = base.encode(
-            opacity=altair.Opacity("part:N", scale=faint, legend=altair.Legend(symbolStrokeColor="#808080"))
-        )
     training = base.transform_filter("datum.part == 'training'").mark_line(strokeWidth=1.2)
+    training = training.encode(opacity=altair.value(0.4)) if several else training
+    if smooth:
+        measured = base.transform_filter("datum.part == 'as measured'").mark_line(strokeWidth=1)
+        measured = measured.encode(opacity=altair.value(0.2 if several else 0.4))
+        measured = measured if several else measured.encode(color=altair.value(colours[0]))
+        training = measured + training
     validation = base.transform_filter("datum.part == 'validation'").mark_line(
         strokeWidth=2, point=altair.OverlayMarkDef(size=22)
     )

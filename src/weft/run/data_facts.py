@@ -1,4 +1,4 @@
-"""What a report says of the data: names, sizes and hashes of files, and how many examples came from them."""
+"""Facts about the data for the report: names, sizes and hashes of files, and how many examples came from them."""
 
 from __future__ import annotations
 

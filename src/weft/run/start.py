@@ -215,8 +215,9 @@ def _text_tree(task: type[Task], place: StackPlace, tokenizer: Tokenizer) -> Tre
     table: Any = schema(task.name)
     for name in place.text.split("."):
         table = table_in(table.model_fields[name])
-    without = {found.name for found in tokenizer.config.unread()}
-    found = tokenizer.config.model_dump(mode="json", exclude_none=True, exclude=without)
+    settings: Any = tokenizer.config
+    without = {found.name for found in settings.unread()}
+    found = settings.model_dump(mode="json", exclude_none=True, exclude=without)
     values = {name: value for name, value in found.items() if name in table.model_fields}
     without = {found.name for found in table.model_construct(**values).unread()}
     return {name: value for name, value in values.items() if name not in without}
@@ -233,7 +234,8 @@ def _check(
     roles, places = task.roles(config.text), task.stacks(config.tree())
     for stack, (run, part) in sources.items():
         place = places[stack]
-        expected, found = tokenizers[place.role].config, roles[place.role]
+        expected: Any = tokenizers[place.role].config
+        found = roles[place.role]
         without = {one.name for settings in (expected, found) for one in settings.unread()}
         for name in type(expected).model_fields:
             if name in type(found).model_fields and name not in without:

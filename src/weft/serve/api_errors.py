@@ -24,6 +24,8 @@ TYPES: Final = {
 }
 """The type of an error by its status; other mistakes of a request are `invalid_request_error`."""
 
+PLAIN_TYPES: Final = ("str", "int", "float", "bool")
+
 MAX_MESSAGE: Final = 1000
 
 
@@ -52,7 +54,9 @@ def describe(error: BaseException) -> tuple[int, dict[str, Any]]:
         message = _said(error.what, error.cure, param)
     elif isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        param = ".".join(map(str, found["loc"])) or None
+        # Places of a union have the name of its member too: prompt.str, prompt.list[str].0
+        place = [part for part in found["loc"] if part not in PLAIN_TYPES and "[" not in str(part)]
+        param = ".".join(map(str, place)) or None
         status, message = 400, _said(str(found["msg"]).removeprefix("Value error, "), None, param)
     elif isinstance(error, Fault):
         status, message = 500, error.what

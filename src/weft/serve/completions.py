@@ -67,7 +67,7 @@ class Choices:
         return {"prompt_tokens": read, "completion_tokens": sum(written), "total_tokens": read + sum(written)}
 
     def completion(self, choice: int, candidate: Candidate | None) -> str:
-        """What a text adds to its prompt; with echo, both."""
+        """The text that follows the prompt; with echo, both."""
         prompt = self.prompts[self.prompt_of(choice)]
         text = "" if candidate is None else candidate.text
         shown = prompt if text.startswith(prompt) else prompt.rstrip()
@@ -83,20 +83,16 @@ def completion_routes(service: Service) -> APIRouter:
         body = await read_body(request, Completion)
         choices = read_choices(service, body)
         note(request, choices.served, len(choices.prompts), choices.prompts)
-        if body.stream and body.logprobs is not None:
-            raise RequestError("are not sent in a stream", param="logprobs", cure="stream = false")
-        if not choices.writes:
-            if body.stream:
-                raise RequestError("writes nothing, and nothing is streamed", param="max_tokens", cure="stream = false")
-            return json_response(await answer(service, request, choices, [None] * len(choices.prompts) * choices.count))
-        settings, jobs = to_jobs(service, choices)
-        if body.stream:
-            ticket = service.begin(settings, jobs, streams=True)
-            return event_stream(lines(service, choices, settings, jobs, ticket), most_open=None)
-        found: list[Generation] = await service.compute(request, settings, jobs)
-        return json_response(
-            await answer(service, request, choices, [one.candidates[0] if one.candidates else None for one in found])
-        )
+        candidates: list[Candidate | None] = [None] * len(choices.prompts) * choices.count
+        if choices.writes:
+            settings, jobs = to_jobs(service, choices)
+            if body.stream and body.logprobs is None:
+                ticket = service.begin(settings, jobs, streams=True)
+                return event_stream(lines(service, choices, settings, jobs, ticket), most_open=None)
+            found: list[Generation] = await service.compute(request, settings, jobs)
+            candidates = [one.candidates[0] if one.candidates else None for one in found]
+        whole = await answer(service, request, choices, candidates)
+        return event_stream(whole_lines(choices, whole), most_open=None) if body.stream else json_response(whole)
 
     return router
 
@@ -221,4 +217,15 @@ async def lines(
             yield Line(to_json(choices.reply([], usage=choices.usage(written))))
     except (WeftError, RuntimeError, ValueError, MemoryError) as error:
         yield Line(to_json(describe(error)[1]))
+    yield Line("[DONE]")
+
+
+async def whole_lines(choices: Choices, whole: dict[str, Any]) -> AsyncIterator[Line]:
+    """Yield a whole answer as the events of a stream, one for each text: probabilities of tokens are computed when a
+    text has ended."""
+    for choice in whole["choices"]:
+        yield Line(to_json(choices.reply([choice])))
+    options = choices.body.stream_options
+    if options is not None and options.include_usage:
+        yield Line(to_json(choices.reply([], usage=whole["usage"])))
     yield Line("[DONE]")

@@ -39,7 +39,7 @@ class Engine:
         self.arrived: deque[tuple[Settings, Sequence[Job]]] = deque()
         self.waiting = 0
         self.taken: deque[tuple[float, int]] = deque(maxlen=64)
-        """When some inputs left the queue, and how many: the rate by which a client is told when to try again."""
+        """Times at which inputs left the queue, and how many: the rate from which Retry-After is computed."""
         self.news = threading.Condition()
         self.closed = False
         self.gather_until = 0.0

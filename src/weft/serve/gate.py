@@ -26,7 +26,7 @@ ROUTES: Final = (
     *QUIET_ROUTES, "/openapi.json", "/v1/predict", "/v1/stream", "/v1/score", "/v1/embed", "/v1/completions",
     "/v1/models", "/v1/reload",
 )  # fmt: skip
-"""The routes that metrics name; all others are one, so that nobody can fill the memory with names."""
+"""The routes that metrics name; all others are one, so that requests cannot fill the memory with names."""
 
 REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 MAX_LOGGED_CHARACTERS: Final = 500

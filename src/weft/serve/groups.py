@@ -55,7 +55,7 @@ class Group(ABC):
         """Do a piece of the work -> the number of inputs that were computed together."""
 
     def forget(self) -> None:
-        """Drop the inputs that nobody waits for any more."""
+        """Drop the inputs whose client has gone."""
         if any(not job.ticket.wanted for job in self.queue):
             self.queue = deque(job for job in self.queue if job.ticket.wanted)
 

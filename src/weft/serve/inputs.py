@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 Kind = Literal["text", "pair", "picture", "table", "words"]
 
+SCORED_FORMS: Final[dict[str, str]] = {
+    "text": "a text, or [source, target]",
+    "words": "[[word, tag], …]",
+    "picture": "[picture in base64, caption]",
+}
+"""What /v1/score reads, by what the run reads."""
+
 MAX_PICTURE_BYTES: Final = 8 << 20
 MAX_PICTURE_PIXELS: Final = 20_000_000
 
@@ -106,6 +113,38 @@ def _read_series(run: Run, inputs: Sequence[Any], limits: RequestLimits) -> list
             raise RequestError(f"has {len(own)} series", param=place, cure="send each as an input of its own")
         found += own
     return found
+
+
+def read_scored(run: Run, value: Any, place: str, limits: RequestLimits) -> Record:
+    """Return an input of /v1/score as a record: a text, [source, target], [picture, caption], or [[word, tag], …]."""
+    kind = input_kind(run)
+    if kind == "table":
+        raise RequestError(
+            "texts of a model that reads numbers are not scored here", param=place, cure="use weft score"
+        )
+    check_size(value, place, limits, picture=kind == "picture")
+    texts = [value] if isinstance(value, str) else value
+    try:
+        if not isinstance(texts, list) or not all(_is_pair(one) if kind == "words" else _is_text(one) for one in texts):
+            raise TypeError
+        if kind == "picture":  # record_to_score would read the file of a path
+            picture, caption = texts
+            return run.task.record_to_score((read_picture(picture, place=place), caption))
+        if kind == "words":
+            return run.task.record_to_score([tuple(one) for one in texts])
+        return run.task.record_to_score(value if isinstance(value, str) else tuple(texts))
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, WeftError) as error:
+        known = error if isinstance(error, WeftError) and not isinstance(error, ConfigError) else None
+        cure = known.cure if known else f"send {SCORED_FORMS.get(kind, SCORED_FORMS['text'])}"
+        raise RequestError(known.what if known else "cannot be scored", param=place, cure=cure) from None
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_text, value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def check_size(value: Any, place: str, limits: RequestLimits, *, picture: bool = False) -> None:

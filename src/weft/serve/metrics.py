@@ -28,7 +28,7 @@ UNKNOWN_ROUTE: Final = "other"
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # the moment of the first request of each label: nobody reads it
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the time of the first request of each label has no use
 
 
 class Metrics:

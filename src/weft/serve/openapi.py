@@ -11,6 +11,7 @@ from weft.decoding import DecodeConfig
 from weft.serve.bodies import Completion, Embed, Predict, Reload, Score, Stream
 from weft.serve.inputs import input_kind
 from weft.serve.served import Served
+from weft.tasks.features import FEATURES
 from weft.version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ INPUTS: Final[dict[str, tuple[dict[str, Any], Any]]] = {
 
 SCORED: Final[dict[str, Any]] = {
     "translate": ["The small cat sleeps.", "Le petit chat dort."],
-    "tag": [["cats", "NOUN"], ["sleep", "VERB"]],
+    "caption": ["iVBORw0KGgo=", "A cat."],
 }
 """An input of /v1/score by task, where it is no text."""
 
@@ -76,7 +77,7 @@ def describe_api(service: Service) -> dict[str, Any]:
     models = list(service.models.served.values())
     paths: dict[str, Any] = {
         "/v1/predict": _post("Answer inputs", Predict, _by_task(models, Predict), _list("predictions")),
-        "/v1/embed": _post("Vectors of texts", Embed, [_fixed(models, Embed)], _list("embeddings")),
+        "/v1/embed": _post("Vectors of texts", Embed, [_fixed(_readers_first(models), Embed)], _list("embeddings")),
         "/v1/models": {"get": _operation("The models of this server", _list("data"))},
         "/v1/reload": _post(
             "Load runs again whose folder has changed", Reload, [_fixed([], Reload)], _list("reloaded")
@@ -91,7 +92,7 @@ def describe_api(service: Service) -> dict[str, Any]:
         paths["/v1/stream"] = _post(
             "A text in pieces", Stream, _by_task(writers, Stream), events, media="text/event-stream"
         )
-    scorers = [one for one in models if one.task.scores_texts]
+    scorers = [one for one in models if one.task.scores_texts and input_kind(one.run) != "table"]
     if scorers:
         paths["/v1/score"] = _post("Probabilities of texts", Score, [_fixed(scorers, Score)], _list("scores"))
     if any(one.task.continues for one in models):
@@ -112,13 +113,33 @@ def describe_api(service: Service) -> dict[str, Any]:
     return document
 
 
+def _readers_first(models: list[Served]) -> list[Served]:
+    """Models that read texts before those that read pictures or numbers, most of which have no vectors."""
+    return sorted(models, key=lambda one: input_kind(one.run) in ("picture", "table"))
+
+
 def _by_task(models: list[Served], kind: type[BaseModel]) -> list[dict[str, Any]]:
     """The bodies of each model: its inputs, and the options of its task."""
     return [_body_of(model, kind, named=len(models) > 1) for model in models]
 
 
+def _example(model: Served) -> Any:
+    """An input of this model."""
+    features = model.task.codec.statistics.get(FEATURES)
+    if features is not None:
+        return [[0.5] * len(features.mean)] * 2
+    return INPUTS[input_kind(model.run)][1]
+
+
+def _scored_example(model: Served) -> Any:
+    """An input of /v1/score for this model."""
+    if model.task.name == "tag":
+        return [[word, label] for word, label in zip(("cats", "sleep"), model.task.codec.labels, strict=False)]
+    return SCORED.get(model.task.name, "The small cat sleeps.")
+
+
 def _body_of(model: Served, kind: type[BaseModel], *, named: bool) -> dict[str, Any]:
-    schema, example = INPUTS[input_kind(model.run)]
+    schema, example = INPUTS[input_kind(model.run)][0], _example(model)
     if input_kind(model.run) == "text" and model.task.name != "embed":
         columns = {"type": "object", "description": "The input by the columns of the training data."}
         schema = {"oneOf": [schema, columns]}
@@ -163,8 +184,8 @@ def _fixed(models: list[Served], kind: type[BaseModel]) -> dict[str, Any]:
     elif models:
         schema["required"] = [*schema.get("required", []), "model"]
     examples: dict[str, Any] = {
-        "Score": {"inputs": [SCORED.get(models[0].task.name if models else "", "The small cat sleeps.")]},
-        "Embed": {"inputs": ["The small cat sleeps."], "level": "sentence"},
+        "Score": {"inputs": [_scored_example(one) for one in models[:1]]},
+        "Embed": {"inputs": [_example(one) for one in models[:1]], "level": "sentence"},
         "Completion": {"prompt": "The small", "max_tokens": 16, "temperature": 0.8, "stop": ["."]},
         "Reload": {},
     }

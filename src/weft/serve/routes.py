@@ -8,12 +8,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from weft.errors import ConfigError, WeftError
+from weft.errors import WeftError
 from weft.serve.api_errors import RequestError, describe
 from weft.serve.bodies import Embed, Predict, Reload, Score, Stream, read_body
 from weft.serve.errors import json_response
 from weft.serve.events import Event, event_stream
-from weft.serve.inputs import check_size, input_kind
+from weft.serve.inputs import input_kind, read_records, read_scored
 from weft.serve.served import Served
 from weft.serve.service import Service
 from weft.serve.tickets import Job, Settings, Ticket
@@ -61,8 +61,6 @@ def api_routes(service: Service) -> APIRouter:
 
     @router.post("/embed")
     async def embed(request: Request) -> Response:
-        from weft.serve.inputs import read_records
-
         body = await read_body(request, Embed)
         served = service.models.pick(body.model)
         note(request, served, len(body.inputs), body.inputs)
@@ -131,20 +129,7 @@ def _few(service: Service, inputs: list[Any]) -> list[Any]:
 
 def _scored(service: Service, served: Served, value: Any, number: int) -> Job:
     place = f"inputs[{number}]"
-    check_size(value, place, service.limits)
-    item = tuple(value) if isinstance(value, list) else value
-    try:
-        record = served.task.record_to_score(item)
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError, WeftError) as error:
-        known = error if isinstance(error, WeftError) and not isinstance(error, ConfigError) else None
-        cure = known.cure if known else "send what `weft score` reads: a text, or [source, target]"
-        raise RequestError(known.what if known else "cannot be scored", param=place, cure=cure) from None
-    if (
-        not all(isinstance(text, str) for text in (value if isinstance(value, list) else [value]))
-        and served.task.name != "tag"
-    ):
-        raise RequestError("cannot be scored", param=place, cure="send a text, or [source, target]")
-    return Job(LATER, number, record, place=place)
+    return Job(LATER, number, read_scored(served.run, value, place, service.limits), place=place)
 
 
 def _vectors(found: Any) -> Any:

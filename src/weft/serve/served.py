@@ -44,7 +44,7 @@ class Served:
 
     @cached_property
     def spelling(self) -> TokenSpelling:
-        """What each token of a language model adds to a text."""
+        """The spelling of each token of a language model."""
         return spelling_of(self.task.tokenizer_of("decoder"))
 
     def count_tokens(self, direction: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What all requests of a server share: models, the engine, keys, limits and metrics; and how a request is computed."""
+"""The state that all requests share: models, the engine, keys, limits and metrics; and how a request is computed."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Service:
             for number, record in enumerate(records)
         ]
         return search_settings(
-            served, decode, attention=attention, limit=self.limits.tokens, wording=wordings and wordings[0]
+            served, decode, attention=attention, limit=self.limits.tokens, wording=wordings[0] if wordings else None
         ), jobs
 
     def _check_names(self, served: Served, options: Mapping[str, Any]) -> None:

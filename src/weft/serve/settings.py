@@ -23,7 +23,7 @@ class NamedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """What a request may hold, and how long it may take."""
+    """Limits of a request: sizes and seconds."""
 
     body_bytes: int = 4 << 20
     inputs: int = 256

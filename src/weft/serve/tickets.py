@@ -30,7 +30,7 @@ class Ticket:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody still waits for results."""
+        """Whether the client is still connected and within its deadline."""
         return not self.over and time.monotonic() < self.deadline
 
     def resolve(self, number: int, result: Any) -> None:
@@ -52,7 +52,7 @@ class Ticket:
         self._call(self._finish, error)
 
     def cancel(self) -> None:
-        """Nobody waits any more."""
+        """Mark the ticket as abandoned: its client has gone."""
         self.over = True
 
     def piece(self, number: int, text: str) -> None:
@@ -70,7 +70,7 @@ class Ticket:
                 self.done.set_result(self.results)
             else:
                 self.done.set_exception(error)
-                self.done.exception()  # it may be that nobody waits any more
+                self.done.exception()  # its client may have gone
         if self.pieces is not None:
             self.pieces.put_nowait(None)
 
@@ -137,7 +137,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Settings:
-    """What inputs must share to be computed together."""
+    """The settings that inputs must share to be computed together."""
 
     model: Any
     kind: str

@@ -50,7 +50,7 @@ class Workers:
         except Exception as error:
             if not result.done():
                 result.set_exception(error)
-                result.exception()  # it may be that nobody waits any more
+                result.exception()  # its client may have gone
 
     async def iterate(self, key: str, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator yields, each item computed in a thread; it is closed when the reader leaves."""

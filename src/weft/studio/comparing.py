@@ -18,9 +18,14 @@ MAX_COMPARED: Final = 12
 
 
 def compare_runs(
-    found: Sequence[Found], *, data: str | None, cells: Mapping[str, Any], metric: str | None = None
+    found: Sequence[Found],
+    *,
+    data: str | None,
+    cells: Mapping[str, Any],
+    metric: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return scores, costs, differing settings and curves of runs of one task.
+    """Return scores, costs, differing settings and curves of runs of one task; `names` are those of the curves, by id.
 
     `data` is a file that all runs are measured on now, which gives intervals of the differences to the first run.
     Without it scores and their intervals are those of the reports.
@@ -31,14 +36,14 @@ def compare_runs(
     from weft.run import load_config
     from weft.run.report import read_report
 
-    names = {str(one.folder): one.id for one in found}
+    ids = {str(one.folder): one.id for one in found}
     compared = compare([one.folder for one in found], data=data, device="cpu", cells=cells)
     config = load_config(found[0].folder, cells=cells)
     chosen = metric or _metric(compared, config)
     part = compared.measured_on if data is None else None
     reports = [read_report(one.folder) for one in found] if part is not None else [{} for _ in found]
     rows = [
-        _row(run, names[run.name], chosen, report.get("details", {}).get(part, {}))
+        _row(run, ids[run.name], chosen, report.get("details", {}).get(part, {}))
         for run, report in zip(compared.runs, reports, strict=True)
     ]
     settings = compared.runs[0].settings
@@ -49,7 +54,7 @@ def compare_runs(
         "differences": [
             {"setting": path, "values": [_plain(run.settings[path]) for run in compared.runs]} for path in settings
         ],
-        "specification": _curves(found, chosen),
+        "specification": _curves(found, chosen, names or {}),
         "notes": compared.notes,
     }
 
@@ -84,14 +89,14 @@ def _row(run: Compared, id: str, metric: str, details: Mapping[str, Any]) -> dic
     }
 
 
-def _curves(found: Sequence[Found], metric: str) -> dict[str, Any] | None:
+def _curves(found: Sequence[Found], metric: str, names: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the chart of all curves; None where a run has none, or nothing can be drawn."""
     if not can_draw():
         return None
     from weft.run.curves import chart, read_curve
 
     try:
-        curves = {one.id: read_curve(one.folder) for one in found}
+        curves = {names.get(one.id, one.id): read_curve(one.folder) for one in found}
         drawn: dict[str, Any] = chart(curves, metric=metric).to_dict()
     except (WeftError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""What the page shows of one run beside its views: settings, report, card, inputs to try."""
+"""The data that the page shows of one run beside its views: settings, report, card, inputs to try."""
 
 from __future__ import annotations
 

@@ -113,10 +113,17 @@ class Library:
     def describe_runs(self) -> list[dict[str, Any]]:
         """Return a row for each run, the newest first; one that cannot be read has its error."""
         self.refresh()
-        rows = [describe_run(found) for found in list(self.runs.values())]
-        for row, name in zip(rows, short_names([row["id"] for row in rows]), strict=True):
-            row["name"] = name
+        names = self.run_names()
+        rows = [
+            describe_run(found) | {"name": names[found.id]} for found in list(self.runs.values()) if found.id in names
+        ]
         return sorted(rows, key=lambda row: -row["updated"])
+
+    def run_names(self) -> dict[str, str]:
+        """Return the short name of each run by its id."""
+        self.refresh()
+        ids = list(self.runs)
+        return dict(zip(ids, short_names(ids), strict=True))
 
     def describe_ladders(self) -> list[dict[str, Any]]:
         self.refresh()

@@ -41,7 +41,7 @@ class PupilSettings(BaseModel):
 
 
 class Order(BaseModel):
-    """What the page asks to be trained."""
+    """A training that the page requests."""
 
     model_config = ConfigDict(extra="forbid")
 

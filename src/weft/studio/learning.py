@@ -60,7 +60,7 @@ class Control:
             self.condition.notify_all()
 
     def proceed(self) -> bool:
-        """Block while the training is paused; return whether it goes on."""
+        """Block while the training is paused; return whether it continues."""
         with self.condition:
             self.condition.wait_for(lambda: self.state != "paused" or self.steps, timeout=MAX_PAUSE_SECONDS)
             if self.state == "paused" and self.steps:
@@ -107,7 +107,7 @@ def train(order: Mapping[str, Any], send: Send, control: Control) -> None:
 
 
 class Report:
-    """What the page gets of one model: losses often, scores and examples sometimes, gates and gradients seldom."""
+    """Reports of one model to the page: losses often, scores and examples sometimes, gates and gradients seldom."""
 
     def __init__(self, number: int, pupil: Pupil, tests: Sequence[Example], send: Send) -> None:
         self.number, self.pupil, self.tests, self.send = number, pupil, tests, send

@@ -1,4 +1,4 @@
-"""What all requests to the studio share: the runs that were found, those in memory, workers, and the playground."""
+"""The state that all requests share: the runs that were found, those in memory, workers, and the playground."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def describe_views() -> list[dict[str, Any]]:
             "question": kind.question,
             "takes_text": kind.takes_text,
             "takes_target": kind.takes_target,
-            "options": {option: value._asdict() for option, value in kind.options.items()},
+            "options": {option: value._asdict() for option, value in kind.options.items() if value.of_runs},
         }
         for name, kind in available_views().items()
     ]

@@ -40,6 +40,7 @@ from weft.data import (
     unpack_pixels,
 )
 from weft.data.ragged import Ids
+from weft.data.steps import read_steps
 from weft.errors import DataError
 from weft.models import DECODERS, PICTURE_ENCODERS, Captioner, CaptionerConfig
 from weft.settings import Length, OneOf, TableError, Unread
@@ -312,7 +313,10 @@ class Caption(PairTask):
             return item
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[1], str):
             raise DataError(f"{item!r:.40} is not what a run of caption can score", cure="give (picture, caption)")
-        return source_pair(picture_of(item[0], place=""), item[1])
+        source = item[0]
+        if self.features is not None and not isinstance(source, Steps):
+            source = read_steps(source, str(self.data.features), "")
+        return source_pair(source if isinstance(source, Steps) else picture_of(source, place=""), item[1])
 
 
 def learn_channels(records: Iterable[Pair]) -> Statistics:

@@ -1,4 +1,4 @@
-"""What tasks share that read a source and write a target: the loss and the metrics of targets, and their scores."""
+"""The common part of tasks that read a source and write a target: loss, metrics and scores of targets."""
 
 from __future__ import annotations
 

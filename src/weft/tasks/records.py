@@ -34,7 +34,7 @@ class WithRecords:
     reads_files: bool = False
     """Whether an input may be the path of a file that is one input: a picture, a table of numbers."""
     prediction_hint: str = "type a line, get an answer (Ctrl-D ends)"
-    """What `weft predict RUN` does, in the summary of a training."""
+    """A phrase for `weft predict RUN` in the summary of a training."""
     min_valid_examples: int = 10
     """Validation examples by which the best model is chosen; with fewer, short ones the last model is kept."""
     size_unit: str = "characters"

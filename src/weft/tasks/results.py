@@ -38,7 +38,7 @@ class Prediction(ABC):
 
     @property
     def shortcoming(self) -> str | None:
-        """What the answer lacks, with a cure, to follow the number of such answers in a note; None if it is whole."""
+        """The shortcoming of the answer, with a cure, printed after the number of such answers; None if it is whole."""
         return None
 
 

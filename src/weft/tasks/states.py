@@ -88,11 +88,18 @@ class WithStates:
 
     def locate(self, record: Any) -> Located:
         """The tokens and words of the text whose states `states` returns."""
+        if not self.codec.tokenizers:
+            raise self._without_states()
         return locate(self.tokenizer_of("encoder"), record.key)
 
     def states(self, model: Any, records: Sequence[Any]) -> Tensor:
         """records -> the state of the network at each token of their texts (B, T, D), as `locate` names them."""
-        raise ConfigError("has no states", where=f'task = "{self.name}"', cure="neural models have them")
+        raise self._without_states()
+
+    def _without_states(self) -> ConfigError:
+        return ConfigError(
+            "has no states", where=f'task = "{self.name}"', cure="neural models that read texts have them"
+        )
 
     def sentence_vectors(self, model: Any, records: Sequence[Any]) -> Tensor:
         """records -> one vector for each text (B, D): the mean of its tokens' states; without tokens it is 0."""

@@ -21,7 +21,7 @@ class Beginning(NamedTuple):
     @classmethod
     def of(cls, tokenizer: Tokenizer, tokens: Sequence[int], typed: str | None) -> Beginning:
         decoded = tokenizer.decode(tokens)
-        # What follows has its own blank in front.
+        # The text that follows begins with its own blank.
         return cls(tokens, decoded, decoded if typed in (None, decoded) else str(typed).rstrip())
 
     def show(self, text: str) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from tokenizers import models, trainers
 
-from weft.text.config import TextConfig
 from weft.text.pipeline import assemble, bpe_model, byte_letters, empty_model
+from weft.text.rules import TextRules
 from weft.text.sample import stretches
 from weft.text.vocabulary import SPECIALS
 
 
-def learn_bpe(texts: Iterable[str], config: TextConfig) -> models.BPE:
+def learn_bpe(texts: Iterable[str], config: TextRules) -> models.BPE:
     """Merge until the vocabulary is full or no pair occurs `min_count` times."""
     tokenizer = assemble(empty_model("bpe"), config)
     trainer = trainers.BpeTrainer(

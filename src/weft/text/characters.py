@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from tokenizers import models
 
-from weft.text.config import TextConfig
 from weft.text.pipeline import byte_tokens, character_model
+from weft.text.rules import TextRules
 from weft.text.sample import plain
 from weft.text.vocabulary import SPECIALS, rank
 
 
-def learn_characters(texts: Iterable[str], config: TextConfig) -> models.BPE:
+def learn_characters(texts: Iterable[str], config: TextRules) -> models.BPE:
     """Count every character of every text and keep the most frequent."""
     counts: Counter[str] = Counter()
     for stretch in plain(texts, config):

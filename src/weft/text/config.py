@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import field_validator
 
-from weft.errors import ConfigError, WeftError
 from weft.settings import Count, Settings, Unread, Vocabulary
-from weft.text.vocabulary import SPECIALS, nothing_to_learn
+from weft.text.rules import is_word
 
 MAX_WORDS: Final = 100_000
 FEW_CHARACTERS: Final = 20_000
 """Characters of a training text below which most of its words occur only once."""
-
-BYTES = 256
-"""The entries for bytes in every vocabulary but that of words: with them no text is unknown."""
 
 
 class TextConfig(Settings):
@@ -43,9 +39,12 @@ class TextConfig(Settings):
     @field_validator("unknown")
     @classmethod
     def _is_a_word(cls, unknown: str | None) -> str | None:
-        if unknown is not None and unknown.split() != [unknown]:
+        if unknown is not None and not is_word(unknown):
             raise ValueError(f'"{unknown}" is not one word without blanks')
         return unknown
+
+    def with_unknown(self, word: str) -> Self:
+        return self.model_copy(update={"unknown": word})
 
     def unread(self) -> Iterator[Unread]:
         if self.kind == "imported":
@@ -55,6 +54,13 @@ class TextConfig(Settings):
             yield Unread("punctuation", f'cuts nothing: kind = "{self.kind}"', 'remove it, or use kind = "word"')
 
 
+class FramedText(TextConfig):
+    """How text becomes tokens, and the special tokens around it."""
+
+    frame: Literal["end", "bert", "roberta"] = "end"
+    """The special tokens around a text: those of weft, or those that BERT or RoBERTa were trained with."""
+
+
 def word_defaults(characters: int) -> dict[str, Any]:
     """The `[text]` settings for a vocabulary of words: those that occur twice or more, or all those of a short text.
 
@@ -62,25 +68,3 @@ def word_defaults(characters: int) -> dict[str, Any]:
     learns what unknown words are like.
     """
     return {"kind": "word", "size": MAX_WORDS, "min_count": 2 if characters >= FEW_CHARACTERS else 1}
-
-
-def check(config: TextConfig) -> None:
-    """Raise `ConfigError` if no vocabulary can fulfil the settings."""
-    if config.kind == "imported":
-        cure = 'start from an imported run: train.start = "RUN"'
-        raise ConfigError("is not learned from texts", where='text.kind = "imported"', cure=cure)
-    smallest = len(SPECIALS) + (1 if config.kind == "word" else BYTES)
-    if config.size < smallest:
-        held = "a word" if config.kind == "word" else f"the {BYTES} bytes"
-        raise ConfigError(
-            f"{config.size} leaves no room for the {len(SPECIALS)} special tokens and {held} (kind = {config.kind!r})",
-            where="text.size",
-            cure=f"use at least {smallest}",
-        )
-
-
-def no_words(config: TextConfig) -> WeftError:
-    """The error for a vocabulary of words when no word is left to learn from."""
-    if config.min_count == 1:
-        return nothing_to_learn()
-    return ConfigError(f"{config.min_count} leaves no word", where="text.min_count", cure="lower it")

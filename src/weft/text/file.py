@@ -22,7 +22,6 @@ from tokenizers import models
 from weft.documents import parse_json
 from weft.errors import RunError
 from weft.limits import PIECES, VOCABULARY
-from weft.text.config import TextConfig
 from weft.text.imported import parse_imported
 from weft.text.pipeline import (
     assemble,
@@ -35,6 +34,7 @@ from weft.text.pipeline import (
     unigram_model,
     word_model,
 )
+from weft.text.rules import TextRules
 from weft.text.vocabulary import SPECIALS, UNK
 
 LEARNED = ("vocab", "merges")
@@ -44,8 +44,8 @@ MAX_RULES_BYTES = 1 << 16
 
 
 def parse_tokenizer(
-    content: bytes, config: TextConfig, where: str, *, most: int = VOCABULARY
-) -> tuple[tokenizers.Tokenizer, TextConfig]:
+    content: bytes, config: TextRules, where: str, *, most: int = VOCABULARY
+) -> tuple[tokenizers.Tokenizer, TextRules]:
     """Check a file of at most `most` entries; returns its tokenizer and the settings that the tokenizer works with.
 
     A file that fails a check raises `RunError`.
@@ -63,7 +63,7 @@ def parse_tokenizer(
     former = _former(expected, config) if config.unknown is None else expected
     found = _in_current_form(found, config, [expected, former])
     if found == former != expected:
-        config = config.model_copy(update={"unknown": SPECIALS[UNK]})
+        config = config.with_unknown(SPECIALS[UNK])
         found = expected
     try:
         if wrong := [part for part in expected if found.get(part) != expected[part]] or found.keys() - expected:
@@ -161,7 +161,7 @@ def _check_entries(entries: Sequence[str], kind: str) -> None:
         raise ValueError("has entries that are neither characters nor bytes")
 
 
-def _in_current_form(found: dict[str, Any], config: TextConfig, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _in_current_form(found: dict[str, Any], config: TextRules, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The rules of a file as the installed library writes them; another version may have written the file.
 
     They are passed to the library only if every text in them occurs in known rules too: it gets no foreign pattern.
@@ -189,7 +189,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
 
 
-def _former(rules: dict[str, Any], config: TextConfig) -> dict[str, Any]:
+def _former(rules: dict[str, Any], config: TextRules) -> dict[str, Any]:
     """The rules as earlier versions wrote them, in which special tokens are found in texts."""
     how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": True}
     former = rules | {"added_tokens": [{"id": index, "content": token, **how} for index, token in enumerate(SPECIALS)]}

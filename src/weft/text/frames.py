@@ -9,17 +9,10 @@ roberta  <sos> w <eos>           <sos> u <eos> <eos> w <eos>
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from weft.text.config import TextConfig
+from weft.text.rules import TextRules
 from weft.text.vocabulary import EOS, SOS
-
-
-class FramedText(TextConfig):
-    """How text becomes tokens, and the special tokens around it."""
-
-    frame: Literal["end", "bert", "roberta"] = "end"
-    """The special tokens around a text: those of weft, or those that BERT or RoBERTa were trained with."""
 
 
 class Frame(NamedTuple):
@@ -45,6 +38,6 @@ FRAMES: Final = {"end": Frame((), (SOS,)), "bert": Frame((SOS,), (EOS,)), "rober
 """Frames by the names of `text.frame`."""
 
 
-def frame_of(text: TextConfig) -> Frame:
-    """The frame of some settings."""
-    return FRAMES[text.frame if isinstance(text, FramedText) else "end"]
+def frame_of(text: TextRules) -> Frame:
+    """The frame of some settings; those without one have the end token alone."""
+    return FRAMES[getattr(text, "frame", "end")]

@@ -27,7 +27,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from weft.errors import WeftError
-from weft.text.config import TextConfig
+from weft.text.rules import TextRules
 from weft.text.vocabulary import LIKE_SPECIAL, SPECIALS, UNK, number
 
 _LETTERS = r"[\p{L}\p{M}\p{N}_]+"
@@ -105,7 +105,7 @@ def empty_model(kind: str) -> models.Model:
     return build[kind]()
 
 
-def assemble(model: models.Model, config: TextConfig) -> tokenizers.Tokenizer:
+def assemble(model: models.Model, config: TextRules) -> tokenizers.Tokenizer:
     """The whole tokenizer around a model whose vocabulary begins with the special tokens."""
     tokenizer = tokenizers.Tokenizer(model)
     changes: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.lowercase else []
@@ -130,7 +130,7 @@ def assemble(model: models.Model, config: TextConfig) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def normalizer(config: TextConfig) -> Callable[[str], str]:
+def normalizer(config: TextRules) -> Callable[[str], str]:
     """The function that normalises texts for the tokenizer. Python's `lower` treats a final Greek sigma differently."""
     return normalizers.Lowercase().normalize_str if config.lowercase else str
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from weft.text.config import TextConfig
 from weft.text.pipeline import normalizer
+from weft.text.rules import TextRules
 from weft.text.unknown import unknown_word
 from weft.text.vocabulary import nothing_to_learn
 
@@ -17,7 +17,7 @@ SAMPLE_CHARACTERS = 50_000_000
 _LONG_RUN = re.compile(r"\S{200}")
 
 
-def plain(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
+def plain(texts: Iterable[str], config: TextRules) -> Iterator[str]:
     """Yield the texts, normalised and cut at words that mean unknown; without any text it raises `DataError`."""
     normalize, unknown = normalizer(config), unknown_word(config)
     empty = True
@@ -40,7 +40,7 @@ def sample(texts: Iterable[str], characters: int | None = None) -> Iterator[str]
             return
 
 
-def stretches(texts: Iterable[str], config: TextConfig) -> Iterator[str]:
+def stretches(texts: Iterable[str], config: TextRules) -> Iterator[str]:
     """The sample for the trainers: `plain` texts, in which very long words are cut."""
     for stretch in plain(sample(texts), config):
         yield from short_runs(stretch)

@@ -17,10 +17,10 @@ from weft.errors import ConfigError, DataError, RunError
 from weft.limits import TOKENIZER_FILE_BYTES, VOCABULARY
 from weft.text.bpe import learn_bpe
 from weft.text.characters import CharacterIds, learn_characters
-from weft.text.config import TextConfig, check
 from weft.text.file import parse_tokenizer
 from weft.text.imported import entry_bytes, shown
 from weft.text.pipeline import assemble, letters_to_bytes, no_panic, normalizer
+from weft.text.rules import TextRules, check
 from weft.text.unigram import learn_unigram
 from weft.text.unknown import unknown_word
 from weft.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, entry_of
@@ -49,7 +49,7 @@ class Tokenizer:
     token is `text.unknown` between blanks.
     """
 
-    def __init__(self, inner: tokenizers.Tokenizer, config: TextConfig) -> None:
+    def __init__(self, inner: tokenizers.Tokenizer, config: TextRules) -> None:
         """Not called directly: use `learn`, `learn_words` or `load`."""
         self._inner = inner
         self._ids: dict[str, int] = inner.get_vocab()
@@ -65,7 +65,7 @@ class Tokenizer:
         self.unit: str = UNITS[config.kind]
 
     @classmethod
-    def learn(cls, texts: Iterable[str], config: TextConfig) -> Tokenizer:
+    def learn(cls, texts: Iterable[str], config: TextRules) -> Tokenizer:
         """Learn the vocabulary from a stream of texts, which is read once and not kept.
 
         The same texts give the same vocabulary. Subwords are learned from the first `SAMPLE_CHARACTERS`.
@@ -75,14 +75,14 @@ class Tokenizer:
             return cls(assemble(_LEARN[config.kind](texts, config), config), config)._checked()
 
     @classmethod
-    def learn_words(cls, sentences: Iterable[Sequence[str]], config: TextConfig) -> Tokenizer:
+    def learn_words(cls, sentences: Iterable[Sequence[str]], config: TextRules) -> Tokenizer:
         """Learn from sentences that are already split into words; `kind` must be "word"."""
         _check_words(config)
         check(config)
         return cls(assemble(learn_split_words(sentences, config), config), config)._checked()
 
     @classmethod
-    def load(cls, path: str | Path, config: TextConfig) -> Tokenizer:
+    def load(cls, path: str | Path, config: TextRules) -> Tokenizer:
         """Read what `save` wrote for the same config."""
         where = str(path)
         try:
@@ -94,12 +94,12 @@ class Tokenizer:
         return cls.parse(content, config, where=where)
 
     @classmethod
-    def parse(cls, content: bytes, config: TextConfig, *, where: str, most: int = VOCABULARY) -> Tokenizer:
+    def parse(cls, content: bytes, config: TextRules, *, where: str, most: int = VOCABULARY) -> Tokenizer:
         """Read the content of a file that `save` wrote, with at most `most` entries; `where` names it in errors."""
         return cls(*parse_tokenizer(content, config, where, most=most))
 
-    def with_settings(self, config: TextConfig) -> Tokenizer:
-        """The same vocabulary under the settings of another task, which differ at most in what has no effect there."""
+    def with_settings(self, config: TextRules) -> Tokenizer:
+        """Return the same vocabulary under settings of another task, which differ at most without effect."""
         inner = self._inner if config.kind == "imported" else assemble(self._inner.model, config)
         return Tokenizer(inner, config)
 
@@ -301,7 +301,7 @@ def read_bytes(new: bytes, pending: bytes) -> tuple[str, bytes]:
     return said, b""
 
 
-def _check_words(config: TextConfig) -> None:
+def _check_words(config: TextRules) -> None:
     if config.kind != "word":
         raise ConfigError(
             f'"{config.kind}" does not give one token for each word', where="text.kind", cure='use "word" for tagging'

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from weft.text.config import TextConfig, no_words
 from weft.text.pipeline import byte_letters, byte_splitter, unigram_model
+from weft.text.rules import TextRules, no_words
 from weft.text.sample import stretches
 from weft.text.vocabulary import SPECIALS, UNK, rank
 
@@ -28,7 +28,7 @@ _UNCHOSEN_MARGIN = 0.05  # the score of a letter that the trainer never chose is
 _SCORE_DIGITS = 3
 
 
-def learn_unigram(texts: Iterable[str], config: TextConfig) -> models.Unigram:
+def learn_unigram(texts: Iterable[str], config: TextRules) -> models.Unigram:
     """Learn pieces from the words that occur at least `min_count` times."""
     counts = _count(texts, config)
     if not counts:
@@ -51,7 +51,7 @@ def learn_unigram(texts: Iterable[str], config: TextConfig) -> models.Unigram:
     return unigram_model(_settled(scores, capacity=config.size - len(SPECIALS)))
 
 
-def _count(texts: Iterable[str], config: TextConfig) -> dict[str, int]:
+def _count(texts: Iterable[str], config: TextRules) -> dict[str, int]:
     """word -> count, with the words written in byte letters."""
     splitter = byte_splitter()
     counts: Counter[str] = Counter()

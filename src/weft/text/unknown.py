@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from weft.text.config import TextConfig
+from weft.text.rules import TextRules
 
 LOOKS_UNKNOWN: Final = re.compile(r"<unk>|\[unk\]|_+unk_+|@+unk(?:nown)?@+|<unknown>|\[unknown\]|<oov>", re.IGNORECASE)
 CAPITALS: Final = frozenset({"UNK", "OOV"})
@@ -22,7 +22,7 @@ MAX_CHARACTERS: Final = 2_000_000
 """Characters of a file among which such words are counted."""
 
 
-def unknown_word(config: TextConfig) -> re.Pattern[str] | None:
+def unknown_word(config: TextRules) -> re.Pattern[str] | None:
     """The pattern of the word that means unknown, between blanks; None if `text.unknown` is not set."""
     if config.unknown is None:
         return None

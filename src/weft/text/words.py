@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from tokenizers import models, trainers
 
-from weft.text.config import TextConfig, no_words
 from weft.text.pipeline import assemble, empty_model, normalizer, word_model
+from weft.text.rules import TextRules, no_words
 from weft.text.sample import plain
 from weft.text.unknown import unknown_word
 from weft.text.vocabulary import SPECIALS, entry_of, rank
 
 
-def learn_words(texts: Iterable[str], config: TextConfig) -> models.WordLevel:
+def learn_words(texts: Iterable[str], config: TextRules) -> models.WordLevel:
     """Split every text, count its words and keep the most frequent."""
     tokenizer = assemble(empty_model("word"), config)
     trainer = trainers.WordLevelTrainer(
@@ -25,7 +25,7 @@ def learn_words(texts: Iterable[str], config: TextConfig) -> models.WordLevel:
     return _model(sorted(vocab.keys() - set(SPECIALS), key=vocab.__getitem__), config)
 
 
-def learn_split_words(sentences: Iterable[Sequence[str]], config: TextConfig) -> models.WordLevel:
+def learn_split_words(sentences: Iterable[Sequence[str]], config: TextRules) -> models.WordLevel:
     """Count words of sentences that are already split; a word may contain any character."""
     normalize, unknown = normalizer(config), unknown_word(config)
     known = (word for words in sentences for word in words if not (unknown and unknown.fullmatch(word)))
@@ -34,7 +34,7 @@ def learn_split_words(sentences: Iterable[Sequence[str]], config: TextConfig) ->
     return _model(rank(counts, capacity=capacity, min_count=config.min_count), config)
 
 
-def _model(words: list[str], config: TextConfig) -> models.WordLevel:
+def _model(words: list[str], config: TextRules) -> models.WordLevel:
     if not words:
         raise no_words(config)
     return word_model(words)

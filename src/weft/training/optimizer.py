@@ -37,7 +37,7 @@ def build_optimizer(
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             groups.setdefault((rates.get(name, rate), parameter.dim() > 1), []).append(parameter)
-    # Those with the rate of the optimizer first, and matrices before vectors.
+    # Groups with the rate of the optimizer come first, and matrices before vectors.
     order = sorted(groups, key=lambda key: (key[0] != rate, -key[0], not key[1]))
     tables: list[dict[str, Any]] = [
         {"params": groups[own, matrix], "lr": own, "weight_decay": weight_decay if matrix else 0.0}

@@ -86,7 +86,7 @@ class CModel:
         assert self.library.weft_open(ctypes.byref(self.model), *given, *memory) == 0
 
     def content(self, line: str) -> bytes:
-        """What the model reads for a line: its bytes, or those of the file that it names."""
+        """The bytes that the model reads for a line: its own, or those of the file that it names."""
         return Path(line).read_bytes() if self.library.weft_reads_files() else line.encode()
 
     def answer(self, line: str, **options: Any) -> str:
@@ -143,7 +143,7 @@ def compare_lines(run: Run, model: CModel, texts: Sequence[str], *, tolerance: f
 def compare_samples(
     run: Run, model: CModel, samples: Sequence[Sample], *, tolerance: float = 1e-4, **options: Any
 ) -> None:
-    """The C's answers are those of the run, and what it prints for a user is what `weft predict` prints."""
+    """The C's answers are those of the run, and it prints for a user the line of `weft predict`."""
     from weft.export.c.compare import difference_of, precise
 
     wanted = {name: bool(value) if name == "sample" else value for name, value in options.items()}

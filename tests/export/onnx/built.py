@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,14 @@ def _rows() -> dict[str, tuple[str, str]]:
         "regress": ("train.tsv", "".join(f"{one}\t{n / 7}\n" for n, one in enumerate(texts))),
         "tag": ("train.tsv", tagged),
         "forecast": ("train.csv", "date,value\n" + series),
+        "caption": ("train.jsonl", "".join(_described(number, one) for number, one in enumerate(texts))),
     }
+
+
+def _described(number: int, text: str) -> str:
+    """A row of feature vectors with a caption."""
+    vectors = [[number % 5, -place / 3, 1.0] for place in range(1 + number % 4)]
+    return json.dumps({"vectors": vectors, "caption": text}) + "\n"
 
 
 def build_run(task: str, folder: Path, *, std: float = 0.3, content: str | None = None, **sections: Any) -> Run:
@@ -81,14 +89,16 @@ def build_run(task: str, folder: Path, *, std: float = 0.3, content: str | None 
     data = {"train": str(path), **sections.pop("data", {})}
     if task == "tag":
         data = {"column": 1, **data}
+    if task == "caption":
+        data = {"features": "vectors", **data}
     if task == "forecast":
         data = {"history": 12, "horizon": 4, "season": 7, "target": ["value"], "time": "date", **data}
     cells = sections.pop("cells", None)
     tree = {"task": task, "data": data, **sections}
     kind = TASKS[task]
     if task == "forecast":
-        records = list(kind.read(str(path), validate(tree, keep_unread=True).data, BadLines()))
-        found, _ = kind.find_settings(records, validate(tree, keep_unread=True).data)
+        settings = validate(tree, cells=cells, keep_unread=True).data
+        found, _ = kind.find_settings(list(kind.read(str(path), settings, BadLines())), settings)
         tree["data"] = found | data
     config = validate(tree, cells=cells, keep_unread=True)
     records = list(kind.read(str(path), config.data, BadLines()))

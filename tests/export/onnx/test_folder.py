@@ -11,61 +11,13 @@ import pytest
 import torch
 from tests.export.onnx.built import assert_like, build_run, exported
 from tests.export.onnx.test_answers import RNN, TRANSFORMER, WORD, records, tree
-from torch import Tensor, nn
 
-from weft.catalog import CELLS
 from weft.errors import ConfigError, Fault
 from weft.export import export_run
 from weft.export.onnx import Runner
 from weft.export.onnx import agree as agreement
 from weft.export.onnx.samples import sample_inputs
-from weft.nn import Cell
 from weft.tasks.caption import Caption
-
-
-class Mine(Cell):
-    """A cell of a user's own."""
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__(input_size, hidden_size)
-        self.gate, self.value = nn.Linear(input_size, hidden_size), nn.Linear(input_size + hidden_size, hidden_size)
-
-    def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        gate = torch.sigmoid(self.gate(x))
-        state = (1 - gate) * state + gate * torch.tanh(self.value(torch.cat([x, state], dim=-1)))
-        return torch.relu(state) - 0.1 * state, state
-
-
-class Counting(Cell):
-    """A cell of a user's own with two states."""
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__(input_size, hidden_size)
-        self.inner = nn.Linear(input_size, hidden_size)
-
-    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        total, last = state
-        now = self.inner(x)
-        return torch.tanh(now + last * 0.5) + total, (total * 0.9 + now, torch.softmax(now, -1))
-
-    def zero_state(self, batch: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        zero = like.new_zeros(batch, self.hidden_size)
-        return zero, zero
-
-
-@pytest.mark.parametrize("cell", [*CELLS, "mine", "counting"])
-def test_every_cell_translates_and_goes_on_as_in_the_run(cell: str, tmp_path: Path) -> None:
-    cells = {"mine": Mine, "counting": Counting}
-    for task, sections in (
-        ("translate", tree({**RNN, "cell": cell, "bidirectional": True}, {**RNN, "cell": cell})),
-        ("lm", {"model": {**RNN, "cell": cell}, "text": WORD}),
-    ):
-        (tmp_path / task).mkdir()
-        run = build_run(task, tmp_path / task, cells=cells, **sections)
-        runner, inputs = exported(run, tmp_path / task / "out"), sample_inputs(run, 12)
-        for beam in (1, 3):
-            given = {"beam": beam, "max_length": 7}
-            assert_like(records(run.predict(inputs, **given)), runner.predict(inputs, **given))
 
 
 def test_a_folder_has_all_that_its_readme_uses(tmp_path: Path) -> None:

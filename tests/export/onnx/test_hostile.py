@@ -209,18 +209,35 @@ def test_deep_and_huge_json(folder: Path) -> None:
     assert "model.json" in refused(folder)
 
 
-def test_random_changes_of_a_graph(folder: Path) -> None:
-    """A changed graph is refused, or answers; it never ends in another error."""
-    draw, content = random.Random(0), (folder / "forward.onnx").read_bytes()
-    for _ in range(60):
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("forward.onnx", 60), ("weights.bin", 6), ("constant_crf_start.npy", 30), ("tokenizer_words.json", 30)],
+)
+def test_random_changes_of_a_file(name: str, times: int, folder: Path) -> None:
+    """A folder with a changed file is refused, or answers; it never ends in another error."""
+    draw, content = random.Random(0), (folder / name).read_bytes()
+    for _ in range(times):
         changed = bytearray(content[: draw.randrange(len(content))] if draw.random() < 0.3 else content)
         for _ in range(draw.randint(1, 4)):
             if changed:
                 changed[draw.randrange(len(changed))] = draw.randrange(256)
-        (folder / "forward.onnx").write_bytes(changed)
+        (folder / name).write_bytes(changed)
         tree = json.loads((folder / "manifest.json").read_text())
         digest = hashlib.sha256(changed).hexdigest()
-        tree["files"]["forward.onnx"] = {"bytes": len(changed), "sha256": digest}
+        tree["files"][name] = {"bytes": len(changed), "sha256": digest}
         (folder / "manifest.json").write_text(json.dumps(tree))
         with suppress(WeftError):
-            Runner(folder, threads=1)
+            Runner(folder, threads=1).predict(TEXT)
+
+
+def test_labels_that_do_not_fit_the_graph(folder: Path) -> None:
+    change(folder, "labels.json", lambda labels: labels[:1])
+    line = refused(folder)
+    assert "an answer cannot be computed" in line
+    assert "copy the whole folder again" in line
+
+
+def test_onnxruntime_prints_nothing_of_a_folder(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    change_model(folder, lambda model: setattr(model.graph.node[0], "op_type", "\x1b[31mEvil"))
+    assert "forward.onnx" in refused(folder)
+    assert capfd.readouterr() == ("", "")

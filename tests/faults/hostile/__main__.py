@@ -3,7 +3,7 @@
 For each group: attempts, how many were handled, how many of them were refused, and the most memory and CPU time that a
 refusal took. With --really each row starts the command anew, the start of Python included; without, it runs in a fork
 of a process that has imported weft. --through=pull sends the same files through `weft pull`, --through=export exports
-them.
+them, --through=serve serves them, --through=reload replaces the folder of a running server by them.
 """
 
 from __future__ import annotations

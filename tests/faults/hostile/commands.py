@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.faults.forked import command, open_streams
@@ -49,6 +50,40 @@ def on_terminal(words: Sequence[str]) -> int:
     while data := _read(terminal):
         os.write(1, data)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def served(words: Sequence[str]) -> int:
+    """`weft serve RUN`, which answers a request of each kind instead of listening; statuses are written."""
+    return _serving(words, before=lambda client: None)
+
+
+def loaded_again(words: Sequence[str]) -> int:
+    """`weft serve good`, whose folder is replaced by `run` and loaded again while it serves."""
+
+    def replace(client: Any) -> None:
+        Path("good").rename("old")
+        Path("run").rename("good")
+        print(client.post("/v1/reload", json={}).status_code)
+
+    return _serving(words, before=replace)
+
+
+def _serving(words: Sequence[str], *, before: Callable[[Any], None]) -> int:
+    import weft.serve.server
+
+    def ask(app: Any, listener: Any, **_: Any) -> bool:
+        from starlette.testclient import TestClient
+
+        listener.socket.close()
+        with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+            before(client)
+            print(*(client.get(path).status_code for path in ("/openapi.json", "/metrics", "/v1/models")))
+            for route in ("predict", "embed", "score"):
+                print(client.post(f"/v1/{route}", json={"inputs": ["the red", "the cat"]}).status_code)
+        return True
+
+    weft.serve.server.run_server = ask
+    return plainly(words)
 
 
 def _read(terminal: int) -> bytes:

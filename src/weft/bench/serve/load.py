@@ -19,7 +19,7 @@ RETURNING: Final = 0.25
 
 @dataclass
 class Load:
-    """What the clients have seen."""
+    """Answers, errors and latencies that the clients have counted."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)

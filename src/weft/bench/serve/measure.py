@@ -25,7 +25,7 @@ WARM_UP_CLIENTS, MAX_INPUTS = 4, 2000
 
 @dataclass(frozen=True)
 class ServeCase:
-    """What is measured."""
+    """Settings of a measurement."""
 
     run: Path
     contenders: tuple[str, ...]
@@ -43,7 +43,7 @@ class ServeCase:
 
 @dataclass(frozen=True)
 class ServeFigures:
-    """What a contender did."""
+    """The figures of one contender."""
 
     who: str
     load: Load

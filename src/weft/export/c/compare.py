@@ -72,7 +72,7 @@ def compile_folder(folder: Path, *, compiler: Sequence[str] | None = None, optio
 
 
 def answers_of(program: Path, lines: Sequence[str], *options: str) -> list[str]:
-    """What the program prints for lines."""
+    """The lines that the program prints for some input lines."""
     done = subprocess.run(
         [str(program), str(program.parent / "weights.bin"), *options],
         input="".join(f"{line}\n" for line in lines).encode(),

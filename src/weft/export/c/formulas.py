@@ -86,7 +86,7 @@ class Loops(NamedTuple):
 
     @classmethod
     def over(cls, shape: Sequence[Size], operands: Sequence[Sequence[Size]]) -> Loops:
-        """Axes along which all operands go on, or stand still, together are one loop."""
+        """Join neighbouring axes into one loop where every operand advances along both or is constant along both."""
         axes: list[tuple[list[str], tuple[bool, ...]]] = []
         for axis, size in enumerate(shape):
             if size == 1:

@@ -1,4 +1,4 @@
-"""What the plans of all tasks share: the input of a line as tokens or numbers, the options, and constants of C."""
+"""The common parts of the plans of all tasks: the input as tokens or numbers, options, and constants of C."""
 
 from __future__ import annotations
 

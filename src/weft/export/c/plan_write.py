@@ -95,7 +95,7 @@ def plan_lm(run: Run, program: Program | None, constants: Constants) -> Plan:
 
 
 def add_writing(run: Run, program: Program | None, plan: Plan) -> None:
-    """What tasks that write texts have in common."""
+    """Add the common part of tasks that write texts to a plan."""
     decode, vocabulary, attention = run.config.decode, len(run.task.codec.side("target")), "tokens"
     if program is not None:
         outputs = {value.name: value.shape for value in program.graphs["step"].outputs}

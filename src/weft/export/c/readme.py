@@ -28,7 +28,7 @@ When it was exported, this program answered {lines} lines like the run: {agreeme
 
 
 class Input(NamedTuple):
-    """An example of a line without quotes, and what lines are, where they are no plain texts."""
+    """An example of a line without quotes, and a description of lines that are no plain texts."""
 
     example: str = "a line"
     help: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ PICTURE: Final = """A line is the name of a file with a picture: binary PGM or P
 
 
 def input_of(run: Run) -> Input:
-    """What the lines of a run are."""
+    """Return an example of an input line of a run, and a description of lines that are no plain texts."""
     if (features := features_of(run)) is not None:
         return Input(f"[{[0] * len(features.mean)}]", (FEATURES,))
     if run.config.task == "forecast":

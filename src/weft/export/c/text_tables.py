@@ -20,7 +20,7 @@ from weft.errors import ConfigError
 from weft.export.c import unicode_tables as unicode
 from weft.export.c.imported_text import CLOSES, SILENT, WHOLE_WORDS, imported_text
 from weft.export.c.trie import build_trie
-from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
+from weft.text import EOS, PAD, SOS, SPECIALS, UNK, TextRules, Tokenizer
 from weft.text.pipeline import byte_letters, byte_tokens, letters_to_bytes
 from weft.text.spelling import OPEN, SPACED, spelling_of
 from weft.text.unknown import unknown_word
@@ -58,7 +58,7 @@ RECORDS: Final = {"pairs": 4, "lower": 4, "expansions": 4}
 """Arrays whose elements are several numbers."""
 
 _BYTE = re.compile(r"<0x([0-9a-fA-F]{2}|\+[0-9a-fA-F])>")
-"""What the library reads as a byte in a vocabulary of characters."""
+"""The spelling that the library reads as a byte in a vocabulary of characters."""
 
 _ESCAPED = re.compile(rf"\\(?={LIKE_SPECIAL}\Z)")
 """The backslash of a word that is spelled like a special token."""
@@ -150,7 +150,7 @@ def _letters_by_byte() -> list[str]:
     return sorted(byte_letters(), key=letters_to_bytes)
 
 
-def _classes(kind: str, config: TextConfig, flags: int) -> Iterable[int]:
+def _classes(kind: str, config: TextRules, flags: int) -> Iterable[int]:
     """The classes of characters that a tokenizer reads."""
     if kind in ("word", "wordpiece"):
         yield unicode.SPACE

@@ -252,4 +252,4 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "attend": _attend,
     "append": lambda cache, x: np.concatenate([cache, x]),
 }
-"""What each operation computes, but for those that need the whole graph: recur, reshape and cast."""
+"""The function of each operation, but for those that need the whole graph: recur, reshape and cast."""

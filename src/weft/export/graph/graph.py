@@ -144,4 +144,4 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "recur": "x (T, I), states … -> outputs (T, D), last states …; body: x (I), states … -> output, next states …; "
     "attributes reverse (from the last position to the first), cell (the module of which the body was traced)",
 }
-"""What each operation does; T and U are axes of any size, named or fixed."""
+"""The meaning of each operation; T and U are axes of any size, named or fixed."""

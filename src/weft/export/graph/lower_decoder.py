@@ -37,7 +37,7 @@ class Decoded(NamedTuple):
 
 
 class DecoderGraph:
-    """What the graphs of a decoder are made of. A new decoder is a subclass and a line in `DECODERS`."""
+    """The parts of the graphs of a decoder. A new decoder is a subclass and a line in `DECODERS`."""
 
     reads: ClassVar[bool] = True
     """Whether `read` is written; a decoder whose next query needs the state of the step has no pass over all tokens."""

@@ -117,7 +117,7 @@ def _own(fields: list[StateField]) -> set[str]:
 
 
 class About(NamedTuple):
-    """What the output of one step (), or of all (H), is made from beside the corrections: simple forecasts (…, 6),
+    """The inputs of the output of one step (), or of all (H), beside the corrections: simple forecasts (…, 6),
     weights of their mixture (…, 6), the linear map (…), offsets (…, Q) and the scale ()."""
 
     simple: Value
@@ -153,7 +153,7 @@ def _prepare(build: Builder, model: Forecaster) -> Prepared:
 
 
 def _whole(build: Builder, model: Forecaster, window: Window) -> Value | None:
-    """What is known of a series as a whole."""
+    """The features of a whole series: static columns and its learned vector."""
     parts = [] if window.static is None else [window.static]
     if model.series is not None:
         assert window.series is not None

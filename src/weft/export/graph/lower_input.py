@@ -1,4 +1,4 @@
-"""What a network begins and ends with, as graphs: embeddings, positions, hidden layers and the scores of tokens."""
+"""The first and last layers of a network as graphs: embeddings, positions, hidden layers and the scores of tokens."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _join(build: Builder, layer: Layer, outputs: list[Value]) -> Value:
 
 
 def _past_ends(build: Builder, layer: Layer, x: Value) -> Value:
-    """What goes past a layer, beside the outputs with which its directions end."""
+    """The residual input of a layer at the steps where its directions end."""
     end = build.last(x)
     if len(layer.cells) == 1:
         return end

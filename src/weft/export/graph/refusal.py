@@ -1,4 +1,4 @@
-"""What a model has that no graph is written for: one line that names the part, the class and what works."""
+"""The error for a part that no graph is written for: one line that names the part, the class and what works."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CALLS: Final = {
 
 
 def facts_of(found: OnnxExport, *, quantized: bool) -> list[str]:
-    """What was compared, in sentences."""
+    """Sentences about what was compared."""
     said = f"numbers within {found.difference:.1e}"
     if found.greedy is not None and found.beam is not None:
         said += f", equal texts: {100 * found.greedy:.0f}% greedy, {100 * found.beam:.0f}% by beam search"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import sacrebleu
 
-from weft.data import BadLines, Corpus
-from weft.errors import ConfigError, WeftError
+from weft.data import BadLines, Corpus, Similarity
+from weft.errors import DataError, WeftError
 from weft.export.onnx.runner import Runner
+from weft.metrics import spearman
 from weft.run import Run
 from weft.run.inputs import find_source, read_records
 from weft.tasks.forecast_encoding import SeriesTask
@@ -24,19 +26,29 @@ def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
     """The first examples of a file, by default of the validation data of the run; None where there is none."""
     task, source = run.task, data if data is not None else getattr(run.config.data, "valid", None)
     cut = isinstance(task, SeriesTask) and data is None
-    if task.name in ("embed", "caption") or not (cut or isinstance(source, str | Path | list)):
-        if data is not None:
-            raise ConfigError(f"{task.name} is not measured in 8 bits", where=f"--data {data}", cure="leave it out")
+    if not (cut or isinstance(source, str | Path | list)):
         return None
     try:
         if isinstance(run.task, SeriesTask) and data is None and not run.task.data.files("valid"):
             return _set_aside(run)
         records = read_records(task, find_source(source, "data"), run.config.data, BadLines())
+        if task.name == "embed":
+            records = _similarities(records)
         return list(task.gather(records, run.config.data))[:MAX_EXAMPLES] or None
     except WeftError:
         if data is not None:
             raise
         return None
+
+
+def _similarities(records: Iterable[Any]) -> Iterator[Similarity]:
+    """Those records that word vectors are measured on without the weights that were trained beside them."""
+    found = [record for record in records if isinstance(record, Similarity)]
+    if not found:
+        raise DataError(
+            "word vectors in 8 bits are measured on pairs of words with a similarity", cure="give such a file"
+        )
+    yield from found
 
 
 def _set_aside(run: Run) -> list[Any] | None:
@@ -104,8 +116,25 @@ def _mask(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float
 
 
 def _translate(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
-    texts = [answer["text"] for answer in runner.predict(list(examples))]
-    return "bleu", float(sacrebleu.corpus_bleu(texts, [[one.accepted[0] for one in examples]]).score)
+    return "bleu", _bleu(runner.predict(list(examples)), examples)
+
+
+def _caption(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    return "bleu", _bleu(runner.predict([one.picture or one.steps for one in examples]), examples)
+
+
+def _bleu(answers: Sequence[Mapping[str, Any]], examples: Sequence[Any]) -> float:
+    """BLEU in percent, with all references of each example."""
+    streams = list(zip_longest(*(one.accepted for one in examples)))
+    return float(sacrebleu.corpus_bleu([answer["text"] for answer in answers], streams).score)
+
+
+def _embed(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
+    """The rank correlation of cosines with the similarities that people gave."""
+    words: Any = runner._answering
+    pairs = [(words.vector_of(one.first), words.vector_of(one.second), one.score) for one in examples]
+    known = [(first @ second, score) for first, second, score in pairs if first is not None and second is not None]
+    return "spearman", spearman([score for _, score in known], [float(cosine) for cosine, _ in known]) if known else 0.0
 
 
 def _forecast(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
@@ -125,5 +154,7 @@ MEASURES: Final[Mapping[str, Callable[[Run, Runner, Sequence[Any]], tuple[str, f
     "lm": _perplexity,
     "mask": _mask,
     "translate": _translate,
+    "caption": _caption,
+    "embed": _embed,
     "forecast": _forecast,
 }

@@ -27,8 +27,8 @@ def sample_inputs(run: Run, count: int = SAMPLES) -> list[Any]:
 
 
 def sample_pairs(run: Run, inputs: list[Any]) -> list[Any]:
-    """What `score` takes: texts, or inputs with a text."""
-    if not run.task.scores_texts:
+    """Sample inputs of `score`: texts, or inputs with a text."""
+    if not run.task.scores_texts or not run.task.writes:
         return []
     draw, task = random.Random(1), run.config.task
     if task == "lm":

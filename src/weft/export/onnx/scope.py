@@ -89,7 +89,7 @@ class Scope:
         return names
 
     def once(self, key: Any, make: Callable[[], str]) -> str:
-        """What was made for this key before, here or in an outer scope, or is made now."""
+        """Return the value of this key from here or an outer scope, or make it."""
         scope: Scope | None = self
         while scope is not None:
             if key in scope._made:

@@ -40,7 +40,7 @@ class GraphWriter(Scope):
         """A tensor that has an axis, and where."""
         self.graph: Graph | None = None
         self.ahead: dict[Node, list[Tensor]] = {}
-        """What was written together with an earlier node."""
+        """Results that were written together with an earlier node."""
         self.pairs: dict[tuple[str, ...], str] = {}
         """Tensors whose concatenation there is already, (B, …) along the last axis."""
 
@@ -227,7 +227,7 @@ def renamed(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[NodePr
 
 
 def _reads(node: NodeProto) -> Iterator[str]:
-    """What a node reads, its bodies included."""
+    """The names that a node reads, its bodies included."""
     yield from node.input
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -235,7 +235,7 @@ def _reads(node: NodeProto) -> Iterator[str]:
 
 
 def read_in(graph: GraphProto) -> set[str]:
-    """What the nodes and the outputs of a graph read."""
+    """The names that the nodes and the outputs of a graph read."""
     return {name for node in graph.node for name in _reads(node)} | {output.name for output in graph.output}
 
 

@@ -24,7 +24,7 @@ from weft.nn.attention.scores import ScoreFunction
 from weft.nn.attention.weights import may_attend, weigh
 
 AttendsTo = Literal["self", "memory", "pooling"]
-"""What queries attend to: their own sequence, that of an encoder, or, being learned vectors, a sequence to be pooled.
+"""The sequence that queries attend to: their own, that of an encoder, or, for learned queries, a sequence to be pooled.
 A module that passes itself to `attend` has it as its attribute `attends_to`; without one it is "self"."""
 
 

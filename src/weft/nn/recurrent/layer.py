@@ -12,9 +12,10 @@ from weft.errors import ConfigError
 from weft.nn.recurrent import engine, reference, vendor
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
+from weft.nn.recurrent.segments import Segments
 from weft.nn.state import State, map_state
 
-Backend = Literal["auto", "engine", "reference", "vendor"]
+Backend = Literal["auto", "engine", "loop", "scan", "reference", "vendor"]
 Merge = Literal["concat", "sum", "mean", "project"]
 
 Observer = Callable[[Tensor, Tensor | None, State, list[Tensor]], None]
@@ -58,16 +59,34 @@ class Layer(nn.Module):
         states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         return states if len(states) == 2 else states[0]
 
-    def forward(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
-        """x (B, T, I) -> outputs (B, T, O), zero past each row's end, and the state after each row's last step."""
-        outputs, final = self.directions(x, lengths, state)
+    def start_segments(self, segments: Segments, state: State, like: Tensor) -> State:
+        """The state before each segment: the initial one, but where a row begins the one given, if any."""
+        initial = self.initial_state(segments.total, like)
+        if len(self.cells) == 1:
+            return segments.start(initial, state, backwards=False)
+        given = (None, None) if state is None else state
+        ahead, back = (
+            segments.start(*pair, backwards=k == 1) for k, pair in enumerate(zip(initial, given, strict=True))
+        )
+        return ahead, back
+
+    def forward(
+        self, x: Tensor, lengths: Tensor | None, state: State, segments: Segments | None = None
+    ) -> tuple[Tensor, State]:
+        """x (B, T, I) -> outputs (B, T, O), zero past each row's end, and the state after each row's last step. With
+        segments, `state` has the state before each of them."""
+        outputs, final = self.directions(x, lengths, state, segments)
         return self.join(outputs, lengths), final
 
-    def directions(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[list[Tensor], State]:
+    def directions(
+        self, x: Tensor, lengths: Tensor | None, state: State, segments: Segments | None = None
+    ) -> tuple[list[Tensor], State]:
         """x (B, T, I) -> the outputs (B, T, H) of each direction, in the order of x, and the last state."""
         cells = self._cells()
         states = [state] if len(cells) == 1 else list(state)
-        outputs, finals = self._run(cells, x, states, lengths)
+        outputs, finals = self._run(cells, x, states, lengths, segments)
+        if segments is not None:
+            finals = segments.finals(finals)
         if not torch.compiler.is_compiling():
             for observe in self.observers:
                 observe(x, lengths, state, outputs)
@@ -124,7 +143,7 @@ class Layer(nn.Module):
         cell = self._cells()[0]
         device = next(cell.parameters(), torch.empty(0)).device.type
         choice = self.choose(device)
-        return engine.explain(cell, choice.backend, choice.reason, directions=len(self.cells))
+        return engine.explain(cell, choice, directions=len(self.cells))
 
     def fallback(self, device: str) -> str:
         """How the cells run where it is without kernels, and why; else an empty string."""
@@ -136,14 +155,21 @@ class Layer(nn.Module):
         return [cell for cell in self.cells if isinstance(cell, Cell)]
 
     def _run(
-        self, cells: list[Cell], x: Tensor, states: list[State], lengths: Tensor | None
+        self,
+        cells: list[Cell],
+        x: Tensor,
+        states: list[State],
+        lengths: Tensor | None,
+        segments: Segments | None = None,
     ) -> tuple[list[Tensor], list[State]]:
-        """Each direction's outputs, in the order of the input, and its last state."""
+        """Each direction's outputs, in the order of the input, and its last state, of each segment if there are any."""
         if x.size(0) == 0 or x.size(1) == 0:
             return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
         choice = self.choose(x.device.type)
         if engine.BACKENDS[choice.backend].planned:
-            return engine.run(cells, x, states, lengths, choice=choice)
+            return engine.run(cells, x, states, lengths, choice=choice, segments=segments)
+        if segments is not None:
+            return segments.run_padded(lambda rows, ends: self._run(cells, rows, states, ends), x)
         x = zero_past_end(x, lengths)
         run = RUN[choice.backend]
         outputs, finals = [], []
@@ -165,10 +191,13 @@ class Layer(nn.Module):
             choice = engine.choose(cell, device)
         if choice.backend == "plain" and self.backend == "auto" and not vendor.missing(cell):
             return choice._replace(backend="vendor")
-        if choice.backend == "reference" and self.backend == "engine":
-            what = f'"engine" cannot run {type(cell).__name__}: {choice.reason}'
+        if choice.backend == "reference" and self.backend != "auto":
+            what = f'"{self.backend}" cannot run {type(cell).__name__}: {choice.reason}'
             raise ConfigError(what, where="backend", cure='use "auto"')
-        return choice
+        if self.backend == "scan" and not engine.is_linear(choice):
+            what = f'"scan" cannot run {type(cell).__name__}: it is not linear in its state'
+            raise ConfigError(what, where="backend", cure='use "auto"')
+        return choice._replace(method=self.backend) if self.backend in ("loop", "scan") else choice
 
     def _enroll(self) -> None:
         """Let torch.compile ask about the cell; it makes a graph anew when one of these settings changes."""

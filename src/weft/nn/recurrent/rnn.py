@@ -20,6 +20,7 @@ from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CellChoice, build_cell
 from weft.nn.recurrent.layer import Backend, Layer, Merge
 from weft.nn.recurrent.lengths import check_lengths, check_state, zero_past_end
+from weft.nn.recurrent.segments import Segments, cut_at_resets
 from weft.nn.state import State
 
 Skip = Literal["none", "residual", "dense"]
@@ -73,14 +74,19 @@ class RNN(nn.Module):
         """The state before the first step, with the dtype and device of `like`."""
         return tuple(layer.initial_state(batch, like) for layer in self._stack())
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None, state: State = None) -> tuple[Tensor, State]:
-        """x (B, T, I), lengths (B,) -> output (B, T, D), state after each row's last step.
+    def forward(
+        self, x: Tensor, lengths: Tensor | None = None, state: State = None, *, resets: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """x (B, T, I), lengths (B,), resets (B, T) -> output (B, T, D), state after each row's last step.
 
-        Without lengths every row is T long; lengths on the CPU are checked and save work, also for x on a GPU.
+        Without lengths every row is T long; lengths on the CPU are checked and save work, also for x on a GPU. Where
+        resets is True, the state before that step is the network's initial one again, as if another row began there;
+        the backward direction ends there and begins anew before it. Resets should be on the CPU too.
         """
-        lengths = check_lengths(x, lengths)
-        x, starts = self._begin(x, lengths, state)
-        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
+        given, lengths = lengths, check_lengths(x, lengths)
+        segments = None if resets is None or x.numel() == 0 else cut_at_resets(x, given, resets)
+        x, starts = self._begin(x, lengths, state, segments)
+        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start, segments))
 
     def last(self, x: Tensor, lengths: Tensor | None = None, state: State = None) -> Tensor:
         """x (B, T, I), lengths (B,) -> (B, D), the output with which each row ends; zeros for a row without steps.
@@ -105,14 +111,19 @@ class RNN(nn.Module):
         self._climb(x, starts, run)
         return last
 
-    def _begin(self, x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
-        """The input and the states to start from, checked."""
+    def _begin(
+        self, x: Tensor, lengths: Tensor | None, state: State, segments: Segments | None = None
+    ) -> tuple[Tensor, State]:
+        """The input and the states to start from, of each row or else of each segment, checked."""
         if self.skip != "none":  # what goes past a layer must be zero past the end as well
             x = zero_past_end(x, lengths)
-        if state is None:
-            return x, self.initial_state(x.size(0), x)
-        check_state(state, tuple(layer.zero_state(1, x) for layer in self._stack()), x.size(0))
-        return x, state
+        if state is not None:
+            check_state(state, tuple(layer.zero_state(1, x) for layer in self._stack()), x.size(0))
+        if segments is not None:
+            given = [None] * len(self.layers) if state is None else state
+            layers = zip(self._stack(), given, strict=True)
+            return x, tuple(layer.start_segments(segments, mine, x) for layer, mine in layers)
+        return x, self.initial_state(x.size(0), x) if state is None else state
 
     def _adds(self, width: int, layer: Layer) -> bool:
         """Whether an input of that many features is added to the output of the layer."""

@@ -182,7 +182,7 @@ def open_run(folder: Path) -> RunFiles:
 
 
 def _cure(folder: Path) -> str:
-    """What to do about a folder that is not there: perhaps it is meant to be a run on the hub."""
+    """The cure for a folder that is not there: perhaps it is meant to be a run on the hub."""
     cure = "give the folder that `weft train` wrote"
     if str(folder).startswith("hf:/"):  # a pathlib.Path drops the second slash
         return 'give a run on the hub as a text, not as a Path: weft.load("hf://OWNER/NAME")'

@@ -1,4 +1,4 @@
-"""What weft needs of the hub, by way of huggingface_hub: what a repository holds, one file of it, a commit.
+"""The calls of huggingface_hub that weft needs: list a repository, read one file of it, make a commit.
 
 huggingface_hub knows the endpoint ($HF_ENDPOINT) and the token ($HF_TOKEN, or that of `hf auth login`), which weft
 never sees in any other way and never prints. Its functions that build models, or read pickles, are not used.
@@ -78,7 +78,7 @@ class Hub:
         )
 
     def download(self, name: str, commit: str, path: Path, *, size: int) -> None:
-        """Write a file of `size` bytes, or go on where an interrupted download of it ended."""
+        """Write a file of `size` bytes, or continue where an interrupted download of it ended."""
         from huggingface_hub.file_download import http_get
 
         url = self.library.hf_hub_url(self.address.repository, name, revision=commit, endpoint=self.api.endpoint)

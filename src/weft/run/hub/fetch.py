@@ -1,4 +1,4 @@
-"""Downloads a run into a folder that nobody uses yet, and checks all of it before the folder gets its name.
+"""Downloads a run into a temporary folder, and checks all of it before the folder gets its name.
 
     manifest.json   read first: it lists the files of the run with their SHA-256
     listed files    fetched if weft has such files, each within its limit, and compared with their hashes

@@ -1,4 +1,4 @@
-"""What the runner of every task has: the graphs, the tokenizers, and the facts of the run."""
+"""The base of the runners of all tasks: the graphs, the tokenizers, and the facts of the run."""
 
 from __future__ import annotations
 

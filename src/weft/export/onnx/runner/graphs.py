@@ -17,8 +17,8 @@ from weft.extras import EXTRAS
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 SUFFIX: Final = ".onnx"
-QUIET: Final = 3
-"""onnxruntime's level of messages: errors alone."""
+QUIET: Final = 4
+"""onnxruntime's level of messages: none. It prints errors with bytes of the file, and raises them as well."""
 
 
 class Field(NamedTuple):
@@ -124,7 +124,7 @@ class Graphs:
 
 
 def _providers(runtime: Any, device: str) -> list[str]:
-    """Those of a GPU where there are any and they are wanted, then the CPU."""
+    """The execution providers: those of a GPU where there are any and they are wanted, then the CPU."""
     found = [
         name for name in ("CUDAExecutionProvider", "ROCMExecutionProvider") if name in runtime.get_available_providers()
     ]

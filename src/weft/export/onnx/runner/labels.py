@@ -18,7 +18,7 @@ EVEN = 0.5
 
 
 class ReadsWhole(Answering):
-    """What models have in common that read a whole input."""
+    """The base of the runners of models that read a whole input."""
 
     def prepare(self) -> None:
         self.frame, self.pair = frame_of(self.facts), bool(self.facts["pair"])
@@ -28,7 +28,7 @@ class ReadsWhole(Answering):
         return super().is_one_input(inputs) or isinstance(inputs, Steps) or (self.pair and texts)
 
     def logits(self, inputs: Sequence[Any]) -> tuple[list[dict[str, Any]], Array]:
-        """What an answer says of each input, and the numbers (N, C) of the model."""
+        """Return facts about each input, and the numbers (N, C) of the model."""
         read = [self._read(one) for one in inputs]
         name = "features" if "features" in self.statistics else "tokens"
         found = self.read_rows(name, [row for _, row in read])
@@ -67,6 +67,13 @@ class ReadsWhole(Answering):
 
 class Labels(ReadsWhole):
     """One label, or several at once."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        if (found := self.facts["thresholds"]) is None:
+            return
+        if len(found) != len(self.labels) or not all(type(one) is float and 0 < one <= 1 for one in found):
+            raise ValueError("thresholds are not a share for each label")
 
     def predict(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.refuse_options(options)

@@ -1,4 +1,4 @@
-"""What an ONNX file would make onnxruntime do, read before onnxruntime reads it, without the package onnx.
+"""A check of what an ONNX file would make onnxruntime do, made before it is loaded, without the package onnx.
 
 A file from elsewhere could name operators of other libraries, functions, and files outside its folder that hold
 weights. So only the operators that weft writes are accepted, and weights in one file that the manifest lists.

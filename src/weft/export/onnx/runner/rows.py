@@ -60,7 +60,7 @@ class Rows:
         self.state |= {name.removeprefix(NEXT): array for name, array in found.items() if name.startswith(NEXT)}
 
     def select(self, rows: Sequence[int] | Array) -> None:
-        """Row i goes on from row rows[i]."""
+        """Replace the state of row i by that of row rows[i]."""
         if len(rows) == self.count and np.array_equal(rows, np.arange(self.count)):
             return
         self.state = {name: array[rows] for name, array in self.state.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, overload
 
@@ -28,7 +29,7 @@ from weft.export.onnx.runner.series import Forecasts
 from weft.export.onnx.runner.tags import Tags
 from weft.export.onnx.runner.vectors import WordVectors
 from weft.export.onnx.runner.writers import ContinuesTexts, Describes, Translates
-from weft.text import FramedText, TextConfig, Tokenizer
+from weft.text import StoredRules, Tokenizer
 
 TASKS: Final[Mapping[str, type[Answering]]] = {
     "lm": ContinuesTexts,
@@ -47,6 +48,9 @@ FORMAT_VERSION: Final = 1
 
 LABELS: Final = "labels.json"
 CONSTANT: Final = "constant_{}.npy"
+UNFIT: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""What reading a folder raises whose parts are not those that weft wrote together."""
+
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -76,10 +80,8 @@ class Runner:
                 raise ValueError(f"{LABELS} is not a list of labels")
             tokenizers = {role: _read_tokenizer(files, about) for role, about in facts["tokenizers"].items()}
             self._answering = TASKS[self.task](graphs, facts, tokenizers, labels, constants)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise RunError(
-                f"is damaged: {ascii(' '.join(repr(error).split()))[1:-1]:.100}", where=where, cure=AGAIN
-            ) from None
+        except UNFIT as error:
+            raise RunError(f"is damaged: {describe(error)}", where=where, cure=AGAIN) from None
 
     @overload
     def predict(self, inputs: str | Mapping[str, Any], **options: Any) -> dict[str, Any]: ...
@@ -93,37 +95,58 @@ class Runner:
         Options of a search are those of `[decode]` but groups and stop_at, and prefix, language, forbid_unknown and
         attention. A forecast takes a file, a table or a list of numbers, and returns a list.
         """
-        if self.task == "forecast":
-            return self._answering.predict(inputs, options)
-        if self._answering.is_one_input(inputs):
-            return self._answering.predict([inputs], options)[0]
-        if not isinstance(inputs, Iterable):
-            raise DataError(f"{inputs!r:.40} is no input", where="inputs", cure="give a text or a list of texts")
-        several = list(inputs)
-        return self._answering.predict(several, options) if several else []
+        with self._in_a_line():
+            if self.task == "forecast":
+                return self._answering.predict(inputs, options)
+            if self._answering.is_one_input(inputs):
+                return self._answering.predict([inputs], options)[0]
+            if not isinstance(inputs, Iterable):
+                raise DataError(f"{inputs!r:.40} is no input", where="inputs", cure="give a text or a list of texts")
+            several = list(inputs)
+            return self._answering.predict(several, options) if several else []
 
     def stream(self, source: Any, **options: Any) -> Iterator[str]:
         """The text of `predict(source)` in pieces, each as soon as no later step can change it."""
-        return self._answering.stream(source, options)
+        with self._in_a_line():
+            yield from self._answering.stream(source, options)
 
     def score(self, inputs: Iterable[Any]) -> list[dict[str, Any]]:
         """The log-probability and the rank of each token of texts, or of the targets of (source, target)."""
-        return self._answering.score(list(inputs))
+        with self._in_a_line():
+            return self._answering.score(list(inputs))
 
     def embed(self, texts: Iterable[Any]) -> Array:
         """A vector for each text (N, D): the mean of the states of its tokens, where the folder has their graph."""
         if isinstance(texts, str):
             raise DataError("a single text", where="texts", cure="give a list of texts")
-        return self._answering.embed(list(texts))
+        with self._in_a_line():
+            return self._answering.embed(list(texts))
+
+    @contextmanager
+    def _in_a_line(self) -> Iterator[None]:
+        """Raise what Python or numpy raise as a RunError: the parts of a changed folder do not fit together."""
+        try:
+            yield
+        except UNFIT as error:
+            what, where = f"an answer cannot be computed: {describe(error)}", str(self.folder)
+            raise RunError(what, where=where, cure=f"check the input; if it is right, {AGAIN}") from error
 
     def __repr__(self) -> str:
         return f"Runner({str(self.folder)!r}, task={self.task!r})"
 
 
+def describe(error: BaseException) -> str:
+    """An error of Python in printable letters."""
+    return f"{ascii(' '.join(repr(error).split()))[1:-1]:.100}"
+
+
 def _read_array(files: ExportedFiles, name: str) -> Array:
     """An array of numbers; never an object, which could run code."""
     with io.BytesIO(files.read(name)) as content:
-        found: Array = np.load(content, allow_pickle=False)
+        try:
+            found: Array = np.load(content, allow_pickle=False)
+        except Exception:  # of a damaged header numpy raises what Python's parser does
+            raise ValueError(f"{name} is no array") from None
     if found.dtype.kind not in "fiub":
         raise ValueError(f"{name} has no numbers")
     return found
@@ -131,8 +154,7 @@ def _read_array(files: ExportedFiles, name: str) -> Array:
 
 def _read_tokenizer(files: ExportedFiles, about: Mapping[str, Any]) -> Tokenizer:
     """A tokenizer whose file does what the facts say, as that of a run is checked."""
-    kind = FramedText if "frame" in about["text"] else TextConfig
-    config = kind.model_validate(about["text"])
+    rules = StoredRules.of_tree(about["text"])
     name = about["file"]
     content = files.read(name, most=limits.TOKENIZER_FILE_BYTES)
-    return Tokenizer.parse(content, config, where=str(files.folder / name))
+    return Tokenizer.parse(content, rules, where=str(files.folder / name))

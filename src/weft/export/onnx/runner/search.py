@@ -32,7 +32,7 @@ class Hypothesis(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is searched for: the token that each sentence reads first (A), its most tokens (A), tokens that are never
+    """The start of a search: the token that each sentence reads first (A), its most tokens (A), tokens that are never
     written, the seeds of sampled texts (A), and the tokens of the prompts, which penalties count."""
 
     begins: Sequence[int]
@@ -63,7 +63,7 @@ def best(values: Array, count: int) -> tuple[Array, Array]:
 
 
 class Texts:
-    """What the hypotheses of A sentences have written so far, (A, K, steps)."""
+    """Tokens that the hypotheses of A sentences have so far, (A, K, steps)."""
 
     def __init__(self, count: int, width: int) -> None:
         self.tokens: Array = np.zeros((count, width, 0), dtype=np.int64)
@@ -72,7 +72,7 @@ class Texts:
         self.attention: Array | None = None
 
     def append(self, tokens: Array, logs: Array, places: Array) -> None:
-        """Add a step: hypothesis k of a sentence goes on from places[k]."""
+        """Add a step: hypothesis k of a sentence extends that of places[k]."""
         own = np.broadcast_to(np.arange(places.shape[1]), places.shape)
         for name, new in (("tokens", tokens), ("logs", logs), ("paths", own)):
             before = np.take_along_axis(getattr(self, name), places[:, :, None], 1)
@@ -209,7 +209,7 @@ class Search:
         self.best[row, lowest] = score
 
     def _drop(self, done: Array, places: Array) -> None:
-        """Finish the sentences that are done; go on with the rows of the others."""
+        """Finish the sentences that are done and keep the rows of the others."""
         for row in np.flatnonzero(done).tolist():
             self.found[int(self.sentences[row])] = self._texts_of(row)
         kept, width = np.flatnonzero(~done), self.tokens.shape[1]

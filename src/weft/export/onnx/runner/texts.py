@@ -44,7 +44,7 @@ class Given(NamedTuple):
 
 
 class WritesText(Answering):
-    """What all tasks that write text share."""
+    """The base of the runners of tasks that write text."""
 
     encodes: ClassVar[bool] = True
     """Whether there is a source beside the text."""

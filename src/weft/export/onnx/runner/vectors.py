@@ -49,6 +49,10 @@ class WordVectors(Answering):
         mean: Array = self.constants["buckets"][buckets].mean(0)
         return mean / np.float32(max(float(np.linalg.norm(mean)), 1e-12))
 
+    def vector_of(self, word: str) -> Array | None:
+        """The vector (D,) of a word at length 1; None for a word that is unknown and has no n-grams."""
+        return self._vector(word, self.tokenizer.encode_words([word])[0])
+
     def _neighbours(self, text: str) -> dict[str, Any]:
         terms = read_terms(text)
         numbers = [self.tokenizer.encode_words([word])[0] for _, word in terms]

@@ -22,7 +22,8 @@ from weft.nn.recurrent.engine.program import Program
 
 @dataclass(frozen=True, eq=False)
 class Adjoint:
-    """The backward step: rows over `state`, `after`, `saved`, `vector`, `grad_after`, `grad_emitted`, `grad_left`.
+    """The backward step: rows over `state`, `after`, `saved`, `vector`, `grad_after`, `grad_emitted`, `grad_left`, and
+    `hoisted` where nothing is saved.
 
     saved: what the forward step keeps. The gradients have the widths of what they belong to; `products` are those of
     the results, `left` the left sides themselves where they are not simply a state. stages[p] is the stage, counted
@@ -52,8 +53,9 @@ class Adjoint:
         return self.levels[expr]
 
 
-def derive(program: Program) -> Adjoint:
-    """The backward step of a program."""
+def derive(program: Program, *, recompute: bool = False) -> Adjoint:
+    """The backward step of a program. With `recompute` it reads hoisted values and computes everything else again,
+    so that nothing is saved."""
     build = program.build
     gradients = _accumulate(program)
     leaves: dict[tuple[Kind, int], list[tuple[int, Expr]]] = {}
@@ -74,7 +76,7 @@ def derive(program: Program) -> Adjoint:
         for number, product in enumerate(program.products)
         if pure_state(program, product.left) is None
     }
-    keeper = _Keeper(program)
+    keeper = _Keeper(program, recompute=recompute)
     kept = [keeper.rows(group) for group in (hoisted, state, products)]
     kept_left = dict(zip(left, keeper.rows(list(left.values())), strict=True))
     kept_vectors = dict(zip(vectors, keeper.rows([[gradient] for gradient in vectors.values()]), strict=True))
@@ -150,8 +152,8 @@ def _assemble(build: Builder, width: int, parts: list[tuple[int, Expr]]) -> Row:
 class _Keeper:
     """Rewrites backward expressions so that they read only what is kept, and decides what to keep."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, *, recompute: bool) -> None:
+        self.program, self.recompute = program, recompute
         self.saved: Row = []
         self._done: dict[Expr, Expr] = {}
         self._after = {
@@ -168,6 +170,8 @@ class _Keeper:
         """A forward value as it is read backward; None for what is built from other values."""
         if expr in self._after:
             return self._after[expr]
+        if self.recompute:
+            return None
         if expr.leaf:
             return self._save(expr) if expr.leaf.kind in (Kind.HOISTED, Kind.PRODUCT) else expr
         if not expr.args or _is_backward(expr):

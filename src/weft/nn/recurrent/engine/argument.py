@@ -65,6 +65,10 @@ class Kind(StrEnum):
     """[state] The gradient of the state after this step."""
     BEHIND = "behind"
     """[state] The buffer that holds it: the step behind has written it."""
+    BEGIN = "begin"
+    """[state] In a scan: where a chunk begins, the state; or the gradient that reaches it from the chunk behind."""
+    SLOPE = "slope"
+    """[state] In a scan: the product of the slopes of a chunk's steps."""
     CARRY = "carry"
     """[state] The gradient of the state before this step, for the next backward step."""
 

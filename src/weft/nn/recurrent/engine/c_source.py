@@ -16,7 +16,7 @@ from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.call import RecurrenceCall, backward_arguments, forward_arguments
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Assignment, BufferLayout
-from weft.nn.recurrent.engine.operations import OPERATIONS
+from weft.nn.recurrent.engine.operations import COMPARISONS, OPERATIONS
 from weft.nn.recurrent.engine.program import Program
 
 BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
@@ -69,7 +69,7 @@ class CSource:
             lines += self._rows(stores)
         lines += ["    }"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i], last = call->length[b];"]
-        lines += ["        const long at = b * T + (reverse ? 0 : last - 1);"]
+        lines += ["        const long at = call->first[b] + (reverse ? 0 : last - 1);"]
         lines += self._zero_past_end(self.forward_arguments, Kind.HISTORY, Kind.EMITTED)
         for state, width in enumerate(program.state):
             w = self._size(width)
@@ -128,7 +128,9 @@ class CSource:
             if argument.kind not in kinds:
                 continue
             w = self._size(self.columns[argument])
-            first, steps = ("b * T", "T") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            first, steps = (
+                ("call->first[b]", "call->room[b]") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
+            )
             lines += [
                 f"        memset({argument} + ({first} + last) * {w}, 0, sizeof(float) * ({steps} - last) * {w});"
             ]
@@ -137,7 +139,7 @@ class CSource:
     def _head(self, name: str, given: list[Argument]) -> list[str]:
         lines = [f"static int {name}_block(const packed_call_t *all, long direction, long block) {{"]
         lines += ["    const recurrence_t *call = all->call;"]
-        lines += ["    const long *n = call->sizes;", "    const long T = call->time;"]
+        lines += ["    const long *n = call->sizes;"]
         lines += ["    const int reverse = call->reverse[direction];"]
         lines += [f"    float *const *t = call->tensors + direction * {len(given)};"]
         lines += [f"    float *const *packed = all->packed + direction * {2 * len(self.program.products)};"]
@@ -247,7 +249,7 @@ class CSource:
         return [
             "        for (long i = 0; i < active; i++) {",
             "            const long b = rows[i], step = reverse ? call->length[b] - 1 - s : s;",
-            "            const long at = call->base[b] + step, seen = b * T + step;",
+            "            const long at = call->base[b] + step, seen = call->first[b] + step;",
             "            const long before = reverse ? seen + 1 : seen - 1;",
             "            (void)at; (void)seen; (void)before;",
             *(f"            {line}" for line in body),
@@ -275,11 +277,7 @@ class CSource:
 
     def _value(self, expr: Expr, names: dict[Expr, str], pointers: dict[str, str], lines: list[str]) -> str:
         if expr.value is not None:
-            return (
-                f"{expr.value!r}f"
-                if math.isfinite(expr.value)
-                else ("NAN" if math.isnan(expr.value) else f"({math.copysign(1, expr.value):.0f} * INFINITY)")
-            )
+            return c_number(expr.value)
         name = f"v{expr.number}"
         if expr.leaf:
             kind, index, offset, stride = expr.leaf
@@ -292,7 +290,7 @@ class CSource:
             shift = f" + shift{index}[{column}]" if kind is Kind.HOISTED and index in self.biased else ""
             lines += [f"    const float {name} = {row}[{column}]{shift};"]
             return name
-        kind_of = "int" if expr.op in ("lt", "le", "gt", "ge", "eq") else "float"
+        kind_of = "int" if expr.op in COMPARISONS else "float"
         lines += [f"    const {kind_of} {name} = {OPERATIONS[expr.op].c.format(*(names[arg] for arg in expr.args))};"]
         return name
 
@@ -331,6 +329,13 @@ class CSource:
                 return f"{buffer} + i * padded({self._size(program.state[number])})"
         row = "block" if buffer.is_summed else "seen" if buffer.is_outside else "at"
         return f"{buffer} + {row} * {self._size(self.columns[buffer])}"
+
+
+def c_number(value: float) -> str:
+    """A number as C writes it."""
+    if math.isfinite(value):
+        return f"{value!r}f"
+    return "NAN" if math.isnan(value) else f"({math.copysign(1, value):.0f} * INFINITY)"
 
 
 def _beside(pointer: str, width: str) -> str:

@@ -16,15 +16,32 @@ class RecurrenceCall(NativeStruct):
     """One call, for all directions.
 
     tensors: their addresses, per direction; sizes: the numbers that the text names n[0], n[1], …; strides of the
-    weights; reverse: whether a direction reads rows from their end. Of each row of the batch (B,): its length, the
-    order of rows by length, where its steps begin in buffers that only the engine reads, and how many fit there.
+    weights; reverse: whether a direction reads rows from their end. Of each row (B,): its length, the order of rows by
+    length; base and capacity: where its steps begin in buffers that only the engine reads, and how many fit there;
+    first and room: the same of buffers of all steps.
     """
 
     c_name: ClassVar[str] = "recurrence_t"
     _fields_ = (
         ("tensors", FloatsTable), ("sizes", ConstLongs), ("strides", ConstLongs), ("length", ConstLongs),
-        ("order", ConstLongs), ("base", ConstLongs), ("capacity", ConstLongs), ("reverse", ConstBytes),
-        ("directions", ctypes.c_long), ("batch", ctypes.c_long), ("time", ctypes.c_long), ("blocks", ctypes.c_long),
+        ("order", ConstLongs), ("base", ConstLongs), ("capacity", ConstLongs), ("first", ConstLongs),
+        ("room", ConstLongs), ("reverse", ConstBytes), ("directions", ctypes.c_long), ("batch", ctypes.c_long),
+        ("blocks", ctypes.c_long),
+    )  # fmt: skip
+
+
+class LoopCall(NativeStruct):
+    """One call of a loop without products, for all directions; the fields of RecurrenceCall, and how the work is cut.
+
+    columns: of a task, at most; chunks of a row's time, 1 where the loop is no scan, and the steps of each.
+    """
+
+    c_name: ClassVar[str] = "loop_t"
+    _fields_ = (
+        ("tensors", FloatsTable), ("sizes", ConstLongs), ("length", ConstLongs), ("order", ConstLongs),
+        ("base", ConstLongs), ("capacity", ConstLongs), ("first", ConstLongs), ("room", ConstLongs),
+        ("reverse", ConstBytes), ("directions", ctypes.c_long), ("batch", ctypes.c_long), ("columns", ctypes.c_long),
+        ("chunks", ctypes.c_long), ("steps", ctypes.c_long),
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ class CPUBackend:
 
     def forward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
         """Fill histories, emitted values, last states and, where there are buffers for it, what is saved."""
-        tables = _tables(steps, len(tensors[0][HOISTED]))
+        tables = row_tables(steps, len(tensors[0][HOISTED]))
         self._call(self._forward, self.source.forward_arguments, tensors, steps, tables, reverse)
 
     def backward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
@@ -51,7 +51,7 @@ class CPUBackend:
             counts = dict.fromkeys(self.source.befores, rows) | dict.fromkeys(self.source.sums, blocks)
             columns, like = self.source.columns, mine[HOISTED.gradient]
             mine |= {argument: pages.empty(count, columns[argument], like) for argument, count in counts.items()}
-        self._call(self._backward, self.source.backward_arguments, tensors, steps, _tables(steps, rows), reverse)
+        self._call(self._backward, self.source.backward_arguments, tensors, steps, row_tables(steps, rows), reverse)
 
     def _call(
         self, function: Any, given: list[Argument], tensors: list[Tensors], steps: StepCounts, tables: Tables,
@@ -71,8 +71,9 @@ class CPUBackend:
         call = RecurrenceCall(
             tensors=(ctypes.c_void_p * len(pointers))(*pointers), sizes=self._sizes,
             strides=(ctypes.c_long * (len(strides) + 1))(*strides), length=tables.lengths, order=tables.order,
-            base=tables.base, capacity=tables.capacity, reverse=(ctypes.c_ubyte * len(reverse))(*reverse),
-            directions=len(tensors), batch=steps.batch, time=steps.time, blocks=_blocks(steps.batch, len(tensors)),
+            base=tables.base, capacity=tables.capacity, first=tables.first, room=tables.room,
+            reverse=(ctypes.c_ubyte * len(reverse))(*reverse), directions=len(tensors), batch=steps.batch,
+            blocks=_blocks(steps.batch, len(tensors)),
         )  # fmt: skip
         if function(ctypes.byref(call), ctypes.c_long(torch.get_num_threads()), parallel()):
             raise MemoryError("a recurrence found no memory for its buffers: use a smaller batch or shorter rows")
@@ -85,27 +86,34 @@ def _blocks(batch: int, directions: int) -> int:
 
 
 class Tables(NamedTuple):
-    """Of each row of the batch (B,): its steps; which it is, the longest first; where its steps begin, how many fit."""
+    """Of each row (B,): its steps; which it is, the longest first; where its steps begin in buffers that only the
+    engine reads, how many fit there; the same of buffers of all steps."""
 
     lengths: Tensor
     order: Tensor
     base: Tensor
     capacity: Tensor
+    first: Tensor
+    room: Tensor
 
 
-def _tables(steps: StepCounts, rows: int) -> Tables:
-    """rows: steps of the buffers that only the engine reads, all B * T or the real ones only."""
-    full = _full_tables(steps.batch, steps.time)
+def row_tables(steps: StepCounts, rows: int) -> Tables:
+    """rows: steps of the buffers that only the engine reads, all of them or the real ones only."""
     if steps.lengths is None:
-        return full
+        return _full_tables(steps.batch, steps.time)
     lengths = steps.lengths.contiguous()
     order = lengths.argsort(descending=True)
-    if rows < steps.batch * steps.time:
-        return Tables(lengths, order, lengths.cumsum(0) - lengths, lengths)
-    return Tables(lengths, order, full.base, full.capacity)
+    if steps.first is None:
+        first, room = _full_tables(steps.batch, steps.time)[-2:]
+    else:
+        first = steps.first.contiguous()
+        room = first.diff(append=first.new_tensor([steps.all_steps]))
+    if rows < steps.all_steps:
+        return Tables(lengths, order, lengths.cumsum(0) - lengths, lengths, first, room)
+    return Tables(lengths, order, first, room, first, room)
 
 
 @lru_cache(64)
 def _full_tables(batch: int, time: int) -> Tables:
     steps, rows = torch.full((batch,), time, device="cpu"), torch.arange(batch, device="cpu")
-    return Tables(steps, rows, rows * time, steps)
+    return Tables(steps, rows, rows * time, steps, rows * time, steps)

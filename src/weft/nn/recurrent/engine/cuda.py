@@ -7,17 +7,10 @@ of a layer are rows of the same kernels and products.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import linecache
-import sys
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib.abc import ExecutionLoader
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -25,6 +18,7 @@ from torch import Tensor
 
 from weft.nn.kernels import power_of_two
 from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind
+from weft.nn.recurrent.engine.generated import load_generated
 from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -39,6 +33,12 @@ MAX_CHUNK_STEPS: Final = 64
 
 MAX_SESSIONS: Final = 64
 """Sets of fixed buffers and graphs that are kept, for batches of different sizes."""
+
+ZERO_PAST_END: Final = {
+    "forward": frozenset((Kind.HISTORY, Kind.EMITTED)),
+    "backward": frozenset((Kind.GRAD_HOISTED, Kind.GRAD_PRODUCT, Kind.LEFTS, Kind.GRAD_VECTOR)),
+}
+"""What is read again past the end of a row, where it must be zero."""
 
 START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 
@@ -77,7 +77,7 @@ class CUDABackend:
     def _session(self, kind: str, tensors: list[Tensors], steps: StepCounts) -> _Session:
         like = tensors[0][HISTORY]
         stream = torch.cuda.current_stream(like.device).cuda_stream if like.is_cuda else 0
-        batch = _rounded(steps.batch)
+        batch = _rounded(steps.batch) if steps.first is None else _rounded_segments(steps.batch)
         starts = tensors[0][START].dtype
         key = (
             kind,
@@ -87,11 +87,12 @@ class CUDABackend:
             starts,
             like.device,
             steps.lengths is None,
+            steps.first is None,
             stream,
             SAVED in tensors[0],
         )
         if key not in self._sessions:
-            self._sessions[key] = _Session(self, kind, tensors, batch, lengths=steps.lengths is not None)
+            self._sessions[key] = _Session(self, kind, tensors, batch, steps)
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(key)
@@ -101,16 +102,18 @@ class CUDABackend:
 class _Session:
     """Fixed buffers and graphs for one number of rows, one type, one stream, forward or backward."""
 
-    def __init__(self, backend: CUDABackend, kind: str, tensors: list[Tensors], batch: int, *, lengths: bool) -> None:
+    def __init__(self, backend: CUDABackend, kind: str, tensors: list[Tensors], batch: int, steps: StepCounts) -> None:
         self.source, self.module, self.kind = backend.source, backend.module, kind
         self.batch, self.directions = batch, len(tensors)
-        self.like, self.starts, self.lengths = tensors[0][HISTORY], tensors[0][START].dtype, lengths
+        self.like, self.starts = tensors[0][HISTORY], tensors[0][START].dtype
+        self.lengths, self.segments = steps.lengths is not None, steps.first is not None
         self.groups: list[Stage] = self.source.stages if kind == "forward" else self.source.back
         size = HEADER + self.directions * (1 + len(self.source.table))
         with torch.inference_mode(False):  # they will also be written outside of it
             self.like = self.like.new_empty(0)
             self.table = torch.zeros(size, dtype=torch.int64, device=self.like.device)
             self.row_lengths = torch.zeros(self.batch, dtype=torch.int64, device=self.like.device)
+            self.row_firsts = torch.zeros_like(self.row_lengths)
             self.buffers = self._make_buffers()
         self.graphs: dict[object, torch.cuda.CUDAGraph] = {}
         self.keep, self.warm = True, False
@@ -129,6 +132,12 @@ class _Session:
         if steps.lengths is not None:
             self.row_lengths[steps.batch :].zero_()
             self.row_lengths[: steps.batch].copy_(steps.lengths)
+        if steps.first is not None:
+            self.row_firsts[: steps.batch].copy_(steps.first)
+            for mine in tensors:  # the kernels write the real steps alone
+                for argument, tensor in mine.items():
+                    if argument.kind in ZERO_PAST_END[self.kind]:
+                        tensor.zero_()
         for number, group in enumerate(self.groups, 1):
             weight = self._buffer(Kind.WEIGHT, number)
             for direction, mine in enumerate(tensors):
@@ -158,9 +167,9 @@ class _Session:
         grid = (self.batch, -(-widest // block), self.directions)
         fixed = [self._buffer(*argument, parity=parity) for argument in self.source.arguments[name]]
         getattr(self.module, name)[grid](
-            self.table, self.row_lengths, *fixed, step, LENGTHS=self.lengths, KEEP=self.keep,
-            PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype), START=_triton_type(self.starts),
-            BLOCK=block, num_warps=max(1, block // 32),
+            self.table, self.row_lengths, self.row_firsts, *fixed, step, LENGTHS=self.lengths,
+            SEGMENTS=self.segments, KEEP=self.keep, PREFETCH=self.like.is_cuda, DTYPE=_triton_type(self.like.dtype),
+            START=_triton_type(self.starts), BLOCK=block, num_warps=max(1, block // 32),
         )  # fmt: skip
 
     def _chunk(self, count: int, *, first: bool, last: bool) -> None:
@@ -308,33 +317,13 @@ def _rounded(batch: int) -> int:
     return -(-batch // unit) * unit
 
 
+def _rounded_segments(count: int) -> int:
+    """The number of segments is another in every batch, so that of their rows has a few sizes only."""
+    unit = max(8, power_of_two(count, least=16) // 8)
+    return -(-count // unit) * unit
+
+
 def _triton_type(dtype: torch.dtype) -> Any:
     import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     return {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}[dtype]
-
-
-class _Generated(ExecutionLoader):
-    """Loads a module from the text that was generated here."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def get_source(self, fullname: str) -> str:
-        return self.text
-
-    def get_filename(self, fullname: str) -> str:
-        return f"<{fullname}>"
-
-
-def load_generated(text: str) -> ModuleType:
-    """The module of a text. It is never written to disk, where it could be changed before it is read again."""
-    name = f"weft_kernels_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    loader = _Generated(text)
-    module = importlib.util.module_from_spec(ModuleSpec(name, loader))
-    # Triton reads the source of a kernel by `inspect`, which finds module and lines in these two tables.
-    sys.modules[name] = module
-    place = loader.get_filename(name)
-    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
-    loader.exec_module(module)
-    return module

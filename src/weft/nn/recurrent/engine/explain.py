@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from weft.errors import counted
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.backends import BACKENDS
+from weft.nn.recurrent.engine.chunks import LAST_RUN
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Assignment
 from weft.nn.recurrent.engine.plan import Kernels, Plan
+from weft.nn.recurrent.engine.run import BackendChoice
 
 
-def explain(cell: Cell, backend: str, reason: str, *, directions: int) -> str:
+def explain(cell: Cell, choice: BackendChoice, *, directions: int) -> str:
     """Several lines: the backend and why, then the plan."""
+    backend, reason = choice.backend, choice.reason
     twice = ", both directions side by side" if directions == 2 else ""
     lines = [f"{type(cell).__name__} runs {BACKENDS[backend].words}{twice}" + (f" ({reason})" if reason else "")]
     plan = plan_of(cell)
     if isinstance(plan, Plan) and BACKENDS[backend].planned:
-        lines += [f"  {line}" for line in _describe(plan, backend)]
+        lines += [f"  {line}" for line in _describe(plan, backend, choice.method)]
     return "\n".join(lines)
 
 
-def _describe(plan: Plan, backend: str) -> list[str]:
+def _describe(plan: Plan, backend: str, method: str) -> list[str]:
     widths = [node.meta["shape"][1] for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
     before = f"before the loop: {_columns(widths)} from the input, for all time steps at once"
     after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
     if plan.kernels is None or backend == "plain":
         return [before, *after]
+    if plan.kernels.lanes is not None:
+        return [before, *_loop(plan, method), *after]
     backward = (
         f"backward: {counted(plan.kernels.adjoint.last, 'product stage')} a step; weight gradients once, after the loop"
     )
     return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels)]
+
+
+def _loop(plan: Plan, method: str) -> list[str]:
+    """A step without products: whether it is a scan, what a loop does, what is kept, and how the last pass ran."""
+    kernels = plan.kernels_by(method)
+    assert kernels is not None
+    layout, states = kernels.layout, _columns(kernels.program.state)
+    if kernels.scans is None:
+        lines = ["elementwise in its state: all steps in one loop, columns side by side"]
+    else:
+        lines = [f"linear in its state (h' = a ⊙ h + b): {METHODS[method]}"]
+    counts = [
+        len(_operations([store for stage in stages for store in stage])) for stages in (layout.forward, layout.backward)
+    ]
+    lines += [f"each step: {counted(counts[0], 'pointwise operation')} forward, {counts[1]} backward"]
+    lines += [f"kept for backward: the states ({states}) and the columns from the input"]
+    return lines + ([f"last pass: {LAST_RUN[kernels.number]}"] if kernels.number in LAST_RUN else [])
+
+
+METHODS: Final = {
+    "auto": "runs as a scan over time where rows are long and few, else as a loop",
+    "scan": "runs as a scan over time, as asked",
+    "loop": "runs as a loop, as asked",
+}
 
 
 def _stages(kernels: Kernels) -> list[str]:

@@ -120,3 +120,6 @@ CHEAP: Final = frozenset(
     {"add", "sub", "mul", "neg", "where", "lt", "le", "gt", "ge", "eq", "min", "max", "detach", "sign", "abs"}
 )
 """Operations that cost less to compute again than to keep."""
+
+COMPARISONS: Final = frozenset({"lt", "le", "gt", "ge", "eq"})
+"""Operations whose result is true or false."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -13,8 +13,11 @@ from torch import Tensor, nn
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.adjoint import Adjoint, derive
 from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind, arguments
+from weft.nn.recurrent.engine.chunks import Method
 from weft.nn.recurrent.engine.expr import width_of
+from weft.nn.recurrent.engine.lanes import Lane, find_lanes
 from weft.nn.recurrent.engine.layout import BufferLayout, lay_out
+from weft.nn.recurrent.engine.linear import Scan, StepClass, find_scan
 from weft.nn.recurrent.engine.program import Program, lower
 from weft.nn.recurrent.engine.split import Split, split
 from weft.nn.recurrent.engine.trace import Trace, Untraceable, trace
@@ -26,16 +29,33 @@ Writing over an input saves memory, but is not allowed under a compiler that reo
 """
 
 
+FORCED: tuple[Method, ...] = ("loop", "scan")
+"""The methods that a person may force."""
+
+
 class StepCounts(NamedTuple):
-    """How many steps each row of the batch has: its own of `lengths`, else all T of `time`."""
+    """How many steps each row has, its own of `lengths`, else all T of `time`; and where they stand.
+
+    Row b begins at b * time in a buffer of all steps, or where there is `first` (B,) at first[b]. Then rows are
+    segments of the batch's rows, cut at resets: one begins where the one before it ends, or after the padding behind
+    it, so what lies past a row's end may be the next row's, and only the real steps may be written.
+    """
 
     batch: int
     time: int
     lengths: Tensor | None
+    first: Tensor | None = None
+    positions: int = -1
+    """Steps of a buffer of all steps, padding too, where there is `first`."""
+
+    @property
+    def all_steps(self) -> int:
+        """Steps of a buffer of all steps, padding too."""
+        return self.batch * self.time if self.first is None else self.positions
 
     def base(self, device: torch.device) -> Tensor:
-        """The first step of each (B,), in a buffer of all B * T."""
-        return torch.arange(self.batch, device=device) * self.time
+        """The first step of each (B,), in a buffer of all steps."""
+        return torch.arange(self.batch, device=device) * self.time if self.first is None else self.first
 
 
 Tensors = dict[Argument, Tensor]
@@ -60,10 +80,27 @@ class Kernels:
     layout: BufferLayout
     biased: tuple[int, ...]
     """The hoisted values that come without their bias, which the kernels add."""
+    lanes: list[Lane] | None = None
+    """The columns of a step without products, which the kernels take through all of time by themselves."""
+    scans: list[Scan] | None = None
+    """How each lane is computed in parallel over time, where all are linear."""
+    method: Method = "auto"
+    """Whether they are computed so."""
+
+    @property
+    def step_class(self) -> StepClass:
+        """How a step depends on its state."""
+        if self.program.products:
+            return StepClass.PRODUCT
+        return StepClass.ELEMENTWISE if self.scans is None else StepClass.LINEAR
 
     @cached_property
     def cpu(self) -> Backend:
         """Compiled on first use; raises NoCompiler."""
+        if self.lanes is not None:
+            from weft.nn.recurrent.engine.loop_cpu import CPULoop
+
+            return CPULoop(self)
         from weft.nn.recurrent.engine.cpu import CPUBackend
 
         return CPUBackend(self)
@@ -115,6 +152,7 @@ class Kernels:
         kept = arguments(Kind.HISTORY, len(self.program.state))
         kept += [SAVED] if self.layout.saved else []
         kept += [Argument(Kind.KEPT, number) for number in self.layout.overwritten]
+        kept += [] if self.lanes is None else arguments(Kind.HOISTED, len(self.program.hoisted))
         return kept + self.inputs[len(self.program.hoisted) :]
 
     def output_sizes(self, keep: str) -> dict[Argument, int]:
@@ -180,6 +218,14 @@ class Plan:
     split: Split
     kernels: Kernels | None
     refusal: str
+    loop: Kernels | None = None
+    scan: Kernels | None = None
+    """The kernels with one of the two methods forced, where there are both."""
+
+    def kernels_by(self, method: str) -> Kernels | None:
+        """The kernels that run a recurrence by this method, where they have the choice."""
+        forced = self.loop if method == "loop" else self.scan if method == "scan" else None
+        return forced or self.kernels
 
     def tensors(self, cell: Cell) -> list[Tensor]:
         """The cell's parameters and buffers, in the order in which `before` takes them."""
@@ -223,13 +269,35 @@ def _plan(traced: Trace, number: int) -> Plan:
     names = tuple(traced.parameters)
     try:
         program = lower(parts)
-        adjoint = derive(program)
+        kernels = _make_kernels(program, parts)
     except Untraceable as error:
         return Plan(number, names, parts, None, str(error))
-    kernels = Kernels(len(KERNELS), program, adjoint, lay_out(program, adjoint, parts.consumable), parts.biased)
-    _ = kernels.results
-    KERNELS.append(kernels)
-    return Plan(number, names, parts, kernels, "")
+    if kernels.scans is None:
+        return Plan(number, names, parts, _register(kernels), "")
+    loop, scan = (replace(kernels, method=method) for method in FORCED)
+    return Plan(number, names, parts, _register(kernels), "", _register(loop), _register(scan))
+
+
+def _register(kernels: Kernels) -> Kernels:
+    """Kernels with their number, by which operators find them."""
+    numbered = replace(kernels, number=len(KERNELS))
+    _ = numbered.results
+    KERNELS.append(numbered)
+    return numbered
+
+
+def _make_kernels(program: Program, parts: Split) -> Kernels:
+    """Derive the backward step and lay out the buffers; of a step in lanes the backward pass reads hoisted values."""
+    if not program.products:
+        adjoint = derive(program, recompute=True)
+        layout = lay_out(program, adjoint, parts.consumable)
+        if (lanes := find_lanes(program, adjoint, layout)) is not None:
+            found = [find_scan(program.build, lane) for lane in lanes]
+            scans = [scan for scan in found if scan is not None]
+            linear = scans if len(scans) == len(found) else None
+            return Kernels(0, program, adjoint, layout, parts.biased, lanes, linear)
+    adjoint = derive(program)
+    return Kernels(0, program, adjoint, lay_out(program, adjoint, parts.consumable), parts.biased)
 
 
 def _by_direction(order: list[Argument], values: list[Any]) -> list[dict[Argument, Any]]:

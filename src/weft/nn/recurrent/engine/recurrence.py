@@ -32,13 +32,13 @@ def recur(
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
         keep = COPY if torch.compiler.is_compiling() else IN_PLACE
     if torch.compiler.is_compiling():
-        outputs = torch.ops.weft.recurrence(inputs, steps.lengths, steps.time, kernels.number, reverse, keep)
-    elif keep == NOTHING:
-        outputs, _ = _forward(inputs, steps.lengths, steps.time, kernels.number, reverse, keep)
-    else:
-        outputs = _Recurrence.apply(  # type: ignore[no-untyped-call]
-            steps.lengths, steps.time, kernels.number, reverse, keep, *inputs
+        outputs = torch.ops.weft.recurrence(
+            inputs, steps.lengths, steps.first, steps.time, kernels.number, reverse, keep
         )
+    elif keep == NOTHING:
+        outputs, _ = _forward(inputs, steps, kernels.number, reverse, keep)
+    else:
+        outputs = _Recurrence.apply(steps, kernels.number, reverse, keep, *inputs)  # type: ignore[no-untyped-call]
     emitted, finals, histories, count = kernels.results[keep]
     return [
         (
@@ -51,7 +51,7 @@ def recur(
 
 
 def _forward(
-    inputs: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
+    inputs: list[Tensor], steps: StepCounts, kernels: int, reverse: list[bool], keep: str
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run the loop -> outputs of every direction, one after the other; and what its backward pass needs, likewise."""
     plan = KERNELS[kernels]
@@ -59,7 +59,7 @@ def _forward(
     outputs: list[Tensor] = []
     kept: list[Tensor] = []
     for mine in tensors:
-        made = _empty_outputs(plan, mine, keep, mine[START].shape[0] * time, pages.empty)
+        made = _empty_outputs(plan, mine, keep, steps.all_steps, pages.empty)
         outputs += made.values()
         if keep == IN_PLACE:
             mine |= {
@@ -67,7 +67,6 @@ def _forward(
             }
         mine |= made
         kept += [mine[argument] for argument in plan.kept] if keep != NOTHING else []
-    steps = StepCounts(tensors[0][START].shape[0], time, lengths)
     plan.backend(inputs[0]).forward(tensors, steps, reverse)
     return outputs, kept
 
@@ -75,8 +74,7 @@ def _forward(
 def _backward(
     gradients: list[Tensor],
     kept: list[Tensor],
-    lengths: Tensor | None,
-    time: int,
+    steps: StepCounts,
     kernels: int,
     reverse: list[bool],
     rows: int,
@@ -94,7 +92,6 @@ def _backward(
         given = gradients[direction * share : (direction + 1) * share]
         mine |= {argument: gradient.contiguous() for argument, gradient in zip(order, given, strict=True)}
         mine |= _empty_gradients(plan, mine, rows)
-    steps = StepCounts(tensors[0][START].shape[0], time, lengths)
     plan.backend(kept[0]).backward(tensors, steps, reverse)
     return [
         gradient
@@ -105,15 +102,29 @@ def _backward(
 
 @torch.library.custom_op("weft::recurrence", mutates_args=())
 def recurrence(
-    inputs: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
+    inputs: list[Tensor],
+    lengths: Tensor | None,
+    first: Tensor | None,
+    time: int,
+    kernels: int,
+    reverse: list[bool],
+    keep: str,
 ) -> list[Tensor]:
     """The forward pass for torch.compile."""
-    return _forward(inputs, lengths, time, kernels, reverse, keep)[0]
+    batch = KERNELS[kernels].take_inputs(inputs)[0][START].shape[0]
+    steps = StepCounts(batch, time, lengths, first, positions=inputs[0].shape[0])
+    return _forward(inputs, steps, kernels, reverse, keep)[0]
 
 
 @recurrence.register_fake
 def _(
-    inputs: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
+    inputs: list[Tensor],
+    lengths: Tensor | None,
+    first: Tensor | None,
+    time: int,
+    kernels: int,
+    reverse: list[bool],
+    keep: str,
 ) -> list[Tensor]:
     plan = KERNELS[kernels]
     rows, tensors = inputs[0].shape[0], plan.take_inputs(inputs)
@@ -122,16 +133,30 @@ def _(
 
 @torch.library.custom_op("weft::recurrence_backward", mutates_args=())
 def recurrence_backward(
-    gradients: list[Tensor], kept: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool]
+    gradients: list[Tensor],
+    kept: list[Tensor],
+    lengths: Tensor | None,
+    first: Tensor | None,
+    time: int,
+    kernels: int,
+    reverse: list[bool],
 ) -> list[Tensor]:
     """The backward pass for torch.compile."""
-    rows = KERNELS[kernels].take_kept(kept)[0][HISTORY].shape[0]
-    return _backward(gradients, kept, lengths, time, kernels, reverse, rows)
+    mine = KERNELS[kernels].take_kept(kept)[0]
+    rows = mine[HISTORY].shape[0]
+    steps = StepCounts(mine[START].shape[0], time, lengths, first, positions=rows)
+    return _backward(gradients, kept, steps, kernels, reverse, rows)
 
 
 @recurrence_backward.register_fake
 def _(
-    gradients: list[Tensor], kept: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool]
+    gradients: list[Tensor],
+    kept: list[Tensor],
+    lengths: Tensor | None,
+    first: Tensor | None,
+    time: int,
+    kernels: int,
+    reverse: list[bool],
 ) -> list[Tensor]:
     plan = KERNELS[kernels]
     results = []
@@ -143,35 +168,45 @@ def _(
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    given, lengths, *settings = inputs
-    plan, keep = KERNELS[settings[1]], settings[3]
+    given, lengths, first, time, kernels, reverse, keep = inputs
+    plan = KERNELS[kernels]
     named = zip(plan.take_inputs(given), plan.take_outputs(output, keep), strict=True)
-    _remember(ctx, [(mine | made)[argument] for mine, made in named for argument in plan.kept], lengths, *settings)
+    kept = [(mine | made)[argument] for mine, made in named for argument in plan.kept]
+    _remember(ctx, kept, lengths, first, time, kernels, reverse, keep)
 
 
 def _remember(
-    ctx: Any, kept: list[Tensor], lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str
+    ctx: Any,
+    kept: list[Tensor],
+    lengths: Tensor | None,
+    first: Tensor | None,
+    time: int,
+    kernels: int,
+    reverse: list[bool],
+    keep: str,
 ) -> None:
-    ctx.time, ctx.kernels, ctx.reverse, ctx.keep, ctx.lengths = time, kernels, reverse, keep, lengths is not None
-    ctx.save_for_backward(*kept, *([] if lengths is None else [lengths]))
+    ctx.time, ctx.kernels, ctx.reverse, ctx.keep = time, kernels, reverse, keep
+    ctx.lengths, ctx.first = lengths is not None, first is not None
+    ctx.save_for_backward(*kept, *(tensor for tensor in (lengths, first) if tensor is not None))
 
 
 def _arguments(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
     """Arguments of the backward pass, from the tensors that were kept; a missing gradient is zero."""
     plan = KERNELS[ctx.kernels]
     saved = list(ctx.saved_tensors)
+    first = saved.pop() if ctx.first else None
     lengths = saved.pop() if ctx.lengths else None
     given: list[Tensor] = []
     for mine, grads in zip(plan.take_kept(saved), plan.take_outputs(list(gradients), ctx.keep), strict=True):
         for argument, width in plan.gradient_sizes.items():
             like = mine[Argument(Kind.START, argument.number) if argument.kind is Kind.FINAL else HISTORY]
             given.append(like.new_zeros(like.shape[0], width) if grads[argument] is None else grads[argument])
-    return given, saved, lengths, ctx.time, ctx.kernels, ctx.reverse
+    return given, saved, lengths, first, ctx.time, ctx.kernels, ctx.reverse
 
 
 def _compiled_backward(ctx: Any, gradients: list[Tensor | None]) -> tuple[Any, ...]:
     results = torch.ops.weft.recurrence_backward(*_arguments(ctx, gradients))
-    return results, None, None, None, None, None
+    return results, None, None, None, None, None, None
 
 
 def _no_setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
@@ -191,22 +226,23 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, lengths: Tensor | None, time: int, kernels: int, reverse: list[bool], keep: str, *inputs: Tensor
+        ctx: Any, steps: StepCounts, kernels: int, reverse: list[bool], keep: str, *inputs: Tensor
     ) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
-        outputs, kept = _forward(list(inputs), lengths, time, kernels, reverse, keep)
-        _remember(ctx, kept, lengths, time, kernels, reverse, keep)
-        ctx.rows = inputs[0].size(0)
+        outputs, kept = _forward(list(inputs), steps, kernels, reverse, keep)
+        _remember(ctx, kept, steps.lengths, steps.first, steps.time, kernels, reverse, keep)
+        ctx.rows, ctx.batch, ctx.positions = inputs[0].size(0), steps.batch, steps.positions
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
-        given, saved, *rest = *_arguments(ctx, gradients), ctx.rows
+        given, saved, lengths, first, time, kernels, reverse = _arguments(ctx, gradients)
+        rest = [StepCounts(ctx.batch, time, lengths, first, ctx.positions), kernels, reverse, ctx.rows]
         if torch.is_grad_enabled():
             results = _RecurrenceBackward.apply(len(given), rest, *given, *saved)  # type: ignore[no-untyped-call]
         else:
             results = _backward(given, saved, *rest)
-        return (None, None, None, None, None, *results)
+        return (None, None, None, None, *results)
 
 
 class _RecurrenceBackward(torch.autograd.Function):
@@ -246,7 +282,7 @@ def _empty_gradients(plan: Kernels, mine: Tensors, rows: int) -> Tensors:
             sizes[Argument(Kind.GRAD_PRODUCT, number)] = product.width
         if number in plan.adjoint.left:
             sizes[Argument(Kind.LEFTS, number)] = product.depth
-    if like.is_cuda:  # on a CPU the loop adds them up as it goes
+    if like.is_cuda and plan.lanes is None:  # elsewhere the loop adds them up as it goes
         sizes |= {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(layout.vectors)}
     buffers = {argument: pages.empty(rows, width, like) for argument, width in sizes.items()}
     starts = arguments(Kind.START, len(program.state))

@@ -20,15 +20,18 @@ from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, StepCou
 from weft.nn.recurrent.engine.recurrence import recur
 from weft.nn.recurrent.engine.rows import BatchRows
 from weft.nn.recurrent.lengths import zero_past_end
+from weft.nn.recurrent.segments import Segments
 from weft.nn.state import State, leaves_of, with_leaves
 
 
 class BackendChoice(NamedTuple):
-    """A key of BACKENDS, why it is not a faster one, and the number of the plan (-1 without one)."""
+    """A key of BACKENDS, why it is not a faster one, the number of the plan (-1 without one), and the method of its
+    kernels where there are several."""
 
     backend: str
     reason: str
     plan: int
+    method: str = "auto"
 
 
 _enrolled: WeakValueDictionary[int, Cell] = WeakValueDictionary()
@@ -52,6 +55,11 @@ def choose(cell: Cell, device: str) -> BackendChoice:
     return BackendChoice(device, "", plan.number)
 
 
+def is_linear(choice: BackendChoice) -> bool:
+    """Whether the step of a plan is linear in its state, so that it may run as a scan."""
+    return choice.plan >= 0 and PLANS.plan(choice.plan).scan is not None
+
+
 def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
     """`choose` for torch.compile, which calls it once for each choice of settings and keeps the result."""
     choice = choose(_enrolled[number], device)
@@ -70,19 +78,21 @@ def run(
     *,
     choice: BackendChoice,
     histories: list[State] | None = None,
+    segments: Segments | None = None,
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
     The second cell, where there is one, reads every row from its own end. `histories`, where it is given, gets each
-    direction's states after every step (B, T, n), zero past a row's end, if the backend has kernels.
+    direction's states after every step (B, T, n), zero past a row's end, if the backend has kernels. With segments,
+    first and last states are those of each segment.
     """
     plan = PLANS.plan(choice.plan)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             x = x.to(dtype_of(cells[0]))
-            return run(cells, x, states, lengths, choice=choice, histories=histories)
-    kernels = None if choice.backend == "plain" else plan.kernels
-    return _run_directions(cells, plan, x, states, lengths, kernels, histories)
+            return run(cells, x, states, lengths, choice=choice, histories=histories, segments=segments)
+    kernels = None if choice.backend == "plain" else plan.kernels_by(choice.method)
+    return _run_directions(cells, plan, x, states, lengths, kernels, histories, segments)
 
 
 def _run_directions(
@@ -93,6 +103,7 @@ def _run_directions(
     lengths: Tensor | None,
     kernels: Kernels | None,
     histories: list[State] | None,
+    segments: Segments | None,
 ) -> tuple[list[Tensor], list[State]]:
     split, batch = plan.split, x.size(0)
     # The number of real steps is known at once on a CPU; reading it elsewhere, or in a compiled graph, would block.
@@ -101,6 +112,10 @@ def _run_directions(
     dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
     if x.device.type == "cpu" and dtype != torch.float32:  # of a cell without parameters, x alone knows the type
         kernels, leave_out = None, False
+    if segments is not None and kernels is None:
+        return segments.run_padded(
+            lambda rows, ends: _run_directions(cells, plan, rows, states, ends, None, None, None), x
+        )
     rows = BatchRows(x, lengths, leave_out=leave_out)
     inputs: list[list[Tensor]] = []
     rests: list[list[Tensor]] = []
@@ -115,6 +130,10 @@ def _run_directions(
     reverse = [bool(direction) for direction in range(len(cells))]
     if kernels is not None:
         steps = StepCounts(batch, rows.time, lengths)
+        if segments is not None:
+            steps = StepCounts(
+                segments.total, segments.longest, segments.lengths, segments.first, positions=batch * rows.time
+            )
         results = recur(kernels, [tensor for mine in inputs for tensor in mine], steps, reverse)
     else:
         results = [

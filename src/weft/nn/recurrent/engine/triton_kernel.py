@@ -41,8 +41,15 @@ class Kernel:
         """The whole function."""
         self.source.arguments[self.name] = list(self.fixed)
         self.source.widest[self.name] = max(self.widths, default=1)
-        options = ("LENGTHS", "KEEP", "PREFETCH", "DTYPE", "START", "BLOCK")
-        arguments = ["table", "lengths", *map(str, self.fixed), "j", *(f"{option}: tl.constexpr" for option in options)]
+        options = ("LENGTHS", "SEGMENTS", "KEEP", "PREFETCH", "DTYPE", "START", "BLOCK")
+        arguments = [
+            "table",
+            "lengths",
+            "firsts",
+            *map(str, self.fixed),
+            "j",
+            *(f"{option}: tl.constexpr" for option in options),
+        ]
         onward = "(reverse == 0)" if self.state_from is Kind.STATE else "(reverse > 0)"
         head = [
             '@triton.jit(do_not_specialize=["j"])',
@@ -61,15 +68,18 @@ class Kernel:
             "        length = time",
             "    real = b < batch",
             "    alive = real & (s < length)",
-            "    at = b * time + tl.where(alive & (reverse > 0), length - 1 - s, s)",
+            # What lies past the end of a segment may be another row's, which only that may write.
+            "    if SEGMENTS:",
+            "        first, place, writes = tl.load(firsts + b), tl.where(alive, s, 0), alive",
+            "    else:",
+            "        first, place, writes = b * time, s, real",
+            "    at = first + tl.where(alive & (reverse > 0), length - 1 - s, place)",
             "    last = at + tl.where(reverse > 0, 1, -1)",
         ]
         lines = list(self.lines)
         if self.prefetched:
             lines += ["if PREFETCH:", f"    onward = at + tl.where({onward}, 1, -1)"]
-            lines += [
-                "    onward = tl.where((onward >= b * time) & (onward < (b + 1) * time) & real, onward, b * time)"
-            ]
+            lines += ["    onward = tl.where((onward >= first) & (onward < first + length) & real, onward, first)"]
             lines += [f"    fetch(p_{argument} + {offset})" for argument, offset in self.prefetched.items()]
         body = [*lines, *self.stores] or ["pass"]
         return "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
@@ -83,7 +93,7 @@ class Kernel:
             self._add_keep(f"tl.store({self._address(place)}, {value}, mask=alive & {columns})")
         else:
             self.stores.append(
-                f"tl.store({self._address(place)}, tl.where(alive, {value}, 0.0), mask=real & {columns})"
+                f"tl.store({self._address(place)}, tl.where(alive, {value}, 0.0), mask=writes & {columns})"
             )
 
     def store_fixed(

@@ -113,7 +113,7 @@ function row(candidate, place) {
     {},
     make("span.faint", {}, String(place + 1)),
     make("span.words", { dir: "auto" }, candidate.text),
-    make("span.number.small", { title: "length-normalised log-probability" }, show(candidate.score, 3)),
+    make("span.number.small", { title: "length-normalised log-probability" }, typeof candidate.score === "number" ? candidate.score.toFixed(3) : "–"),
     place === 0 ? make("span") : make("button.plain", { type: "button", title: "Which of its words surprise the model?", onclick: show_it }, "why not?"),
   );
 }

@@ -48,8 +48,11 @@ export function showPointer(...children) {
   fill(pointer, make("h3", {}, "Under the pointer"), ...children);
 }
 
+// Equations that stand side by side on a wide page stand below each other here.
+const narrow = (equation) => equation.replaceAll(/(?<=\S) {5,}/g, "\n");
+
 // The equation and the Python call behind a view, to unfold.
 export function showSources({ equation, code, settings, card }) {
   const unfold = (name, text, open) => (text ? make("details", { open }, make("summary", {}, name), make("pre", {}, text)) : null);
-  fill(find("sources"), unfold("the equation", equation, true), unfold("the code", code, true), unfold("the settings", settings, false), unfold("the model card", card, false));
+  fill(find("sources"), unfold("the equation", equation && narrow(equation), true), unfold("the code", code, true), unfold("the settings", settings, false), unfold("the model card", card, false));
 }

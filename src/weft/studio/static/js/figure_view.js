@@ -7,8 +7,8 @@ import { Picture } from "./picture.js";
 
 export class FigureView {
   // request(options, signal) returns a view; onoption is called with the changed options.
-  constructor({ name, question, options = {}, values = {}, sliders = {}, request, onoption, onslider, oncontent = null }) {
-    Object.assign(this, { name, options, values, request, onoption, oncontent });
+  constructor({ name, question, options = {}, values = {}, sliders = {}, request, onoption, onslider, oncontent = null, openNumbers = false }) {
+    Object.assign(this, { name, options, values, request, onoption, oncontent, openNumbers });
     this.picture = new Picture({ sliders, onslider });
     this.controls = make("div");
     this.status = make("div", { "aria-live": "polite" });
@@ -83,7 +83,8 @@ export class FigureView {
     await this.picture.draw(found.specification, { label: found.title || found.summary });
     fill(this.tools, this.picture.tools(this.name, () => found.data));
     const rows = found.table?.rows ?? [];
-    const numbers = make("details", { class: "numbers" }, make("summary", {}, "the numbers"));
+    const numbers = make("details", { class: "numbers", open: this.openNumbers }, make("summary", {}, "the numbers"));
+    numbers.addEventListener("toggle", () => (this.openNumbers = numbers.open));
     numbers.addEventListener("toggle", () => numbers.open && numbers.childElementCount === 1 && numbers.append(...table(found.table.headings, rows).filter(Boolean)));
     fill(this.numbers, rows.length ? numbers : null);
     fill(this.extra);

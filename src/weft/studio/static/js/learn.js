@@ -2,9 +2,9 @@
 
 import { go, state } from "./address.js";
 import { showSources } from "./details.js";
-import { failure, fill, isAbort, make, percent, show } from "./dom.js";
+import { failure, fill, isAbort, make, percent } from "./dom.js";
 import { CHARTS } from "./learn_charts.js";
-import { Picture } from "./picture.js";
+import { dataButton, linkButton, Picture } from "./picture.js";
 import { events, post } from "./server.js";
 
 const SIDES = ["a", "b"];
@@ -28,21 +28,24 @@ class Lesson {
     this.progress = make("progress", { max: 1, value: 0, hidden: true, "aria-label": "Progress of the training" });
     this.examples = make("div.pair");
     this.charts = make("div.pair", { hidden: true });
+    const record = () => ({ toy: this.toy, models: this.names, ...this.points, examples: this.latest });
+    this.tools = make("div.tools", { hidden: true }, linkButton(), dataButton("learn", record));
     for (const [name, { title }] of Object.entries(CHARTS)) {
-      this.charts.append(make("section", { id: `learn-${name}`, hidden: true }, make("h3", {}, title), this.pictures[name].place));
+      const saves = make("div.tools", {}, this.pictures[name].saves(`learn-${name}`));
+      this.charts.append(make("section", { id: `learn-${name}`, hidden: true }, make("h3", {}, title), this.pictures[name].place, saves));
     }
     this.place = make(
       "article",
       {},
       make("h2.question", {}, "How does a small net learn?"),
       make("p.summary", {}, "Two nets learn the same task from the same examples. Watch the loss fall, examples turn right, gates open and close, and how far back the gradient reaches."),
-      this.settings, this.buttons, this.status, this.progress, this.charts, this.examples,
+      this.settings, this.buttons, this.status, this.progress, this.charts, this.examples, this.tools,
     );
     this.leave = () => this.stop();
     window.addEventListener("pagehide", this.leave);
     this.drawSettings();
     this.drawButtons();
-    showSources({ equation: "θ' = θ − η ∇L(θ)" });
+    showSources({ equation: "g  = ∇L(θ), cut to the norm 1\nm' = 0.9 m + 0.1 g\nv' = 0.999 v + 0.001 g²\nθ' = θ − η m̂ / (√v̂ + ε), Adam; m̂ and v̂ without their start at 0" });
   }
 
   get toy() {
@@ -93,7 +96,7 @@ class Lesson {
     fill(
       this.settings,
       make("div.controls", {}, choice("task", this.toy, this.info.toys, newToy), number(toy.size.label, "size", toy.size), number("updates", "steps", learn.steps), number("seed", "seed", { low: 0, high: 1000000 })),
-      make("p.faint.small", {}, toy.question),
+      make("p.summary", {}, toy.question),
       make("div.pair", {}, SIDES.map(model)),
     );
   }
@@ -130,7 +133,7 @@ class Lesson {
       const { id } = await post("/api/learn", { models, toy: this.toy, size: this.number("size"), steps: this.steps, seed: this.number("seed"), replace });
       this.id = id;
       this.paused = false;
-      this.charts.hidden = false;
+      this.charts.hidden = this.tools.hidden = false;
       this.progress.hidden = false;
       this.points = { loss: [], accuracy: [], gradients: {}, gates: {} };
       this.drawButtons();
@@ -238,18 +241,14 @@ const overTime = (values, tokens, point) => values.map((value, place) => ({ ...p
 const thin = (points, limit = 800) => (points.length <= limit ? points : points.filter((_, place) => place % Math.ceil(points.length / limit) === 0 || place >= points.length - 2));
 
 function exampleTable(name, examples) {
-  const row = (example) => {
-    const right = example.right ?? example.correct ?? example.answer === example.expected;
-    return make(
+  const row = ({ input, expected, answer, right }) =>
+    make(
       "tr",
       {},
-      make("td", { dir: "auto" }, text(example.input)),
-      make("td", { dir: "auto" }, text(example.expected ?? example.target)),
-      make("td", { dir: "auto", class: right ? "right" : "wrong" }, `${right ? "✓" : "✗"} ${text(example.answer ?? example.predicted ?? example.output)}`),
+      make("td", { dir: "auto" }, input),
+      make("td", { dir: "auto" }, expected),
+      make("td", { dir: "auto", class: right ? "right" : "wrong" }, `${right ? "✓" : "✗"} ${answer}`),
     );
-  };
   const heads = ["input", "right answer", "its answer"].map((heading) => make("th", { scope: "col" }, heading));
-  return make("section.examples", {}, make("h3", {}, name), make("div.scroll", {}, make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, examples.slice(0, 8).map(row)))));
+  return make("section.examples", {}, make("h3", {}, name), make("div.scroll", {}, make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, examples.map(row)))));
 }
-
-const text = (value) => (Array.isArray(value) ? value.map((one) => show(one, 2)).join(" ") : show(value, 2));

@@ -82,17 +82,15 @@ export class Picture {
     if (this.specification && this.place.isConnected) this.draw(this.specification, { label: this.label }).catch(() => {});
   }
 
+  // Buttons that save the picture as it is now.
+  saves(name) {
+    const save = (label, make_content, type) =>
+      make("button", { type: "button", title: `Save the picture as ${label}`, onclick: async () => download(`${name}.${label.toLowerCase()}`, await make_content(), type) }, label);
+    return [save("SVG", () => this.view.toSVG(), "image/svg+xml"), save("PNG", () => this.view.toImageURL("png", 2), "image/png")];
+  }
+
   tools(name, data) {
-    const save = (label, title, make_content, type) =>
-      make("button", { type: "button", title, onclick: async () => download(`${name}.${label.toLowerCase()}`, await make_content(), type) }, label);
-    return make(
-      "div.tools",
-      {},
-      linkButton(),
-      save("SVG", "Save the picture as SVG", () => this.view.toSVG(), "image/svg+xml"),
-      save("PNG", "Save the picture as PNG", () => this.view.toImageURL("png", 2), "image/png"),
-      make("button", { type: "button", title: "Save the numbers as JSON", onclick: () => download(`${name}.json`, JSON.stringify(data(), null, 1)) }, "data"),
-    );
+    return make("div.tools", {}, linkButton(), this.saves(name), dataButton(name, data));
   }
 
   dispose() {
@@ -112,6 +110,10 @@ export function linkButton() {
     }
   };
   return make("button", { type: "button", title: "Copy a link to this view", onclick: copy }, "link");
+}
+
+export function dataButton(name, data) {
+  return make("button", { type: "button", title: "Save the numbers as JSON", onclick: () => download(`${name}.json`, JSON.stringify(data(), null, 1)) }, "data");
 }
 
 // Everything in a specification, at any depth.

@@ -5,11 +5,10 @@ import { drawAnswer } from "./answers.js";
 import { labelOf } from "./catalog.js";
 import { controls } from "./controls.js";
 import { showSources } from "./details.js";
-import { download } from "/static/figure.js";
 import { failure, fill, isAbort, make } from "./dom.js";
 import { waiting } from "./figure_view.js";
 import { hasInput, inputOf } from "./input_bar.js";
-import { linkButton } from "./picture.js";
+import { dataButton, linkButton } from "./picture.js";
 import { allRuns, runOf } from "./runs.js";
 import { events, get, post, runPath } from "./server.js";
 
@@ -53,8 +52,7 @@ export function mountPlayground(place, run, details) {
     shown = [pane(run, details, offered, streams), ...(partner && state.options.beside === "true" ? [pane(partner, null, offered, streams)] : [])];
     fill(panes, shown.map((one) => one.place));
     showSources({ code: codeOf(run, details, offered), card: details.card, settings: details.config && JSON.stringify(details.config, null, 1) });
-    const save = () => download(`${run.name}.json`, JSON.stringify(shown.map((one) => ({ run: one.run.id, predictions: one.predictions })), null, 1));
-    fill(tools, linkButton(), make("button", { type: "button", title: "Save the answers as JSON", onclick: save }, "data"));
+    fill(tools, linkButton(), dataButton(run.name, () => shown.map((one) => ({ run: one.run.id, predictions: one.predictions }))));
   };
   update();
   return { update, dispose: () => shown.forEach((one) => one.stop()) };

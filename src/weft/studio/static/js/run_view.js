@@ -23,6 +23,7 @@ export function mountRunView(place, run, details, view) {
     request: (options, signal) => post(runPath(run.id, `view/${view.name}`), body(details, view, options), { signal }),
     onoption: (options) => go({ options, sliders: {} }, { replace: true, silent: true }),
     onslider: (sliders) => go({ sliders }, { replace: true, silent: true }),
+    openNumbers: view.name === "parameters", // the boxes are too narrow for their numbers
     oncontent: (found, extra) => EXTRAS[view.name]?.({ run, details, found, place: extra, showPointer }),
   });
   fill(place, figure.place);
@@ -64,18 +65,20 @@ function emptyText(details) {
 // Draws the curves again while the run trains.
 function follow(run, figure) {
   const aborter = new AbortController();
-  let last = 0;
+  let timer = null;
+  const redraw = () => {
+    timer = null;
+    figure.load();
+  };
   (async () => {
     try {
       for await (const { event } of events(runPath(run.id, "events"), { signal: aborter.signal })) {
-        if (event === "state") return figure.load();
-        if (event !== "curve" || performance.now() - last < REDRAW) continue;
-        last = performance.now();
-        figure.load();
+        if (event === "state") return redraw();
+        if (event === "curve") timer ??= setTimeout(redraw, REDRAW); // the points that come until then are drawn too
       }
     } catch {
       // The stream ended with the server or with this view; the picture stays.
     }
   })();
-  return () => aborter.abort();
+  return () => (clearTimeout(timer), aborter.abort());
 }

@@ -1,0 +1,327 @@
+"""Steps without products: which are linear in their state is proved, and a scan over time gives what the loop gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from weft.errors import ConfigError
+from weft.nn import RNN, Cell, CellChoice, State, map_state
+from weft.nn.recurrent.engine.argument import Kind
+from weft.nn.recurrent.engine.chunks import Chunks, Machine, choose_chunks
+from weft.nn.recurrent.engine.expr import Builder
+from weft.nn.recurrent.engine.known import plan_of
+from weft.nn.recurrent.engine.linear import StepClass, affine
+from weft.nn.recurrent.engine.plan import Kernels, Plan
+from weft.nn.state import leaves_of
+
+LINEAR: list[CellChoice] = [
+    "min_gru",
+    {"kind": "min_gru", "candidate": "positive"},
+    "min_lstm",
+    {"kind": "sru", "state_in_gates": False},
+    {"kind": "qrnn", "window": 1},
+    {"kind": "ind_rnn", "activation": "identity"},
+    "rg_lru",
+    "hgrn",
+]
+ELEMENTWISE: list[CellChoice] = ["sru", "ind_rnn", {"kind": "ind_rnn", "activation": "tanh"}]
+PRODUCT: list[CellChoice] = ["elman", "gru", "lstm", "janet", "s_lstm", "minimal_gated"]
+
+
+class ChainState(NamedTuple):
+    c: Tensor
+    d: Tensor
+    mean: Tensor
+
+
+class Chain(Cell):
+    """d reads c in its gate, and a mean of the input has columns of its own; a vector and a number are learned."""
+
+    state_type = ChainState
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.from_input = nn.Linear(input_size, 2 * hidden_size)
+        self.decay = nn.Parameter(torch.linspace(-1, 1, hidden_size))
+        self.rate = nn.Parameter(torch.tensor(0.3))
+
+    def step(self, x: Tensor, state: ChainState) -> tuple[Tensor, ChainState]:
+        z, candidate = self.from_input(x).chunk(2, dim=-1)
+        z = torch.sigmoid(z)
+        c = (1 - z) * state.c + z * candidate
+        d = torch.sigmoid(self.decay + state.c) * state.d + self.rate * torch.tanh(c)
+        return torch.sigmoid(candidate) * torch.tanh(d), ChainState(c, d, 0.9 * state.mean + 0.1 * x)
+
+    def zero_state(self, batch: int, like: Tensor) -> State:
+        c = like.new_zeros(batch, self.hidden_size)
+        return ChainState(c, c.clone(), like.new_zeros(batch, self.input_size))
+
+
+class Halves(Cell):
+    """The output adds the halves of the state, which are lanes of their own until then."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.output_size = hidden_size // 2
+        self.from_input = nn.Linear(input_size, hidden_size)
+
+    def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.sigmoid(self.from_input(x)) * h + 1
+        left, right = h.chunk(2, dim=-1)
+        return left * right, h
+
+
+def kernels(choice: CellChoice) -> Kernels:
+    (cell,) = RNN(choice, 5, 6).layers[0].cells
+    found = plan_of(cell)
+    assert isinstance(found, Plan), found
+    assert found.kernels is not None, found.refusal
+    return found.kernels
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [(choice, StepClass.LINEAR) for choice in (*LINEAR, Chain, Halves)]
+    + [(choice, StepClass.ELEMENTWISE) for choice in ELEMENTWISE]
+    + [(choice, StepClass.PRODUCT) for choice in PRODUCT],
+)
+def test_the_class_of_cells(choice: CellChoice, expected: StepClass) -> None:
+    assert kernels(choice).step_class is expected
+
+
+Step = Callable[[Any, list[Tensor], list[Tensor]], Tensor]
+"""(the cell, columns from the input, states before) -> the next value of one state."""
+
+
+class Written(Cell):
+    """A step made of functions, one for each state, of which later ones in `order` may read earlier ones."""
+
+    state_type = None
+
+    def __init__(self, input_size: int, hidden_size: int, steps: list[Step]) -> None:
+        super().__init__(input_size, hidden_size)
+        self.steps = steps
+        self.from_input = nn.Linear(input_size, 3 * hidden_size)
+        self.from_state = nn.Linear(hidden_size, hidden_size)
+        self.vector = nn.Parameter(torch.zeros(hidden_size))
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        columns = list(self.from_input(x).chunk(3, dim=-1))
+        before = list(state.chunk(len(self.steps), dim=-1))
+        after = [step(self, columns, before) for step in self.steps]
+        return torch.tanh(after[0]), torch.cat(after, dim=-1)
+
+    def zero_state(self, batch: int, like: Tensor) -> State:
+        return like.new_zeros(batch, self.hidden_size * len(self.steps))
+
+
+def read(random: Random, earlier: list[int]) -> Step:
+    """A value of the input, of parameters, or of a state that comes before."""
+    column = random.randrange(3)
+    choices: list[Step] = [
+        lambda cell, x, h: torch.sigmoid(x[column]),
+        lambda cell, x, h: torch.exp(-torch.nn.functional.softplus(x[column])),
+        lambda cell, x, h: torch.tanh(cell.vector) * x[column],
+        lambda cell, x, h: torch.where(x[column] > 0, cell.vector, x[column - 1]),
+        lambda cell, x, h: 1 - torch.sigmoid(x[column] * x[column - 1]),
+    ]
+    if earlier:
+        other = random.choice(earlier)
+        choices += [lambda cell, x, h: torch.sigmoid(h[other] + x[column]), lambda cell, x, h: h[other] * h[other]]
+    return random.choice(choices)
+
+
+def linear_step(random: Random, k: int, earlier: list[int]) -> Step:
+    a, b = read(random, earlier), read(random, earlier)
+    choices: list[Step] = [
+        lambda cell, x, h: a(cell, x, h) * h[k] + b(cell, x, h),
+        lambda cell, x, h: b(cell, x, h) - h[k] * a(cell, x, h),
+        lambda cell, x, h: (h[k] - b(cell, x, h)) * a(cell, x, h) + h[k],
+        lambda cell, x, h: torch.where(x[0] > 0, a(cell, x, h) * h[k], b(cell, x, h)),
+        lambda cell, x, h: h[k] / (1 + torch.sigmoid(a(cell, x, h))) - 0.5 * h[k],
+        lambda cell, x, h: 0.9 * (b(cell, x, h) - (h[k] - (0.5 * h[k] + a(cell, x, h)))),
+        lambda cell, x, h: h[k] + 0.25 * (b(cell, x, h) - h[k]),
+    ]
+    return random.choice(choices)
+
+
+def spoiled_step(random: Random, k: int, earlier: list[int]) -> Step:
+    """A step that is not linear in its own state, or reads a state that reads it."""
+    plain, a = linear_step(random, k, earlier), read(random, earlier)
+    choices: list[Step] = [
+        lambda cell, x, h: torch.sigmoid(x[0] + cell.vector * h[k]) * h[k] + a(cell, x, h),
+        lambda cell, x, h: torch.tanh(plain(cell, x, h) + h[k]),
+        lambda cell, x, h: plain(cell, x, h) + h[k] * h[k],
+        lambda cell, x, h: torch.maximum(a(cell, x, h), h[k]) + a(cell, x, h),
+        lambda cell, x, h: torch.where(h[k] > 0, h[k], a(cell, x, h)),
+        lambda cell, x, h: a(cell, x, h) / (2 + h[k]),
+        lambda cell, x, h: plain(cell, x, h) + 0.1 * h[k].abs(),
+        lambda cell, x, h: h[k].clamp(min=0.1) + a(cell, x, h),
+    ]
+    return random.choice(choices)
+
+
+@settings(max_examples=200, deadline=None)
+@given(random=st.randoms(use_true_random=False), expected=st.sampled_from(list(StepClass)))
+def test_random_steps_are_classified_right(random: Random, expected: StepClass) -> None:
+    states = random.randint(1, 3)
+    order = random.sample(range(states), states)
+    spoiled = random.choice(order)
+    coupled = states > 1 and random.random() < 0.3
+    steps: dict[int, Step] = {}
+    for place, k in enumerate(order):
+        steps[k] = linear_step(random, k, order[:place])
+        if k == spoiled and expected is StepClass.ELEMENTWISE and not coupled:
+            steps[k] = spoiled_step(random, k, order[:place])
+    if expected is StepClass.ELEMENTWISE and coupled:  # two states that read each other, each linear by itself
+        first, second = order[0], order[1]
+        one, two = steps[first], steps[second]
+        steps[first] = lambda cell, x, h: one(cell, x, h) + 0.1 * h[second]
+        steps[second] = lambda cell, x, h: two(cell, x, h) - torch.sigmoid(h[first])
+    if expected is StepClass.PRODUCT:
+        other, plain = random.randrange(states), steps[spoiled]
+        steps[spoiled] = lambda cell, x, h: plain(cell, x, h) + cell.from_state(torch.tanh(h[other]))
+    cell = Written(4, 3, [steps[k] for k in range(states)])
+    found = plan_of(cell)
+    assert isinstance(found, Plan)
+    assert found.kernels is not None
+    assert found.kernels.step_class is expected
+
+
+def test_coefficients_are_those_of_the_expression() -> None:
+    build = Builder()
+    h, x, y = (
+        build.leaf(kind, 0, 4, offset=at) for kind, at in ((Kind.STATE, 0), (Kind.HOISTED, 0), (Kind.HOISTED, 4))
+    )
+    expr = build.op("sub", build.op("div", build.op("add", h, x), y), build.op("mul", x, h))
+    found = affine(build, expr, h)
+    assert found is not None
+    one, zero = build.number(1.0, 4), build.number(0.0, 4)
+    assert found.slope is build.op("sub", build.op("div", one, y), build.op("mul", x, one))
+    assert found.rest is build.op("sub", build.op("div", x, y), build.op("mul", x, zero))
+    assert affine(build, build.op("mul", h, h), h) is None
+    assert affine(build, build.op("sigmoid", h), h) is None
+    assert affine(build, build.op("div", x, h), h) is None
+
+
+class Pair:
+    """A network by some backend, and the same weights by the reference."""
+
+    def __init__(self, choice: CellChoice, backend: Any, *, hidden_size: int = 70, bidirectional: bool = False) -> None:
+        torch.manual_seed(7)
+        self.tried = RNN(choice, 5, hidden_size, bidirectional=bidirectional, backend=backend)
+        self.reference = RNN(choice, 5, hidden_size, bidirectional=bidirectional, backend="reference")
+        self.reference.load_state_dict(self.tried.state_dict())
+
+    def assert_same(self, x: Tensor, lengths: Tensor | None, *, tolerance: float = 1e-5) -> None:
+        state = map_state(torch.randn_like, self.reference.initial_state(x.size(0), x))
+        found, expected = (measure(rnn, x, lengths, state) for rnn in (self.tried, self.reference))
+        assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def measure(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State) -> dict[str, Tensor]:
+    """Outputs, last states and the gradients of everything, by name."""
+    x = x.clone().requires_grad_()
+    state = map_state(lambda part: part.clone().requires_grad_(), state)
+    rnn.zero_grad()
+    output, final = rnn(x, lengths, state)
+    parts = [output, *leaves_of(final)]
+    sum((part * torch.linspace(-1, 1, part.numel()).to(part).view_as(part)).sum() for part in parts).backward()
+    named = {f"result {number}": part.detach() for number, part in enumerate(parts)}
+    named |= {f"start {number}": part.grad for number, part in enumerate(leaves_of(state))}
+    return named | {"x": x.grad} | {name: parameter.grad.clone() for name, parameter in rnn.named_parameters()}
+
+
+LENGTHS = [None, torch.tensor([9, 2, 0, 5])]
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=["equal", "lengths"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("backend", ["loop", "scan"])
+@pytest.mark.parametrize("choice", [*LINEAR, Chain, Halves], ids=str)
+def test_a_linear_cell_equals_the_reference(
+    choice: CellChoice, backend: str, bidirectional: bool, lengths: Tensor | None
+) -> None:
+    Pair(choice, backend, bidirectional=bidirectional).assert_same(torch.randn(4, 9, 5), lengths)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=["equal", "lengths"])
+@pytest.mark.parametrize("choice", ELEMENTWISE, ids=str)
+def test_an_elementwise_cell_equals_the_reference(choice: CellChoice, lengths: Tensor | None) -> None:
+    pair = Pair(choice, "loop", bidirectional=True)
+    pair.assert_same(torch.randn(4, 9, 5), lengths)
+    assert "elementwise in its state" in pair.tried.explain()
+
+
+@pytest.mark.parametrize("choice", LINEAR, ids=str)
+def test_a_scan_equals_the_loop_over_many_steps(choice: CellChoice) -> None:
+    torch.manual_seed(3)
+    loop, scan = (RNN(choice, 3, 4, backend=backend) for backend in ("loop", "scan"))
+    scan.load_state_dict(loop.state_dict())
+    with torch.no_grad():
+        x = torch.randn(1, 16_384, 3)
+        assert_close(scan(x), loop(x), rtol=1e-5, atol=1e-5)
+    assert "ran as a scan in" in scan.explain()
+    assert "ran as a loop" in loop.explain()
+
+
+def test_gradients_of_a_scan_equal_those_of_the_loop_over_many_steps() -> None:
+    torch.manual_seed(3)
+    loop, scan = (RNN("hgrn", 3, 4, backend=backend) for backend in ("loop", "scan"))
+    scan.load_state_dict(loop.state_dict())
+    x = torch.randn(1, 16_384, 3)
+    state = loop.initial_state(1, x)
+    found, expected = (measure(rnn, x, None, state) for rnn in (scan, loop))
+    for name in ("x", "start 0", "result 0", "result 1"):  # the others are sums of 16,384 terms, which round
+        assert_close(found[name], expected[name], rtol=1e-5, atol=1e-5)
+
+
+def test_gates_that_close_and_open_stay_exact_in_a_scan() -> None:
+    """A gate of zero forgets everything before it, and one of one keeps everything: no quotient may meet them."""
+
+    class Gated(Cell):
+        def __init__(self, input_size: int, hidden_size: int) -> None:
+            super().__init__(input_size, hidden_size)
+            self.from_input = nn.Linear(input_size, hidden_size, bias=False)
+
+        def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+            drive = self.from_input(x)
+            h = torch.where(drive > 1, torch.zeros_like(drive), torch.ones_like(drive)) * h + drive
+            return h, h
+
+    pair = Pair(Gated, "scan", hidden_size=4)
+    pair.assert_same(torch.randn(2, 600, 5), None, tolerance=1e-4)
+
+
+def test_the_scan_is_taken_where_rows_are_long_and_few() -> None:
+    machine = Machine(at_once=32, for_each=4)
+    assert choose_chunks("auto", 4, 65_536, machine) == Chunks(32, 2_048)
+    assert choose_chunks("auto", 4, 100, machine).number == 1
+    assert choose_chunks("auto", 64, 65_536, machine) == Chunks(1, 65_536)
+    assert choose_chunks("loop", 1, 65_536, machine).number == 1
+    assert choose_chunks("scan", 1_000, 5, machine).number == 2
+    assert choose_chunks("scan", 1, 1, machine).number == 1
+
+
+def test_a_cell_that_is_not_linear_cannot_be_forced_to_scan() -> None:
+    for choice in ("sru", "gru"):
+        with pytest.raises(ConfigError, match='"scan" cannot run'):
+            RNN(choice, 3, 4, backend="scan")(torch.randn(1, 2, 3))
+
+
+def test_a_compiled_scan_equals_the_loop() -> None:
+    rnn = RNN("min_gru", 3, 4, backend="scan")
+    compiled = torch.compile(rnn, fullgraph=True, backend="aot_eager")
+    x = torch.randn(2, 300, 3, requires_grad=True)
+    expected = torch.autograd.grad(rnn(x)[0].sum(), [x, *rnn.parameters()])
+    found = torch.autograd.grad(compiled(x)[0].sum(), [x, *rnn.parameters()])
+    assert_close(found, expected, rtol=1e-5, atol=1e-5)
