@@ -41,7 +41,10 @@ class Filled(Prediction):
         return "\t".join([str(self), *(_list(gap, probabilities=probabilities) for gap in self.gaps)])
 
     def cells(self, name: str, *, probabilities: bool = False) -> dict[str, Any]:
-        return {name: self.filled, CANDIDATES: [_strings(gap, probabilities=probabilities) for gap in self.gaps]}
+        return {
+            name: self.filled,
+            CANDIDATES: [_strings(gap, "{} {:.3f}" if probabilities else "{}") for gap in self.gaps],
+        }
 
 
 CANDIDATES: Final = "candidates"
@@ -52,13 +55,16 @@ CANDIDATE_SEPARATOR: Final = "  "
 
 
 def _list(gap: tuple[Filler, ...], *, probabilities: bool) -> str:
-    return CANDIDATE_SEPARATOR.join(_strings(gap, probabilities=probabilities))
+    return gap_text(gap, "{} {:.3f}" if probabilities else "{}")
 
 
-def _strings(gap: tuple[Filler, ...], *, probabilities: bool) -> list[str]:
+def gap_text(gap: tuple[Filler, ...], form: str) -> str:
+    """The candidates of a gap in a line, each in a format of its name and probability."""
+    return CANDIDATE_SEPARATOR.join(_strings(gap, form))
+
+
+def _strings(gap: tuple[Filler, ...], form: str) -> list[str]:
     """The candidates of a gap; those that read alike as the vocabulary spells them."""
     counts = Counter(found.token for found in gap)
     names = [found.token if counts[found.token] == 1 else found.entry for found in gap]
-    return [
-        f"{name} {found.probability:.3f}" if probabilities else name for name, found in zip(names, gap, strict=True)
-    ]
+    return [form.format(name, found.probability) for name, found in zip(names, gap, strict=True)]

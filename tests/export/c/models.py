@@ -13,6 +13,7 @@ import numpy as np
 from tests.export.conftest import build
 
 from weft.export.c.export import sources_of, write_files
+from weft.export.c.samples import Sample
 from weft.nn.native.compiler import find_compiler
 from weft.run import Run
 
@@ -44,6 +45,7 @@ class Options(ctypes.Structure):
         ("min_p", ctypes.c_float),
         ("top_k", ctypes.c_long),
         ("seed", ctypes.c_uint64),
+        ("language", ctypes.c_int),
     ]
 
 
@@ -75,6 +77,7 @@ class CModel:
         self.library.weft_default_limits(ctypes.byref(self.limits))
         self.library.weft_default_options(ctypes.byref(self.options))
         self.limits.line_bytes, self.limits.tokens = 4096, min(self.limits.tokens, 256)
+        self.limits.beam = max(self.limits.beam, 4)
         given = (self.weights.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(data)))
         assert self.library.weft_memory(*given, ctypes.byref(self.limits), ctypes.byref(needed)) == 0
         self.memory = np.full(needed.value, 255, np.uint8)
@@ -82,10 +85,14 @@ class CModel:
         memory = (self.memory.ctypes.data_as(ctypes.c_void_p), needed, ctypes.byref(self.limits))
         assert self.library.weft_open(ctypes.byref(self.model), *given, *memory) == 0
 
+    def content(self, line: str) -> bytes:
+        """The bytes that the model reads for a line: its own, or those of the file that it names."""
+        return Path(line).read_bytes() if self.library.weft_reads_files() else line.encode()
+
     def answer(self, line: str, **options: Any) -> str:
         for name, value in options.items():
             setattr(self.options, name, value)
-        text, room = line.encode(), ctypes.create_string_buffer(1 << 16)
+        text, room = self.content(line), ctypes.create_string_buffer(1 << 16)
         size = self.library.weft_answer(
             self.model, ctypes.byref(self.options), text, ctypes.c_size_t(len(text)), room, ctypes.c_size_t(1 << 16)
         )
@@ -130,11 +137,30 @@ def make_run(
 
 def compare_lines(run: Run, model: CModel, texts: Sequence[str], *, tolerance: float = 1e-4) -> None:
     """The C's answers are those of the run: the same words, numbers within the tolerance."""
+    compare_samples(run, model, [Sample(text, text) for text in texts], tolerance=tolerance)
+
+
+def compare_samples(
+    run: Run, model: CModel, samples: Sequence[Sample], *, tolerance: float = 1e-4, **options: Any
+) -> None:
+    """The C's answers are those of the run, and it prints for a user the line of `weft predict`."""
     from weft.export.c.compare import difference_of, precise
 
-    for text, answer in zip(texts, run.predict(list(texts)), strict=True):
-        own, other = precise(answer), model.answer(text, probabilities=2)
+    wanted = {name: bool(value) if name == "sample" else value for name, value in options.items()}
+    for sample, answer in zip(samples, run.predict([one.given for one in samples], **wanted), strict=True):
+        own, other = precise(answer), model.answer(sample.line, probabilities=2, **options)
         difference = difference_of(own, other)
-        assert difference is not None, (text, own, other)
-        assert difference <= tolerance, (text, own, other)
-        assert model.answer(text, probabilities=0) == answer.line()
+        assert difference is not None, (sample.line, own, other)
+        assert difference <= tolerance, (sample.line, own, other)
+        printed = model.answer(sample.line, probabilities=0, **options)
+        if run.config.task in ("regress", "forecast"):  # the last of a few digits may be rounded up or down
+            numbers = [[float(part) for part in line.split("\t")] for line in (printed, answer.line())]
+            np.testing.assert_allclose(*numbers, rtol=1e-4, atol=1e-4)
+        elif run.config.task == "embed":
+            near = difference_of(answer.line(), printed)
+            assert near is not None, (sample.line, answer.line(), printed)
+            assert near <= 2e-3, (sample.line, answer.line(), printed)
+        elif run.task.writes:  # equally good texts may come in either order
+            assert printed == "\t".join(other.split("\t")[::2])
+        else:
+            assert printed == answer.line()

@@ -33,7 +33,7 @@ SLOW = [
         None,
     ),
     ("classify", RNN_ | {"cell": "lstm", "pooling": "last"}, {"kind": "char"}, None),
-    ("regress", RNN_ | {"cell": "gru"}, {"kind": "unigram", "size": 60}, None),
+    ("regress", RNN_ | {"cell": "gru"}, {"kind": "unigram", "size": 300}, None),
     ("translate", SIDE, {"kind": "word"}, {"beam": 1, "max_length": 20}),
     ("translate", SIDE, {"kind": "word"}, {"beam": 3, "stop": "finished", "max_length": 20}),
     (
@@ -90,7 +90,7 @@ def test_a_language_model_draws_the_same_texts_and_streams_what_it_reads_whole(t
     with torch.no_grad():
         hidden = run.model(torch.tensor([tokens]))
         expected = run.model.output(hidden)[0].numpy()
-    assert library.weft_begin(model.model, b"", ctypes.c_size_t(0)) == 0
+    assert library.weft_begin(model.model, None, b"", ctypes.c_size_t(0)) == 0
     logits, saved = ctypes.POINTER(ctypes.c_float)(), None
     for place, token in enumerate(tokens):
         if place == 12:  # the state is taken out, the model reads something else, and the state is given back

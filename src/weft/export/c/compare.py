@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import random
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.errors import ConfigError, Fault
+from weft.export.c.samples import samples_of
 from weft.models import NgramModel
 from weft.nn.native.compiler import NoCompiler, find_compiler
 from weft.run import Run
 from weft.tasks import Prediction
-from weft.text import SPECIALS, Tokenizer
+from weft.tasks.filling import gap_text
 
 OPTIONS: Final = ("-std=c99", "-O2", "-Wall", "-Werror")
-LINES: Final = 24
-MAX_WORDS: Final = 20
+MAX_LANGUAGES: Final = 4
 MAX_NEW_TOKENS: Final = 24
 TOLERANCE: Final = 1e-4
 """The most by which two probabilities, or two numbers of at most 10, may differ; larger ones in proportion."""
@@ -26,7 +27,13 @@ TOLERANCE: Final = 1e-4
 TIE: Final = 1e-3
 """The most by which the scores of two texts may differ that are taken for equally good."""
 
+SAME: Final = 2e-6
+"""The most by which the numbers of two candidates may differ that stand in either order."""
+
 COMPILE_SECONDS: Final = 600
+
+_QUANTILE: Final = re.compile(r"q0?\.\d+")
+"""The head of the numbers of a quantile."""
 
 
 class CAgreement(NamedTuple):
@@ -80,18 +87,26 @@ def answers_of(program: Path, lines: Sequence[str], *options: str) -> list[str]:
 
 def compare_c(run: Run, program: Path, *, exact: bool = True) -> CAgreement:
     """Compare the answers of a compiled model with those of the run; with `exact` raise a Fault where one differs."""
-    lines = sample_lines(run)
-    if not run.task.writes:
-        return _compare(lines, run.predict(lines), program, (), exact=exact)
+    with tempfile.TemporaryDirectory(prefix="weft-c-") as folder:
+        lines, given = map(list, zip(*samples_of(run, Path(folder)), strict=True))
+        if not run.task.writes:
+            return _compare(lines, run.predict(given), program, (), exact=exact)
+        return _compare_texts(run, program, lines, given, exact=exact)
+
+
+def _compare_texts(run: Run, program: Path, lines: list[str], given: list[Any], *, exact: bool) -> CAgreement:
+    """Compare written texts, greedily and by beam; of counts drawn texts, and of several languages each."""
     total, decode = CAgreement(0, 0, 0.0), run.config.decode
     longest = min(MAX_NEW_TOKENS, decode.max_length)
     plain: dict[str, Any] = {"n_best": 1, "max_length": longest, "stop_at": [], "copy_unknown": False}
     beams = dict.fromkeys((1, 4 if decode.sample or decode.beam == 1 else decode.beam))
     # Many texts are equally likely by counts, and a search may find any of them; a drawn text depends on each number.
     drawn = isinstance(run.model, NgramModel)
-    for beam in (1,) if drawn else beams:
+    languages = getattr(getattr(run.task, "languages", None), "names", ()) or (None,)
+    for beam, language in product((1,) if drawn else beams, languages[:MAX_LANGUAGES]):
         own = {"sample": True, "top_p": 1.0, "top_k": 0} if drawn else {"sample": False, "groups": 1, "beam": beam}
-        ours = run.predict(lines, **own, **plain)
+        own |= {} if language is None else {"language": language}
+        ours = run.predict(given, **own, **plain)
         options: tuple[str, ...] = (
             "--n-best",
             "1",
@@ -103,27 +118,10 @@ def compare_c(run: Run, program: Path, *, exact: bool = True) -> CAgreement:
             str(int(drawn)),
         )
         options += ("--top-p", "1", "--top-k", "0") if drawn else ()
+        options += () if language is None else ("--language", language)
         one = _compare(lines, ours, program, options, exact=exact)
         total = CAgreement(total.lines + one.lines, total.equal + one.equal, max(total.difference, one.difference))
     return total
-
-
-def sample_lines(run: Run) -> list[str]:
-    """Lines of words from the vocabulary, of different lengths, the same ones on every call."""
-    draw, tokenizers = random.Random(0), run.task.codec.tokenizers
-    tokenizer = tokenizers.get("source") or tokenizers.get("words") or tokenizers[""]
-    pair = getattr(run.task.data, "pair", None) is not None
-    found = []
-    for number in range(LINES):
-        texts = [_text(tokenizer, draw, 1 + number % MAX_WORDS) for _ in range(1 + pair)]
-        found.append("\t".join(text or "a" for text in texts))
-    return found
-
-
-def _text(tokenizer: Tokenizer, draw: random.Random, count: int) -> str:
-    ids = [draw.randrange(len(SPECIALS), max(len(SPECIALS) + 1, len(tokenizer))) for _ in range(count)]
-    text = tokenizer.decode([index for index in ids if index < len(tokenizer)])
-    return " ".join(re.sub(r"[\s\ufffd]+|<mask>|\[MASK\]", " ", text).split())
 
 
 def precise(answer: Prediction) -> str:
@@ -134,6 +132,13 @@ def precise(answer: Prediction) -> str:
     if "tags" in found:
         parts = zip(found["words"], found["tags"], found["probabilities"], strict=True)
         return " ".join(f"{word}/{tag}/{share:.9g}" for word, tag, share in parts)
+    if "gaps" in vars(answer):
+        return "\t".join([str(answer), *(gap_text(gap, "{} {:.9g}") for gap in vars(answer)["gaps"])])
+    if "neighbours" in found:
+        return "\t".join(f"{word} {similarity:.9g}" for word, similarity in vars(answer)["neighbours"])
+    if "quantiles" in vars(answer):
+        levels = [[f"q{level:g}", *map("{:.9g}".format, row)] for level, row in vars(answer)["quantiles"].items()]
+        return "\t".join([*map("{:.9g}".format, found["forecast"]), *(part for row in levels for part in row)])
     if isinstance(found.get("probabilities"), dict):
         return "\t".join(f"{label}\t{share:.9g}" for label, share in found["probabilities"].items())
     if "number" in found:
@@ -165,29 +170,72 @@ def _compare(
 
 def difference_of(own: str, other: str) -> float | None:
     """The largest difference of a number, where the words are the same."""
-    sides = []
-    for text in (own, other):
-        pieces = re.split(r"[\t /]", text)
-        sides.append(pieces if "\t" not in text else _sorted_pairs(text.split("\t")))
-    if len(sides[0]) != len(sides[1]):
+    pairs, their_pairs = _pairs(own), _pairs(other)
+    if pairs is not None and their_pairs is not None:
+        return _difference_of_pairs(pairs, their_pairs)
+    ours, theirs = (list[str](re.split(r"[\t /]", text)) for text in (own, other))
+    if len(ours) != len(theirs):
         return None
     most = 0.0
-    for one, two in zip(*sides, strict=True):
+    for place, (one, two) in enumerate(zip(ours, theirs, strict=True)):
         if one == two:
             continue
-        try:
-            a, b = float(one), float(two)
-        except ValueError:
+        if _is_number(one) and _is_number(two):
+            most = max(most, _distance(float(one), float(two)))
+        elif not _swapped(ours, theirs, place):
             return None
-        most = max(most, abs(a - b) / max(1.0, abs(a) / 10))
     return most
 
 
-def _sorted_pairs(pieces: list[str]) -> list[str]:
-    """Labels and numbers by label: two that are equally likely may stand in either order."""
-    if len(pieces) % 2:
-        return pieces
-    return [part for pair in sorted(zip(pieces[::2], pieces[1::2], strict=True)) for part in pair]
+def _distance(a: float, b: float) -> float:
+    """The difference of two numbers, of large ones in proportion."""
+    return abs(a - b) / max(1.0, abs(a) / 10)
+
+
+def _pairs(text: str) -> list[tuple[str, float]] | None:
+    """Labels or texts, each with its number; None for another answer."""
+    pieces = text.split("\t")
+    quantiles = any(_QUANTILE.fullmatch(piece) for piece in pieces)
+    if len(pieces) % 2 or quantiles or not all(map(_is_number, pieces[1::2])):
+        return None
+    return list(zip(pieces[::2], map(float, pieces[1::2]), strict=True))
+
+
+def _difference_of_pairs(own: list[tuple[str, float]], other: list[tuple[str, float]]) -> float | None:
+    """The largest difference of the numbers of the same texts. Of equally likely ones each side may have another order,
+    and other ones at the end."""
+    if len(own) != len(other):
+        return None
+    theirs, most, left = list(other), 0.0, list[float]()
+    for text, number in own:
+        found = next((pair for pair in theirs if pair[0] == text), None)
+        if found is None:
+            left.append(number)
+            continue
+        theirs.remove(found)
+        most = max(most, _distance(number, found[1]))
+    last = min((number for _, number in own), default=0.0)
+    ties = [abs(number - last) for number in (*left, *(number for _, number in theirs))]
+    return most if all(one <= SAME for one in ties) else None
+
+
+def _swapped(own: list[str], other: list[str], place: int) -> bool:
+    """Whether a candidate stands at another place of the other list because several have the same number, or is left
+    out there because it has that of the last one."""
+    if place + 1 >= len(own) or not _is_number(own[place + 1]):
+        return False
+    mine = float(own[place + 1])
+    found = [float(number) for name, number in pairwise(other) if name == own[place] and _is_number(number)]
+    found += [float(own[-1])] if _is_number(own[-1]) else []
+    return any(abs(mine - number) <= SAME for number in found)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _tie(own: str, other: str) -> bool:

@@ -42,10 +42,16 @@ class Constants:
         """The expressions for a weight (O, I) in blocks, and for the scales of its rows where it is in int8."""
         if not self.int8 or array.size < MIN_QUANTIZED:
             return self._add(array, "packed", note, lambda: pack(array.astype("<f4"))), None
-        scale = np.maximum(np.abs(array).max(1), 1e-30) / 127
-        rounded = np.clip(np.rint(array / scale[:, None]), -127, 127).astype(np.int8)
+        rounded, scale = _rounded(array)
         name = self._add(array, "int8", note, lambda: pack(rounded))
-        return name, self._add(array, "scale", f"its scales {array.shape[:1]}", lambda: scale.astype("<f4"))
+        return name, self._add(array, "scale", f"its scales {array.shape[:1]}", lambda: scale)
+
+    def rows(self, array: NDArray[Any], note: str) -> tuple[str, str | None]:
+        """The expressions for rows (N, D) one after another, and for their scales where they are in int8."""
+        if not self.int8 or array.size < MIN_QUANTIZED:
+            return self.plain(array, note), None
+        rounded, scale = _rounded(array)
+        return self.plain(rounded, note), self.plain(scale, f"the scales of {note}")
 
     def bytes(self) -> bytes:
         return b"".join(self._parts)
@@ -71,6 +77,13 @@ class Constants:
         return f"W{self._found[key]}(m)"
 
 
+def _rounded(array: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Rows (N, D) in eight bits, and the scale of each."""
+    scale = np.maximum(np.abs(array).max(1), 1e-30) / 127
+    rounded = np.clip(np.rint(array / scale[:, None]), -127, 127).astype(np.int8)
+    return rounded, scale.astype("<f4")
+
+
 def pack(array: NDArray[Any]) -> NDArray[Any]:
     """(O, I) -> [O / 16][I][16], filled up with zeros."""
     outputs, inputs = array.shape
@@ -81,6 +94,9 @@ def pack(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _four_bytes(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of four bytes; those of one stay."""
+    if array.dtype == np.int8:
+        return array
     return array.astype("<f4" if np.issubdtype(array.dtype, np.floating) else "<i4")
 
 

@@ -12,8 +12,11 @@ from torch import nn
 from weft.export.c.constants import Constants
 from weft.export.c.formulas import literal
 from weft.export.c.model_source import Plan, Sources, write_sources
+from weft.export.c.plan_labels import plan_classify, plan_regress
+from weft.export.c.plan_reading import options_source
+from weft.export.c.plan_tag import add_chain, plan_tag
+from weft.export.c.plan_write import plan_lm
 from weft.export.c.source import read
-from weft.export.c.tasks import add_chain, options_source, plan_classify, plan_lm, plan_regress, plan_tag
 from weft.models import Bag, NgramModel
 from weft.models.hmm import HiddenMarkovModel
 from weft.models.hmm.shapes import SHAPES
@@ -52,7 +55,7 @@ def plan_ngram(run: Run, constants: Constants) -> Plan:
         "}",
         "",
     ]
-    plan.defines |= {  # type: ignore[operator]
+    plan.defines |= {
         "NGRAM_ORDER": model.order,
         "NGRAM_BACKS_OFF": int(tables.backs_off),
         "NGRAM_UNIFORM": literal(tables.uniform, "float"),
@@ -82,8 +85,8 @@ def plan_bag(run: Run, constants: Constants) -> Plan:
         "OUTPUT": np.zeros((1, 1), np.float32) if model.output is None else model.output.detach().numpy(),
     }
     for name, array in arrays.items():
-        plan.defines |= {f"BAG_{name}(m)": constants.plain(_filled(array), name.lower())}  # type: ignore[operator]
-    plan.defines |= {  # type: ignore[operator]
+        plan.defines |= {f"BAG_{name}(m)": constants.plain(_filled(array), name.lower())}
+    plan.defines |= {
         "BAG_BASE": "0x9E3779B97F4A7C15u",
         "BAG_ENTRIES": len(alphabet.codes),
         "BAG_BUCKETS": kinds.buckets,
@@ -127,8 +130,8 @@ def plan_hmm(run: Run, constants: Constants) -> Plan:
     for name, part in (("WORD", lexicon.words), ("ENDING", lexicon.endings)):
         arrays |= {f"{name}_OFFSETS": part.offsets.numpy(), f"{name}_TAGS": part.tags.numpy()}
         arrays[f"{name}_COUNTS"] = part.counts.detach().numpy()
-        plan.defines |= {f"HMM_{name}_PAIRS": len(part.tags)}  # type: ignore[operator]
-    plan.defines |= {  # type: ignore[operator]
+        plan.defines |= {f"HMM_{name}_PAIRS": len(part.tags)}
+    plan.defines |= {
         "HMM_KEYS": len(keys),
         "HMM_LONGEST": lexicon.tree.longest,
         "HMM_SHAPES": SHAPES,
@@ -147,10 +150,10 @@ def plan_hmm(run: Run, constants: Constants) -> Plan:
             f"m->pairs = weft_take(m, 4 * tokens * {pairs});",
             f"m->alpha = weft_take(m, 8 * ((tokens + 2) * {pairs} + {labels + 1}));",
         ]
-        plan.defines |= {"WEFT_TOKENS": 512}  # type: ignore[operator]
+        plan.defines |= {"WEFT_TOKENS": 512}
     for name, array in arrays.items():
         note = name.lower().replace("_", " ")
-        plan.defines |= {f"HMM_{name}(m)": constants.plain(_filled_any(array), note)}  # type: ignore[operator]
+        plan.defines |= {f"HMM_{name}(m)": constants.plain(_filled_any(array), note)}
     plan.before = [read("hmm.c"), *plan.before]
     return plan
 

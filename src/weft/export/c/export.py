@@ -11,11 +11,11 @@ from weft.export.c.compare import OPTIONS, CAgreement, compare_c, compile_folder
 from weft.export.c.constants import Constants
 from weft.export.c.counted import COUNTED, counted_sources
 from weft.export.c.model_source import Sources, write_sources
+from weft.export.c.plan_reading import options_source
 from weft.export.c.readme import write_readme
 from weft.export.c.source import read
-from weft.export.c.tasks import TASKS, options_source
+from weft.export.c.tasks import TASKS
 from weft.export.graph.program import program_of
-from weft.models.fitting import FittedModel
 from weft.run import Run
 
 INT8: Final = "int8"
@@ -58,19 +58,6 @@ def refuse(run: Run) -> None:
     if task not in TASKS:
         names = ", ".join(TASKS)
         raise ConfigError("is not written in C", where=f'task = "{task}"', cure=f"runs of {names} are; use --to onnx")
-    if run.task.codec.statistics.get("features") is not None:
-        cure = "runs that read texts can be exported to C; use --to onnx"
-        raise ConfigError("are not read from lines", where="data.features", cure=cure)
-    if isinstance(run.model, FittedModel) and type(run.model) not in COUNTED:
-        cure = "use a network, or a model of counts of weft"
-        raise ConfigError(
-            "is not written in C", where=f'model.kind = "{getattr(run.config.model, "kind", "")}"', cure=cure
-        )
-    for role, tokenizer in run.task.codec.tokenizers.items():
-        if tokenizer.kind == "imported":
-            where = f'text{f".{role}" if role else ""}.kind = "imported"'
-            cure = "runs with tokens of weft (char, word, bpe, unigram) can be; use --to onnx"
-            raise ConfigError("has no tables in C", where=where, cure=cure)
 
 
 def fill_folder(run: Run, folder: Path, quantization: str | None) -> ExportedC:

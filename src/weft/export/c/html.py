@@ -30,6 +30,12 @@ WORDS: Final[dict[str, tuple[str, str, str, str]]] = {
     "translate": ("write", "Text", "Translate", "It translates a sentence."),
     "lm": ("write", "Beginning", "Continue", "It continues a text."),
     "mask": ("plain", "Text with <mask>", "Fill", "It fills the gaps of a text."),
+    "forecast": (
+        "plain",
+        "Numbers of a series: [112, 118, 132]",
+        "Forecast",
+        "It forecasts the next steps of a series.",
+    ),
     "embed": ("plain", "Word", "Find", "It finds the words nearest to a word."),
 }
 """How a page shows the answers of a task, and what it says."""

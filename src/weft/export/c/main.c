@@ -1,7 +1,10 @@
 /* Reads lines from standard input and prints an answer for each, as `weft predict` does.
 
        model [WEIGHTS] [--probabilities | --precise] [--beam N] [--n-best N] [--max-length N] [--sample 0|1] [--seed N]
-             [--temperature X] [--top-p X] [--top-k N] [--tokens N] [--line-bytes N]                                                   */
+             [--temperature X] [--top-p X] [--top-k N] [--language NAME] [--tokens N] [--line-bytes N]
+
+   A model of pictures reads lines with the names of files: PGM or PPM, of the size that the model was trained with.
+   One of feature vectors, or of series, reads lines of JSON: see README.md.                                          */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +69,10 @@ int main(int argc, char **argv)
             options.probabilities = 1;
         } else if (strcmp(name, "--precise") == 0) {
             options.probabilities = 2;
+        } else if (strcmp(name, "--language") == 0) {
+            options.language = n + 1 < argc ? weft_language(argv[n + 1]) : -1;
+            if (options.language < 0) return fail(n + 1 < argc ? argv[n + 1] : name, "is no language of this model");
+            n++;
         } else if (strncmp(name, "--", 2) != 0) {
             path = name;
         } else if (strcmp(name, "--top-p") == 0 || strcmp(name, "--temperature") == 0) {
@@ -120,9 +127,19 @@ int main(int argc, char **argv)
     if (error) return fail(path, weft_error(error));
 
     int found;
+    size_t file_bytes;
     for (long number = 1; (found = read_line(line, limits.line_bytes, &line_bytes)) != 0; number++) {
-        const long size = found < 0 ? (long)WEFT_TOO_LONG
-                                    : weft_answer(model, &options, line, line_bytes, answer, capacity);
+        void *file = 0;
+        long size = WEFT_TOO_LONG;
+        if (found > 0 && weft_reads_files() && line_bytes) {
+            if (line_bytes < limits.line_bytes) {
+                line[line_bytes] = 0;
+                file = read_file(line, &file_bytes);
+            }
+            size = file ? weft_answer(model, &options, file, file_bytes, answer, capacity) : (long)WEFT_PICTURE;
+        } else if (found > 0) {
+            size = weft_answer(model, &options, line, line_bytes, answer, capacity);
+        }
         if (size < 0) {
             fprintf(stderr, "line %ld: %s\n", number, weft_error((int)size));
             bad = 1;
@@ -130,6 +147,7 @@ int main(int argc, char **argv)
             fwrite(answer, 1, (size_t)size, stdout);
         }
         putchar('\n');
+        free(file);
     }
     free(weights), free(memory), free(line), free(answer);
     return fflush(stdout) != 0 || ferror(stdout) ? fail("standard output", "cannot be written") : bad ? 2 : 0;

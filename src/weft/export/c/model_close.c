@@ -1,6 +1,21 @@
+int weft_language(const char *name)
+{
+#if WEFT_LANGUAGES
+    for (int n = 0; n < WEFT_LANGUAGES; n++)
+        if (strcmp(weft_languages[n], name) == 0) return n;
+#endif
+    (void)name;
+    return -1;
+}
+
+int weft_reads_files(void)
+{
+    return WEFT_READS_FILES;
+}
+
 void weft_default_limits(weft_limits *limits)
 {
-    limits->line_bytes = 65536;
+    limits->line_bytes = WEFT_LINE_BYTES;
     limits->tokens = WEFT_TOKENS;
     limits->new_tokens = WEFT_NEW_TOKENS;
     limits->beam = WEFT_BEAM;

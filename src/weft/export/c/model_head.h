@@ -20,7 +20,10 @@ enum weft_error_code {
     WEFT_MEMORY = -107,     /* less memory than weft_memory says */
     WEFT_LIMITS = -108,     /* a limit that cannot be */
     WEFT_OPTION = -109,     /* an option out of range */
-    WEFT_NOT_A_PAIR = -110  /* a line that is not two texts with a tab between them */
+    WEFT_NOT_A_PAIR = -110, /* a line that is not two texts with a tab between them */
+    WEFT_NOT_NUMBERS = -111, /* a line that is not the numbers that the model reads */
+    WEFT_NO_LANGUAGE = -112, /* a translator to several languages, and none is chosen */
+    WEFT_PICTURE = -113     /* no picture of the size that the model reads */
 };
 
 /* What an error means, in a line. */
@@ -48,9 +51,16 @@ typedef struct {
     float temperature, top_p, min_p;
     long top_k;
     uint64_t seed;
+    int language; /* the number of the language to translate to, from weft_language; -1: none */
 } weft_options;
 
 void weft_default_options(weft_options *options);
+
+/* The number of a language that the model translates to; -1 where it has none of that name. */
+int weft_language(const char *name);
+
+/* Whether weft_answer reads the bytes of a file, a picture in PGM or PPM, in the place of a line. */
+int weft_reads_files(void);
 
 /* Check the weights completely, and compute the bytes of memory that a model with these limits needs. 0 or an error. */
 int weft_memory(const void *weights, size_t bytes, const weft_limits *limits, size_t *memory);

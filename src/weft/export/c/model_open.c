@@ -11,6 +11,9 @@ const char *weft_error(int code)
     case WEFT_LIMITS: return "a limit is not positive, or too large";
     case WEFT_OPTION: return "an option is out of range, or above the limits";
     case WEFT_NOT_A_PAIR: return "the line is not two texts with a tab between them";
+    case WEFT_NOT_NUMBERS: return WEFT_NUMBERS_HELP;
+    case WEFT_NO_LANGUAGE: return "no language to translate to: --language NAME";
+    case WEFT_PICTURE: return WEFT_PICTURE_HELP;
     default: return code < 0 ? "an unknown error" : "no error";
     }
 }

@@ -20,6 +20,8 @@ from weft.export.graph import Program
 VERSION: Final = 1
 HEADER: Final = 128
 MAX_BEAM: Final = 64
+LINE_BYTES: Final = 65536
+"""The default limit of a line."""
 SCRATCH_BYTES: Final = 1 << 26
 """The most scratch memory with the default limit of tokens."""
 
@@ -34,7 +36,7 @@ class Plan:
     """
 
     describe: str
-    defines: Mapping[str, str | int]
+    defines: dict[str, str | int]
     sources: Sequence[str]
     sections: list[bytes] = field(default_factory=list)
     texts: int = 0
@@ -81,6 +83,11 @@ def write_sources(plan: Plan, program: Program | None, constants: Constants) -> 
         "WEFT_TEXTS": plan.texts,
         "WEFT_MAX_BEAM": MAX_BEAM,
         "WEFT_TOKENS": min(tokens, plan.longest),
+        "WEFT_LINE_BYTES": LINE_BYTES,
+        "WEFT_READS_FILES": 0,
+        "WEFT_LANGUAGES": 0,
+        "WEFT_NUMBERS_HELP": '"the line is not what the model reads"',
+        "WEFT_PICTURE_HELP": '"the file is no picture"',
         **plan.defines,
     }
     body = [
@@ -95,7 +102,7 @@ def write_sources(plan: Plan, program: Program | None, constants: Constants) -> 
         *plan.before,
         *_arrange(plan, scratch),
         *(resolve(one, defines) for one in plan.sources),
-        read("model_close.c"),
+        resolve(read("model_close.c"), defines),
     ]
     text = text_source().replace('#include "text.h"', "") if plan.texts else ""
     number = int.from_bytes(hashlib.sha256("\n".join([*map(str, defines.items()), *body]).encode()).digest()[:8], "big")

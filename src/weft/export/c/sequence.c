@@ -1,3 +1,10 @@
+#if WEFT_FEATURES
+static long weft_read_framed(weft_model *m, const char *line, size_t count)
+{
+    const long steps = weft_read_features(m, line, count);
+    return steps > WEFT_POSITIONS ? WEFT_TOO_LONG : steps;
+}
+#else
 /* The tokens of a line as the model reads them, with the special tokens around a text and between two texts. */
 static long weft_read_framed(weft_model *m, const char *line, size_t count)
 {
@@ -21,3 +28,4 @@ static long weft_read_framed(weft_model *m, const char *line, size_t count)
     at = weft_add(m, WEFT_EOS, at);
     return at > WEFT_POSITIONS ? WEFT_TOO_LONG : at;
 }
+#endif

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from weft.export.c.sizes import elements, identifier, length, names_of
 from weft.export.graph import Graph, Program, StateField
 
-PAST = "past"
+PAST: Final = "past"
+GIVEN: Final = {
+    **dict.fromkeys(("tokens", "features", "picture"), "WEFT_INPUT(m)"),
+    "series": "&m->series",
+    "static": "m->static_",
+}
+"""Where a graph that begins finds its inputs; others lie in the field of their name."""
 
 
 def state_types(fields: Sequence[StateField]) -> list[str]:
@@ -22,8 +29,8 @@ def state_types(fields: Sequence[StateField]) -> list[str]:
     ]
 
 
-def write_states(program: Program, *, source: bool) -> list[str]:
-    """The functions that search.c calls. `source`: whether "encode" makes the state from m->ids."""
+def write_states(program: Program, *, start: str) -> list[str]:
+    """The functions that search.c calls. `start` is the name of the graph that makes the first state."""
     fields = program.state
     growing = {field.grows for field in fields if field.grows}
     lines = [
@@ -68,15 +75,15 @@ def write_states(program: Program, *, source: bool) -> list[str]:
         "}",
         "",
     ]
-    return [*lines, *_begin(program, source=source), *_step(program.graphs["step"], fields, growing)]
+    return [*lines, *_begin(program, start), *_step(program.graphs["step"], fields, growing)]
 
 
-def _begin(program: Program, *, source: bool) -> list[str]:
-    graph = program.graphs["encode" if source else "start"]
+def _begin(program: Program, start: str) -> list[str]:
+    graph = program.graphs[start]
     numbers = {field.name: number for number, field in enumerate(program.state)}
     outputs = [f"s->field[{numbers[value.name]}]" for value in graph.outputs]
     lengths = ["m->source"] * len(dict.fromkeys(name for value in graph.inputs for name in names_of(value.shape)))
-    inputs = ["m->input"] * len(graph.inputs)
+    inputs = [GIVEN.get(value.name, f"m->{value.name}") for value in graph.inputs]
     call = ", ".join(["m", *lengths, *inputs, *outputs])
     return [
         "/* The state before the first token. */",
@@ -101,7 +108,7 @@ def _step(graph: Graph, fields: tuple[StateField, ...], growing: set[str]) -> li
         if value.name.startswith("next_"):
             outputs.append(f"after->field[{numbers[value.name.removeprefix('next_')]}]")
         else:
-            outputs.append("logits" if value.name == "logits" else "m->attention")
+            outputs.append("m->attention" if value.name == "attention" else "logits")
     call = ", ".join(["m", *given, *inputs, *outputs])
     return [
         "/* Read a token after `past` others: logits of the next one, and the state after it. */",

@@ -3,13 +3,17 @@ long weft_vocabulary(void)
     return WEFT_VOCABULARY;
 }
 
-int weft_begin(weft_model *m, const char *source, size_t count)
+int weft_begin(weft_model *m, const weft_options *options, const char *source, size_t count)
 {
     m->past = 0;
-    if (WEFT_READS_SOURCE && !WEFT_PREFIX) {
-        const long found = weft_read_source(m, source, count);
+#if WEFT_PREFIX
+    (void)options, (void)source, (void)count;
+#else
+    if (WEFT_READS_SOURCE) {
+        const long found = weft_read_source(m, options, source, count);
         if (found < 0) return (int)found;
     }
+#endif
     return state_begin(m, &m->search.state[0]);
 }
 

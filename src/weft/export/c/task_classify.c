@@ -3,7 +3,7 @@ int weft_classify(weft_model *m, const char *line, size_t count, const float **p
 {
     const long tokens = weft_read_framed(m, line, count);
     if (tokens < 0) return (int)tokens;
-    const int error = graph_forward(m, tokens, m->ids, m->logits);
+    const int error = graph_forward(m, tokens, WEFT_INPUT(m), m->logits);
     if (error) return error;
     if (WEFT_MANY_LABELS) {
         for (int n = 0; n < WEFT_LABELS; n++) m->numbers[n] = logistic(m->logits[n]);

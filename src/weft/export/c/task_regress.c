@@ -3,7 +3,7 @@ int weft_regress(weft_model *m, const char *line, size_t count, double *number)
 {
     const long tokens = weft_read_framed(m, line, count);
     if (tokens < 0) return (int)tokens;
-    const int error = graph_forward(m, tokens, m->ids, m->logits);
+    const int error = graph_forward(m, tokens, WEFT_INPUT(m), m->logits);
     if (!error) *number = (double)m->logits[0] * WEFT_SCALE + WEFT_MEAN;
     return error;
 }

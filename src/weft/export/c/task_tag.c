@@ -23,6 +23,44 @@ static long weft_spell(weft_model *m, const char *word, size_t size, float *spel
 #endif
 
 /* Words of a line with the scores of their tags in m->logits; the number of words, or an error. */
+#if WEFT_FEATURES
+static long weft_tag_words(weft_model *m, const char *line, size_t count)
+{
+    const long steps = weft_read_features(m, line, count);
+    if (steps < 0) return steps;
+    if (steps > WEFT_POSITIONS) return WEFT_TOO_LONG;
+    const int error = graph_forward(m, steps, m->features, m->logits);
+    return error ? error : steps;
+}
+#else
+#if WEFT_SUBWORDS
+static long weft_tag_words(weft_model *m, const char *line, size_t count)
+{
+    const long words = weft_text_split(&m->text[1], line, count, m->words, (size_t)m->limits.tokens);
+    long at = 0;
+    if (words <= 0) return words == WEFT_TEXT_UTF8 ? WEFT_NOT_UTF8 : words < 0 ? WEFT_TOO_LONG : 0;
+    for (int n = 0; n < WEFT_FRAME_START; n++) at = weft_add(m, WEFT_SOS, at);
+    for (long n = 0; n < words; n++) {
+        const char *word = line + m->words[n].start;
+        size_t size = m->words[n].size;
+        const long first = at;
+        m->word_ids[n] = (int32_t)at; /* the place of its first subword */
+#if WEFT_WORD_BLANK
+        m->word[0] = ' ';
+        memcpy(m->word + 1, word, size);
+        word = m->word, size++;
+#endif
+        at = weft_read(m, 0, word, size, at);
+        if (at == first) at = weft_add(m, WEFT_UNK, at);
+        if (at < 0) return at;
+    }
+    at = weft_add(m, WEFT_EOS, at);
+    if (at < 0) return at;
+    if (at > WEFT_POSITIONS) return WEFT_TOO_LONG;
+    const int error = graph_forward(m, at, words, m->ids, m->word_ids, m->logits);
+    return error ? error : words;
+}
+#else
 static long weft_tag_words(weft_model *m, const char *line, size_t count)
 {
     const long words = weft_text_split(&m->text[0], line, count, m->words, (size_t)m->limits.tokens);
@@ -53,6 +91,8 @@ static long weft_tag_words(weft_model *m, const char *line, size_t count)
     return error ? error : words;
 #endif
 }
+#endif
+#endif
 
 #if WEFT_PAIRS
 static void weft_decode_tags(weft_model *m, long words)
@@ -150,7 +190,12 @@ const char *weft_label(int32_t tag)
 
 void weft_word(const weft_model *m, long word, size_t *start, size_t *size)
 {
+#if WEFT_FEATURES
+    (void)m, (void)word;
+    *start = *size = 0;
+#else
     *start = m->words[word].start, *size = m->words[word].size;
+#endif
 }
 
 static int weft_answer_line(weft_model *m, const weft_options *options, const char *line, size_t count, weft_out *out)
@@ -161,7 +206,13 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
     if (found < 0) return (int)found;
     for (long n = 0; n < found; n++) {
         if (n) weft_put_string(out, " ");
+#if WEFT_FEATURES
+        char number[24];
+        snprintf(number, sizeof number, "%ld", n);
+        weft_put_string(out, number);
+#else
         weft_put(out, line + m->words[n].start, m->words[n].size);
+#endif
         weft_put_string(out, "/");
         weft_put_string(out, weft_label(tags[n]));
         if (options->probabilities) weft_put_number(out, "/", options->probabilities, (double)probabilities[n]);

@@ -1,10 +1,27 @@
 /* Read the text to be translated; its tokens are m->ids. */
-static long weft_read_source(weft_model *m, const char *line, size_t count)
+static long weft_read_source(weft_model *m, const weft_options *options, const char *line, size_t count)
 {
-    const long found = weft_add(m, WEFT_EOS, weft_read(m, 0, line, count, 0));
+#if WEFT_CAPTION
+    (void)options;
+#if WEFT_FEATURES
+    const long found = weft_read_features(m, line, count);
+#else
+    const long found = weft_read_pixels(m, line, count);
+#endif
+#else
+    long found = 0;
+#if WEFT_LANGUAGES
+    if (!options || options->language < 0) return WEFT_NO_LANGUAGE;
+    if (options->language >= WEFT_LANGUAGES) return WEFT_OPTION;
+    found = weft_add(m, WEFT_FIRST_LANGUAGE + options->language, found);
+#else
+    (void)options;
+#endif
+    found = weft_add(m, WEFT_EOS, weft_read(m, 0, line, count, found));
+#endif
     if (found < 0) return found;
     if (found > WEFT_SOURCE_POSITIONS) return WEFT_TOO_LONG;
-    m->source = found, m->input = m->ids;
+    m->source = found;
     return found;
 }
 
@@ -12,8 +29,8 @@ static long weft_read_source(weft_model *m, const char *line, size_t count)
 static long weft_limit(const weft_model *m, const weft_options *options, long prompt)
 {
     long limit = options->max_length;
-    if (WEFT_TIMES_SOURCE) {
-        long own = WEFT_TIMES_SOURCE * m->source + 20;
+    if (WEFT_PLUS) {
+        long own = WEFT_TIMES_SOURCE * m->source + WEFT_PLUS;
         if (own < options->min_length + 1) own = options->min_length + 1;
         limit = own < limit ? own : limit;
     }
@@ -30,12 +47,14 @@ static int weft_search_line(weft_model *m, const weft_options *options, const ch
         options->min_length > options->max_length)
         return WEFT_OPTION;
     if (WEFT_READS_SOURCE) {
-        const long read = weft_read_source(m, line, count);
+        const long read = weft_read_source(m, options, line, count);
         if (read < 0) return (int)read;
-        if (WEFT_PREFIX) {
+#if WEFT_PREFIX
+        {
             memcpy(m->prompt, m->ids, (size_t)m->source * sizeof *m->ids);
             prompt = m->source;
         }
+#endif
         m->prompt[prompt++] = WEFT_SOS;
         m->before = prompt;
     } else {
