@@ -83,7 +83,7 @@ def completion_routes(service: Service) -> APIRouter:
         body = await read_body(request, Completion)
         choices = read_choices(service, body)
         note(request, choices.served, len(choices.prompts), choices.prompts)
-        candidates: list[Candidate | None] = [None] * len(choices.prompts) * choices.count
+        candidates: list[Candidate | None] = [None] * (len(choices.prompts) * choices.count)
         if choices.writes:
             settings, jobs = to_jobs(service, choices)
             if body.stream and body.logprobs is None:

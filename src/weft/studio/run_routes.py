@@ -113,8 +113,8 @@ def run_routes(studio: Studio) -> APIRouter:
         data = None if body.data is None else studio.library.file(body.data)
 
         def compute() -> dict[str, Any]:
-            named = {"metric": body.metric, "names": studio.library.run_names()}
-            return comparing.compare_runs(found, data=data, cells=studio.cells(), **named)
+            names = studio.library.run_names()
+            return comparing.compare_runs(found, data=data, metric=body.metric, names=names, cells=studio.cells())
 
         return json_response(await studio.workers.run("compare", compute))
 
