@@ -21,9 +21,10 @@ from weft.models.bridge import Bridge, BridgeKind
 from weft.models.embedding import Embedding, has_table, untied
 from weft.models.memory import Decoded, Decoder, Encoder, Memory
 from weft.models.recurrent import RecurrentConfig
-from weft.nn import SCORES, Shared, TimeDropout, attend, leaves_of, length_mask, select_rows
-from weft.nn.attention.recording import AttendsTo
+from weft.nn import SCORES, AttendingCell, Shared, Source, TimeDropout, attend, leaves_of, length_mask, select_rows
+from weft.nn.attention.recording import AttendsTo, recording
 from weft.nn.attention.scores import scale_of
+from weft.nn.recurrent.layer import Layer
 from weft.settings import Positive, Unread, known
 
 
@@ -161,7 +162,10 @@ class AfterDecoder(Decoder):
 
 
 class InsideDecoder(Decoder):
-    """Attention inside the recurrence: the state before step t is the query of step t."""
+    """Attention inside the recurrence: the state before step t is the query of step t.
+
+    All layers with the attention are one cell, whose loop over time the engine of weft.nn.recurrent compiles.
+    """
 
     def __init__(self, config: RecurrentDecoderConfig, embedding: Embedding, encoder: Encoder) -> None:
         super().__init__()
@@ -173,15 +177,37 @@ class InsideDecoder(Decoder):
         self.look = SourceAttention(config, query, encoder.output_size)
         self.readout = Readout(self.rnn.output_size + encoder.output_size, self.rnn.output_size)
         self.output_size = self.rnn.output_size
+        # A list, because their parameters are those of the parts above; the second is for dropout between layers.
+        cells = [InsideCell(self, encoder.output_size, drops=drops) for drops in (False, True)]
+        self.loops = [Layer([cell], merge="concat", learned=False, backend="auto") for cell in cells]
 
     def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
-        """tokens (B, T) -> hidden (B, T, D). The next query needs this step's state, so time is a loop."""
-        source = Shared(self.look.source(memory), torch.arange(tokens.size(0), device=tokens.device), 1)
-        inner, outputs = self.bridge(memory.final), []
-        for vector in self.dropout(self.embedding(tokens)).unbind(1):
-            hidden, inner, _ = self._step(vector, inner, source)
+        """tokens (B, T) -> hidden (B, T, D)."""
+        vectors, state = self.dropout(self.embedding(tokens)), self.bridge(memory.final)
+        if self.is_observed or self.look.score.for_step(vectors.new_empty(1, self.look.query_size)) is None:
+            return self.dropout(self.step_through(vectors, state, memory))  # type: ignore[no-any-return]
+        masks = self.rnn.dropout_masks(vectors.size(0), vectors.size(1), vectors)
+        inputs = torch.cat([vectors, *masks], dim=-1) if masks else vectors
+        hidden, _ = self.loops[self.rnn.drops](inputs, None, state, source=self.look.steps_source(memory))
+        return self.dropout(hidden)  # type: ignore[no-any-return]
+
+    def step_through(self, vectors: Tensor, state: Any, memory: Memory) -> Tensor:
+        """vectors (B, T, E) and the first state -> outputs (B, T, D), in a loop over time that observers can follow."""
+        source = Shared(self.look.source(memory), torch.arange(vectors.size(0), device=vectors.device), 1)
+        outputs = []
+        for vector in vectors.unbind(1):
+            hidden, state, _ = self._step(vector, state, source)
             outputs.append(hidden)
-        return self.dropout(torch.stack(outputs, dim=1))  # type: ignore[no-any-return]
+        return torch.stack(outputs, dim=1)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether attention is recorded, or a layer has observers, which must see every step."""
+        return recording() or any(layer.observers for layer in self.rnn.layers)
+
+    def explain(self) -> str:
+        """How its recurrence runs; see RNN.explain."""
+        return self.loops[0].explain()
 
     def each_layer(self) -> list[nn.Module]:
         return list(self.rnn.layers)
@@ -198,6 +224,36 @@ class InsideDecoder(Decoder):
         context, weights = self.look.at(leaves_of(inner[-1])[0], source)
         hidden, inner = self.rnn.step(torch.cat([vector, context], dim=-1), inner)
         return self.readout(context, hidden), inner, weights
+
+
+class InsideCell(AttendingCell):
+    """The step of an `InsideDecoder`, all layers as one cell:
+
+        u  = attend(s, source)
+        s' = f(s, [y; u])
+        r  = tanh(W [u; s'])
+
+    With dropout between layers its factors follow y in the input.
+    """
+
+    def __init__(self, decoder: InsideDecoder, value_size: int, *, drops: bool) -> None:
+        rnn, vector = decoder.rnn, decoder.embedding.embedding_dim
+        masks = [layer.output_size for layer in list(rnn.layers)[:-1]] if drops else []
+        sizes = {"key_size": decoder.look.steps_key_size(value_size), "value_size": value_size}
+        super().__init__(vector + sum(masks), rnn.output_size, **sizes)
+        self.sizes = [vector, *masks]
+        self.rnn, self.look, self.readout = rnn, decoder.look, decoder.readout
+
+    def step(self, x: Tensor, state: Any, source: Source) -> tuple[Tensor, Any]:
+        """x (B, I), the states of all layers, source -> output (B, D), next states."""
+        vector, *masks = x.split(self.sizes, dim=-1)
+        context = self.look.at_step(leaves_of(state[-1])[0], source)
+        joined, factors = torch.cat([vector, context], dim=-1), [mask.detach() for mask in masks]
+        hidden, state = self.rnn.step(joined, state, masks=factors)
+        return self.readout(context, hidden), state
+
+    def zero_state(self, batch: int, like: Tensor) -> Any:
+        return tuple(layer.zero_state(batch, like) for layer in self.rnn.layers)
 
 
 class AttendedSource(NamedTuple):
@@ -219,7 +275,7 @@ class SourceAttention(nn.Module):
 
     def __init__(self, config: RecurrentDecoderConfig, query_size: int, key_size: int) -> None:
         super().__init__()
-        self.score = SCORES[config.attention](query_size, key_size)
+        self.score, self.query_size = SCORES[config.attention](query_size, key_size), query_size
         self.hard, scale = config.attention_hard, config.attention_scale
         self.scale: float | None
         if scale == "auto":
@@ -242,6 +298,24 @@ class SourceAttention(nn.Module):
         queries, source = shared.meet(query)
         found = attend(queries, source.keys, source.values, weights=True, **self._options(source))
         return found[0].flatten(0, 1), found[1].flatten(0, 1)
+
+    def steps_source(self, memory: Memory) -> Source:
+        """What a recurrence attends to: the lengths in the place of a mask."""
+        assert isinstance(memory.lengths, Tensor), "batches are packed only if both encoder and decoder pack"
+        return Source(self.score.keys(memory.states), memory.states, memory.lengths)
+
+    def steps_key_size(self, key_size: int) -> int:
+        """The size of its keys, of memories of size `key_size`."""
+        like = next(self.parameters(), torch.empty(0))
+        with torch.no_grad():
+            return self.score.keys(like.new_empty(1, 1, key_size)).size(-1)
+
+    def at_step(self, query: Tensor, source: Source) -> Tensor:
+        """One query of each row, (B, D) -> context (B, D'): `at` for a recurrence."""
+        found = self.score.for_step(query)
+        assert found is not None, "a decoder asks before"
+        scale = found.scale if self.scale is None else self.scale
+        return source.attend(found.query, over=found.over, scale=scale, hard=self.hard)
 
     def _options(self, source: AttendedSource) -> dict[str, Any]:
         mask, score = source.real[:, None], self.score.compare

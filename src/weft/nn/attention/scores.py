@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,14 @@ def scaled_dot(query: Tensor, key: Tensor) -> Tensor:
     return dot(query, key) / math.sqrt(query.size(-1))
 
 
+class StepScore(NamedTuple):
+    """What a compiled recurrence computes for each key k that `keys` gave: scale * q·k, or over·tanh(q + k)."""
+
+    query: Tensor
+    over: Tensor | None
+    scale: float
+
+
 class Score(nn.Module):
     """score(query, key) = compare(query, keys(key))."""
 
@@ -65,6 +73,11 @@ class Score(nn.Module):
     def keys(self, key: Tensor) -> Tensor:
         """(…, Tk, K) -> what `compare` wants; computed once for all queries."""
         return key
+
+    def for_step(self, query: Tensor) -> StepScore | None:
+        """query (B, Q) -> the score of one step in the form that a compiled recurrence knows, or None: then a decoder
+        that attends inside its recurrence runs step by step."""
+        return StepScore(query, None, 1.0) if self.compare is dot else None
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """(…, Tq, Q), (…, Tk, K) -> (…, Tq, Tk)."""
@@ -89,6 +102,9 @@ class ScaledDot(Score):
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
         _check_equal("scaled_dot", query_size, key_size)
+
+    def for_step(self, query: Tensor) -> StepScore:
+        return StepScore(query, None, query.size(-1) ** -0.5)
 
 
 class Bilinear(Score):
@@ -127,6 +143,9 @@ class LowRank(Score):
         """(…, Tq, Q), V k -> (…, Tq, Tk)."""
         return dot(self.u(query), keys)
 
+    def for_step(self, query: Tensor) -> StepScore:
+        return StepScore(self.u(query), None, 1.0)
+
 
 class Additive(Score):
     """w·tanh(W_a q + W_b k) (Bahdanau et al., 2015)."""
@@ -147,6 +166,9 @@ class Additive(Score):
         """(…, Tq, Q), W_b k -> (…, Tq, Tk)."""
         return _over_pairs(self.w, self.w_a(query), keys)
 
+    def for_step(self, query: Tensor) -> StepScore:
+        return StepScore(self.w_a(query), self.w.weight[0], 1.0)
+
 
 class Concat(Score):
     """w·tanh(W [q; k]) (Luong et al., 2015): the columns of W that meet the keys are applied on their own."""
@@ -163,7 +185,14 @@ class Concat(Score):
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         """(…, Tq, Q), the keys' share -> (…, Tq, Tk)."""
-        return _over_pairs(self.w, nn.functional.linear(query, self.joint.weight[:, : self.query_size]), keys)
+        return _over_pairs(self.w, self._share_of(query), keys)
+
+    def for_step(self, query: Tensor) -> StepScore:
+        return StepScore(self._share_of(query), self.w.weight[0], 1.0)
+
+    def _share_of(self, query: Tensor) -> Tensor:
+        """(…, Tq, Q) -> the query's share of W [q; k] (…, Tq, size)."""
+        return nn.functional.linear(query, self.joint.weight[:, : self.query_size])
 
 
 SCORES: Final[dict[str, Callable[[int, int], Score]]] = {

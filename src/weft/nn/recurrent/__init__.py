@@ -1,5 +1,6 @@
 """Recurrent networks: cells, one file each, and `RNN`, which runs any of them."""
 
+from weft.nn.recurrent.attending import AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CELLS, CellChoice, CellClass, ChosenCell, UnknownCell, build_cell, choose_cell
 from weft.nn.recurrent.coupled_lstm import CoupledLSTM
@@ -26,6 +27,7 @@ __all__ = [
     "MUT2",
     "MUT3",
     "RNN",
+    "AttendingCell",
     "Cell",
     "CellChoice",
     "CellClass",
@@ -39,6 +41,7 @@ __all__ = [
     "Option",
     "PeepholeLSTM",
     "ProjectedLSTM",
+    "Source",
     "UnknownCell",
     "build_cell",
     "choose_cell",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from weft.errors import ConfigError
 from weft.nn.recurrent import engine, reference, vendor
+from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
 from weft.nn.recurrent.segments import Segments
@@ -71,20 +72,30 @@ class Layer(nn.Module):
         return ahead, back
 
     def forward(
-        self, x: Tensor, lengths: Tensor | None, state: State, segments: Segments | None = None
+        self,
+        x: Tensor,
+        lengths: Tensor | None,
+        state: State,
+        segments: Segments | None = None,
+        source: Source | None = None,
     ) -> tuple[Tensor, State]:
         """x (B, T, I) -> outputs (B, T, O), zero past each row's end, and the state after each row's last step. With
-        segments, `state` has the state before each of them."""
-        outputs, final = self.directions(x, lengths, state, segments)
+        segments, `state` has the state before each of them; `source` is what a cell attends to that does."""
+        outputs, final = self.directions(x, lengths, state, segments, source)
         return self.join(outputs, lengths), final
 
     def directions(
-        self, x: Tensor, lengths: Tensor | None, state: State, segments: Segments | None = None
+        self,
+        x: Tensor,
+        lengths: Tensor | None,
+        state: State,
+        segments: Segments | None = None,
+        source: Source | None = None,
     ) -> tuple[list[Tensor], State]:
         """x (B, T, I) -> the outputs (B, T, H) of each direction, in the order of x, and the last state."""
         cells = self._cells()
         states = [state] if len(cells) == 1 else list(state)
-        outputs, finals = self._run(cells, x, states, lengths, segments)
+        outputs, finals = self._run(cells, x, states, lengths, segments, source)
         if segments is not None:
             finals = segments.finals(finals)
         if not torch.compiler.is_compiling():
@@ -115,13 +126,23 @@ class Layer(nn.Module):
         half = x.size(-1) // 2
         return torch.cat((last[:, :half], x[:, 0, half:]), dim=-1)
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, x: Tensor, state: State, source: Source | None = None) -> tuple[Tensor, State]:
         """x (B, I) -> output (B, O), next state; one direction only."""
-        output, after = self._cells()[0].step(x, state)
+        attended = () if source is None else (source,)
+        output, after = self._cells()[0].step(x, state, *attended)
         if not torch.compiler.is_compiling():
             for observe in self.observers:
                 observe(x[:, None], None, state, [output[:, None]])
         return output, after
+
+    def attention(self, x: Tensor, lengths: Tensor | None, state: State, source: Source) -> list[list[Tensor]]:
+        """x (B, T, I), the first state -> of each direction the weights of each attention of a step (B, T, S), in the
+        order of x and zero past each row's end; no lists where the layer runs without kernels."""
+        cells, choice, found = self._cells(), self.choose(x.device.type), list[list[Tensor]]()
+        states = [state] if len(cells) == 1 else list(state)
+        if engine.BACKENDS[choice.backend].planned and x.size(0) and x.size(1):
+            engine.run(cells, x, states, lengths, choice=choice, source=source, attention=found)
+        return found
 
     def histories(self, x: Tensor, lengths: Tensor | None, state: State) -> list[State]:
         """x (B, T, I), the first state -> each direction's states after every step (B, T, n), in the order of x and
@@ -161,20 +182,23 @@ class Layer(nn.Module):
         states: list[State],
         lengths: Tensor | None,
         segments: Segments | None = None,
+        source: Source | None = None,
     ) -> tuple[list[Tensor], list[State]]:
         """Each direction's outputs, in the order of the input, and its last state, of each segment if there are any."""
         if x.size(0) == 0 or x.size(1) == 0:
             return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
         choice = self.choose(x.device.type)
         if engine.BACKENDS[choice.backend].planned:
-            return engine.run(cells, x, states, lengths, choice=choice, segments=segments)
+            return engine.run(cells, x, states, lengths, choice=choice, segments=segments, source=source)
         if segments is not None:
-            return segments.run_padded(lambda rows, ends: self._run(cells, rows, states, ends), x)
+            theirs = source and source.select(segments.rows(x))
+            return segments.run_padded(lambda rows, ends: self._run(cells, rows, states, ends, source=theirs), x)
         x = zero_past_end(x, lengths)
-        run = RUN[choice.backend]
+        attended = () if source is None else (source,)
+        run: Callable[..., tuple[Tensor, State]] = RUN[choice.backend]
         outputs, finals = [], []
         for cell, state, backwards in zip(cells, states, (False, True), strict=False):
-            output, final = run(cell, reverse_rows(x, lengths) if backwards else x, state, lengths)
+            output, final = run(cell, reverse_rows(x, lengths) if backwards else x, state, lengths, *attended)
             outputs.append(reverse_rows(output, lengths) if backwards else output)
             finals.append(final)
         return outputs, finals

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from weft.errors import ConfigError, WeftError, show_path
+from weft.nn.recurrent.attending import AttendingCell
 from weft.nn.recurrent.cell import Cell
 from weft.nn.state import State, leaves_of
 
@@ -39,6 +40,9 @@ def build_own(make: Callable[..., Any], input_size: int, hidden_size: int, optio
     if not hasattr(cell, "output_size"):
         cure = "call super().__init__(input_size, hidden_size) first"
         raise ConfigError(f"{_name(make)} has no sizes", where=_definition(type(cell).__init__), cure=cure)
+    if isinstance(cell, AttendingCell):
+        what = f"{type(cell).__name__} attends to a source, which no layer of a configured model has"
+        raise ConfigError(what, where=_definition(type(cell)), cure='use a plain cell, and context = "attention"')
     if any(tensor.is_meta for tensor in (*cell.parameters(), *cell.buffers())):
         return cell  # an outline without numbers
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the random numbers of training stay what they were

@@ -14,8 +14,9 @@ from typing import Literal, Self, get_args
 import torch
 from torch import Tensor, nn
 
-from weft.errors import ConfigError, did_you_mean
+from weft.errors import ConfigError, DataError, did_you_mean
 from weft.nn.recurrent import torch_weights
+from weft.nn.recurrent.attending import AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CellChoice, build_cell
 from weft.nn.recurrent.layer import Backend, Layer, Merge
@@ -75,25 +76,36 @@ class RNN(nn.Module):
         return tuple(layer.initial_state(batch, like) for layer in self._stack())
 
     def forward(
-        self, x: Tensor, lengths: Tensor | None = None, state: State = None, *, resets: Tensor | None = None
+        self,
+        x: Tensor,
+        lengths: Tensor | None = None,
+        state: State = None,
+        *,
+        resets: Tensor | None = None,
+        source: Source | None = None,
     ) -> tuple[Tensor, State]:
         """x (B, T, I), lengths (B,), resets (B, T) -> output (B, T, D), state after each row's last step.
 
         Without lengths every row is T long; lengths on the CPU are checked and save work, also for x on a GPU. Where
         resets is True, the state before that step is the network's initial one again, as if another row began there;
-        the backward direction ends there and begins anew before it. Resets should be on the CPU too.
+        the backward direction ends there and begins anew before it. Resets should be on the CPU too. `source` is what
+        cells attend to that do, the same in every layer.
         """
+        self._check_source(source, x.size(0))
         given, lengths = lengths, check_lengths(x, lengths)
         segments = None if resets is None or x.numel() == 0 else cut_at_resets(x, given, resets)
         x, starts = self._begin(x, lengths, state, segments)
-        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start, segments))
+        return self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start, segments, source))
 
-    def last(self, x: Tensor, lengths: Tensor | None = None, state: State = None) -> Tensor:
+    def last(
+        self, x: Tensor, lengths: Tensor | None = None, state: State = None, *, source: Source | None = None
+    ) -> Tensor:
         """x (B, T, I), lengths (B,) -> (B, D), the output with which each row ends; zeros for a row without steps.
 
         A bidirectional network ends at both ends of a row, the backward direction at the first step: no step of the
         output has seen the whole row in both directions, this has.
         """
+        self._check_source(source, x.size(0))
         lengths = check_lengths(x, lengths)
         x, starts = self._begin(x, lengths, state)
         if x.size(1) == 0:
@@ -102,7 +114,7 @@ class RNN(nn.Module):
 
         def run(layer: Layer, below: Tensor, start: State) -> tuple[Tensor, State]:
             nonlocal last
-            outputs, final = layer.directions(below, lengths, start)
+            outputs, final = layer.directions(below, lengths, start, source=source)
             last = layer.join_ends(outputs, lengths)
             if self._adds(below.size(-1), layer):
                 last = last + layer.pass_ends(below, lengths)
@@ -129,15 +141,46 @@ class RNN(nn.Module):
         """Whether an input of that many features is added to the output of the layer."""
         return self.skip == "residual" and width == layer.output_size
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """x (B, I), state -> output (B, D), next state: the numbers of `forward`, one time step at a time."""
+    def step(
+        self, x: Tensor, state: State, *, source: Source | None = None, masks: Sequence[Tensor] | None = None
+    ) -> tuple[Tensor, State]:
+        """x (B, I), state -> output (B, D), next state: the numbers of `forward`, one time step at a time. `masks` are
+        factors (B, n) of the outputs of all layers but the last, in the place of dropout."""
         if self.bidirectional:
             raise ConfigError("a bidirectional network cannot run step by step", where="bidirectional")
-        return self._climb(x, state, Layer.step)
+        return self._climb(x, state, lambda layer, below, start: layer.step(below, start, source), masks=masks)
 
-    def explain(self) -> str:
-        """The plan of each layer: what is hoisted out of the loop, its stages, the backend and why."""
-        return "\n".join(f"layer {number}: {layer.explain()}" for number, layer in enumerate(self._stack(), 1))
+    def dropout_masks(self, batch: int, time: int, like: Tensor) -> list[Tensor]:
+        """The factors (B, T, n) that dropout gives the outputs of all layers but the last; none in evaluation."""
+        if not self.drops:
+            return []
+        return [self.dropout(like.new_ones(batch, time, layer.output_size)) for layer in self._stack()[:-1]]
+
+    @property
+    def drops(self) -> bool:
+        """Whether dropout falls between layers now."""
+        return self.training and self.dropout.p > 0 and len(self.layers) > 1
+
+    def _check_source(self, source: Source | None, batch: int) -> None:
+        """A source is given if the cells attend, and only then; it has a row for each of the batch."""
+        cell = self._stack()[0].cells[0]
+        if isinstance(cell, AttendingCell) == (source is None):
+            name = type(cell).__name__
+            what = f"{name} attends, but there is no source" if source is None else f"{name} attends to no source"
+            raise DataError(what, where="source", cure="give one to cells that attend, and to no others")
+        if source is None or not isinstance(cell, AttendingCell):
+            return
+        keys, values = (tuple(part.shape) for part in source[:2])
+        wanted = [(batch, keys[1], size) for size in (cell.key_size, cell.value_size)]
+        if [keys, values] != wanted or source.lengths.shape != (batch,):
+            what = f"keys are {keys}, values {values}, lengths {tuple(source.lengths.shape)}"
+            cure = f"{wanted[0]}, {wanted[1]} and {(batch,)}, for a batch of {batch} rows"
+            raise DataError(what, where="source", cure=cure)
+        if source.lengths.is_cuda or torch.compiler.is_compiling():
+            return
+        if bool(((source.lengths < 0) | (source.lengths > keys[1])).any()):
+            what = f"lengths {source.lengths.tolist()} do not fit a source of {keys[1]} positions"
+            raise DataError(what, where="source")
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase) -> Self:
@@ -157,15 +200,20 @@ class RNN(nn.Module):
         return torch_weights.to_torch(self)
 
     def _climb(
-        self, x: Tensor, starts: State, run: Callable[[Layer, Tensor, State], tuple[Tensor, State]]
+        self,
+        x: Tensor,
+        starts: State,
+        run: Callable[[Layer, Tensor, State], tuple[Tensor, State]],
+        *,
+        masks: Sequence[Tensor] | None = None,
     ) -> tuple[Tensor, State]:
         """Up the stack, with skips and dropout; x is (B, T, I) or, for one step, (B, I)."""
         stack, finals = self._stack(), []
-        for layer, start in zip(stack, starts, strict=True):
+        for number, (layer, start) in enumerate(zip(stack, starts, strict=True)):
             output, final = run(layer, x, start)
             finals.append(final)
             if layer is not stack[-1]:
-                output = self.dropout(output)
+                output = self.dropout(output) if masks is None else output * masks[number] if masks else output
             if self._adds(x.size(-1), layer):
                 output = output + x
             x = torch.cat((x, output), dim=-1) if self.skip == "dense" else output

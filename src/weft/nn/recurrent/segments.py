@@ -60,6 +60,10 @@ class Segments(NamedTuple):
         ends = (self.closes, self.opens)
         return [select_rows(state, at) for state, at in zip(states, ends, strict=False)]
 
+    def rows(self, like: Tensor) -> Tensor:
+        """The row (S,) that each segment is a part of, for the T of `like`."""
+        return self.first // like.size(1)
+
     def run_padded(self, run: Run, x: Tensor) -> tuple[list[Tensor], list[State]]:
         """`run` on the segments as padded rows of a batch of their own, for what knows no other rows: x (B, T, I) ->
         outputs (B, T, O) and the states after each segment."""

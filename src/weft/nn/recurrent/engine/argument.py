@@ -49,6 +49,16 @@ class Kind(StrEnum):
     """[product; in Triton stage] The result of a product in this step."""
     BEFORE = "before"
     """[state] Before each step, of all steps."""
+    KEYS = "keys"
+    """[0] What every step attends to (B, S, n)."""
+    VALUES = "values"
+    """[0] (B, S, n)"""
+    SOURCE_LENGTHS = "source_lengths"
+    """[0] The real positions of each row of these (B,)."""
+    OVER = "over"
+    """[product] The vector of an additive score."""
+    ATTENTION = "attention"
+    """[product] The weights of each step over the source."""
     GRAD_HOISTED = "grad_hoisted"
     SUM_HOISTED = "sum_hoisted"
     """[hoisted value] The sum over all steps of its gradient."""
@@ -61,6 +71,13 @@ class Kind(StrEnum):
     """[product; in Triton stage]"""
     GRAD_VECTOR = "grad_vector"
     """[vector of the layout]"""
+    GRAD_SCORES = "grad_scores"
+    """[product] Of each step over the source, with the factor of the scores."""
+    GRAD_KEYS = "grad_keys"
+    """[0] (B, S, n); of additive scores, which the loop adds up itself."""
+    GRAD_VALUES = "grad_values"
+    GRAD_OVER = "grad_over"
+    """[product]"""
     GRAD_AFTER = "grad_after"
     """[state] The gradient of the state after this step."""
     BEHIND = "behind"
@@ -74,14 +91,17 @@ class Kind(StrEnum):
 
 
 OUTSIDE = frozenset((Kind.HISTORY, Kind.EMITTED, Kind.GRAD_EMITTED))
-FLOAT32 = frozenset((Kind.VECTOR, Kind.BIAS, Kind.SHIFT))
+FLOAT32 = frozenset((Kind.VECTOR, Kind.BIAS, Kind.SHIFT, Kind.OVER, Kind.GRAD_KEYS))
 AS_START = frozenset((Kind.START, Kind.FINAL, Kind.GRAD_START, Kind.GRAD_FINAL))
-SUMMED = frozenset((Kind.SUM_HOISTED, Kind.GRAD_VECTOR))
+SUMMED = frozenset((Kind.SUM_HOISTED, Kind.GRAD_VECTOR, Kind.GRAD_OVER))
+SOURCE = frozenset((Kind.KEYS, Kind.VALUES, Kind.SOURCE_LENGTHS))
 GRADIENTS = {
     Kind.HOISTED: Kind.GRAD_HOISTED,
     Kind.EMITTED: Kind.GRAD_EMITTED,
     Kind.FINAL: Kind.GRAD_FINAL,
     Kind.START: Kind.GRAD_START,
+    Kind.KEYS: Kind.GRAD_KEYS,
+    Kind.VALUES: Kind.GRAD_VALUES,
 }
 
 
@@ -109,6 +129,11 @@ class Argument(NamedTuple):
         return self.kind in (Kind.KEPT, Kind.SAVED)
 
     @property
+    def is_source(self) -> bool:
+        """Whether it is a part of the source: it has no time."""
+        return self.kind in SOURCE
+
+    @property
     def is_float32(self) -> bool:
         """Whether Triton reads it in float32 whatever the rest is in: what is read by column alone."""
         return self.kind in FLOAT32
@@ -130,6 +155,7 @@ class Argument(NamedTuple):
 
 
 SAVED = Argument(Kind.SAVED, 0)
+KEYS, VALUES, SOURCE_LENGTHS = (Argument(kind, 0) for kind in (Kind.KEYS, Kind.VALUES, Kind.SOURCE_LENGTHS))
 
 
 def arguments(kind: Kind, count: int) -> list[Argument]:

@@ -13,6 +13,7 @@ from typing import Final
 from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states, pure_state
 from weft.nn.recurrent.engine.argument import Argument, Kind
+from weft.nn.recurrent.engine.attend_source import ATTENTION, SOURCE_STEPS, attend_backward, attend_forward
 from weft.nn.recurrent.engine.call import RecurrenceCall, backward_arguments, forward_arguments
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Assignment, BufferLayout
@@ -21,6 +22,12 @@ from weft.nn.recurrent.engine.program import Program
 
 BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
 """The text before what is generated."""
+
+ATTENDING: Final = Library(*BASE.sources, ATTENTION)
+"""The same for a step that attends."""
+
+BY_SOURCE: Final = (Kind.ATTENTION, Kind.GRAD_SCORES)
+"""What has a column for each position of the source."""
 
 
 class CSource:
@@ -33,6 +40,7 @@ class CSource:
         """The states that the gradients of weights are made from, as they were before each step."""
         self.columns = layout.columns | {Argument(Kind.SUM_HOISTED, k): program.hoisted[k] for k in biased}
         self.columns |= {argument: program.state[argument.number] for argument in self.befores}
+        self.columns |= {Argument(Kind.GRAD_OVER, n): program.products[n].depth for n in program.attends}
         self.sizes: list[int] = []
         self.forward_arguments = forward_arguments(program, layout, biased)
         self.backward_arguments = backward_arguments(program, adjoint, layout, biased)
@@ -42,9 +50,12 @@ class CSource:
     @cached_property
     def text(self) -> str:
         """The whole file."""
-        return "\n".join([BASE.text(), *self._forward(), *self._backward()]) + "\n"
+        return (
+            "\n".join([(ATTENDING if self.program.attends else BASE).text(), *self._forward(), *self._backward()])
+            + "\n"
+        )
 
-    def _size(self, value: int) -> str:
+    def size(self, value: int) -> str:
         """A size by its number, so that the text does not change with the sizes of a model."""
         if value in (0, 1):
             return str(value)
@@ -70,9 +81,9 @@ class CSource:
         lines += ["    }"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i], last = call->length[b];"]
         lines += ["        const long at = call->first[b] + (reverse ? 0 : last - 1);"]
-        lines += self._zero_past_end(self.forward_arguments, Kind.HISTORY, Kind.EMITTED)
+        lines += self._zero_past_end(self.forward_arguments, Kind.HISTORY, Kind.EMITTED, Kind.ATTENTION)
         for state, width in enumerate(program.state):
-            w = self._size(width)
+            w = self.size(width)
             source = f"last ? history{state} + at * {w} : start{state} + b * {w}"
             lines += [f"        memcpy(final{state} + b * {w}, {source}, sizeof(float) * {w});"]
         return [*lines, "    }", *self._tail("forward", self.forward_arguments, transposed=False)]
@@ -85,11 +96,11 @@ class CSource:
         scratch += [(f"grad_left{p}", product.depth) for p, product in enumerate(program.products)]
         lines += self._scratch(scratch, beside=max((product.width for product in program.products), default=0))
         for argument in self.sums:
-            w = self._size(self.columns[argument])
+            w = self.size(self.columns[argument])
             lines += [f"    memset({argument} + block * {w}, 0, sizeof(float) * {w});"]
         lines += ["    for (long i = 0; i < count; i++) {", "        const long b = rows[i];"]
         for state, width in enumerate(program.state):
-            w = self._size(width)
+            w = self.size(width)
             for carried in (f"carry{state}", f"behind{state}"):
                 lines += [
                     f"        memcpy({carried} + i * padded({w}), grad_final{state} + b * {w}, sizeof(float) * {w});"
@@ -103,9 +114,9 @@ class CSource:
                     lines += self._product_backward(number)
             lines += self._rows(stores)
         for argument in self.befores:
-            state, w = argument.number, self._size(self.columns[argument])
+            state, w = argument.number, self.size(self.columns[argument])
             source = f"s ? history{state} + before * {w} : start{state} + b * {w}"
-            lines += self._each_row(f"memcpy({argument} + at * {w}, {source}, sizeof(float) * {w});")
+            lines += self.each_row(f"memcpy({argument} + at * {w}, {source}, sizeof(float) * {w});")
         for state in range(len(program.state)):
             lines += [f"        {{ float *swap = carry{state}; carry{state} = behind{state}; behind{state} = swap; }}"]
         lines += [
@@ -114,11 +125,11 @@ class CSource:
             "        const long b = rows[i], last = call->length[b];",
         ]
         for state, width in enumerate(program.state):
-            w = self._size(width)
+            w = self.size(width)
             lines += [
                 f"        memcpy(grad_start{state} + b * {w}, behind{state} + i * padded({w}), sizeof(float) * {w});"
             ]
-        made = (Kind.GRAD_HOISTED, Kind.GRAD_PRODUCT, Kind.BEFORE, Kind.LEFTS)
+        made = (Kind.GRAD_HOISTED, Kind.GRAD_PRODUCT, Kind.BEFORE, Kind.LEFTS, Kind.GRAD_SCORES)
         lines += self._zero_past_end(self.backward_arguments, *made)
         return [*lines, "    }", *self._tail("backward", self.backward_arguments, transposed=True)]
 
@@ -127,7 +138,7 @@ class CSource:
         for argument in among:
             if argument.kind not in kinds:
                 continue
-            w = self._size(self.columns[argument])
+            w = SOURCE_STEPS if argument.kind in BY_SOURCE else self.size(self.columns[argument])
             first, steps = (
                 ("call->first[b]", "call->room[b]") if argument.is_outside else ("call->base[b]", "call->capacity[b]")
             )
@@ -152,8 +163,8 @@ class CSource:
 
     def _scratch(self, buffers: list[tuple[str, int]], *, beside: int) -> list[str]:
         """Buffers for each row; `beside` is the width of the widest left side of a product, these are a line apart."""
-        widths = {name: f"padded({self._size(width)})" for name, width in buffers}
-        widths |= {"beside": f"(padded({self._size(beside)}) + LINE)"} if beside else {}
+        widths = {name: f"padded({self.size(width)})" for name, width in buffers}
+        widths |= {"beside": f"(padded({self.size(beside)}) + LINE)"} if beside else {}
         lines = [f"    const long size = (count + 1) * ({' + '.join(widths.values()) or '0'}) + PANEL;"]
         lines += [
             "    float *scratch = numbers(size), *place = scratch;",
@@ -188,8 +199,10 @@ class CSource:
             "        (void)n; (void)t; (void)to; (void)strides;",
         ]
         for number, product in enumerate(products):
+            if product.attention:
+                continue
             down, across = f"strides[{2 * number}]", f"strides[{2 * number + 1}]"
-            depth, width = self._size(product.depth), self._size(product.width)
+            depth, width = self.size(product.depth), self.size(product.width)
             if transposed:
                 depth, width, down, across = width, depth, across, down
             lines += [f"        if (!(to[{number}] = numbers({depth} * padded({width})))) return 1;"]
@@ -220,7 +233,9 @@ class CSource:
 
     def _product_forward(self, number: int) -> list[str]:
         product = self.program.products[number]
-        depth, width = self._size(product.depth), self._size(product.width)
+        if product.attention:
+            return attend_forward(self, number)
+        depth, width = self.size(product.depth), self.size(product.width)
         state = pure_state(self.program, product.left)
         if state is None:
             left = f"left[i] = left{number} + i * padded({depth});"
@@ -228,24 +243,26 @@ class CSource:
             left = _beside(f"s ? history{state} + before * {depth} : start{state} + b * {depth}", depth)
         bias = f"packed[{len(self.program.products) + number}]" if product.bias is not None else "0"
         return [
-            *self._each_row(left),
+            *self.each_row(left),
             f"        product(active, left, packed[{number}], {depth}, {width}, {bias}, product{number});",
         ]
 
     def _product_backward(self, number: int) -> list[str]:
         product = self.program.products[number]
-        depth, width = self._size(product.depth), self._size(product.width)
+        depth, width = self.size(product.depth), self.size(product.width)
         if number in self.layout.product_alias:
             hoisted, column = self.layout.product_alias[number]
-            pointer = f"grad_hoisted{hoisted} + at * {self._size(self.program.hoisted[hoisted])} + {self._size(column)}"
+            pointer = f"grad_hoisted{hoisted} + at * {self.size(self.program.hoisted[hoisted])} + {self.size(column)}"
         else:
             pointer = f"grad_product{number} + at * {width}"
+        if product.attention:
+            return attend_backward(self, number, pointer)
         return [
-            *self._each_row(_beside(pointer, width)),
+            *self.each_row(_beside(pointer, width)),
             f"        product(active, left, packed[{number}], {width}, {depth}, 0, grad_left{number});",
         ]
 
-    def _each_row(self, *body: str) -> list[str]:
+    def each_row(self, *body: str) -> list[str]:
         return [
             "        for (long i = 0; i < active; i++) {",
             "            const long b = rows[i], step = reverse ? call->length[b] - 1 - s : s;",
@@ -263,7 +280,7 @@ class CSource:
         for width in dict.fromkeys(store.expr.width for store in stores):
             mine = [store for store in stores if store.expr.width == width]
             names: dict[Expr, str] = {}
-            loops += ["#pragma GCC ivdep", f"for (long j = 0; j < {self._size(width)}; j++) {{"]
+            loops += ["#pragma GCC ivdep", f"for (long j = 0; j < {self.size(width)}; j++) {{"]
             for expr in closure(store.expr for store in mine):
                 names[expr] = self._value(expr, names, pointers, loops)
             for store in mine:
@@ -273,7 +290,7 @@ class CSource:
                     summed = Argument(Kind.SUM_HOISTED, store.buffer.number)
                     loops += [f"    {self._place(store, summed, pointers)} += {names[store.expr]};"]
             loops += ["}"]
-        return self._each_row(*pointers.values(), *loops) if stores else []
+        return self.each_row(*pointers.values(), *loops) if stores else []
 
     def _value(self, expr: Expr, names: dict[Expr, str], pointers: dict[str, str], lines: list[str]) -> str:
         if expr.value is not None:
@@ -286,7 +303,7 @@ class CSource:
                 buffer, start = self.layout.kept[index]
                 offset += start
             row = self._pointer(buffer, pointers)
-            column = self._column(offset) if stride else self._size(offset)
+            column = self._column(offset) if stride else self.size(offset)
             shift = f" + shift{index}[{column}]" if kind is Kind.HOISTED and index in self.biased else ""
             lines += [f"    const float {name} = {row}[{column}]{shift};"]
             return name
@@ -298,7 +315,7 @@ class CSource:
         return f"{self._pointer(buffer, pointers)}[{self._column(store.offset)}]"
 
     def _column(self, offset: int) -> str:
-        return "j" if offset == 0 else f"j + {self._size(offset)}"
+        return "j" if offset == 0 else f"j + {self.size(offset)}"
 
     def _pointer(self, buffer: Argument, pointers: dict[str, str]) -> str:
         """A C variable with the row of a buffer; declared on first use."""
@@ -311,24 +328,24 @@ class CSource:
         program, number = self.program, buffer.number
         match buffer.kind:
             case Kind.STATE:
-                w = self._size(program.state[number])
+                w = self.size(program.state[number])
                 return f"s ? history{number} + before * {w} : start{number} + b * {w}"
             case Kind.AFTER:
-                return f"history{number} + seen * {self._size(program.state[number])}"
+                return f"history{number} + seen * {self.size(program.state[number])}"
             case Kind.VECTOR:
                 return str(buffer)
             case Kind.KEPT | Kind.SAVED:  # where nothing is to be kept, one row takes it all
-                return f"{buffer} ? {buffer} + at * {self._size(self.columns[buffer])} : unsaved"
+                return f"{buffer} ? {buffer} + at * {self.size(self.columns[buffer])} : unsaved"
             case Kind.PRODUCT:
-                return f"{buffer} + i * padded({self._size(program.products[number].width)})"
+                return f"{buffer} + i * padded({self.size(program.products[number].width)})"
             case Kind.LEFT | Kind.GRAD_LEFT:
-                return f"{buffer} + i * padded({self._size(program.products[number].depth)})"
+                return f"{buffer} + i * padded({self.size(program.products[number].depth)})"
             case Kind.GRAD_AFTER:
-                return f"behind{number} + i * padded({self._size(program.state[number])})"
+                return f"behind{number} + i * padded({self.size(program.state[number])})"
             case Kind.CARRY:
-                return f"{buffer} + i * padded({self._size(program.state[number])})"
+                return f"{buffer} + i * padded({self.size(program.state[number])})"
         row = "block" if buffer.is_summed else "seen" if buffer.is_outside else "at"
-        return f"{buffer} + {row} * {self._size(self.columns[buffer])}"
+        return f"{buffer} + {row} * {self.size(self.columns[buffer])}"
 
 
 def c_number(value: float) -> str:

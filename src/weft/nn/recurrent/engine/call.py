@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from weft.nn.native.struct import ConstBytes, ConstLongs, FloatsTable, NativeStruct
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states
-from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind, arguments
+from weft.nn.recurrent.engine.argument import KEYS, SAVED, VALUES, Argument, Kind, arguments
 from weft.nn.recurrent.engine.layout import BufferLayout
 from weft.nn.recurrent.engine.program import Program
 
@@ -18,15 +18,16 @@ class RecurrenceCall(NativeStruct):
     tensors: their addresses, per direction; sizes: the numbers that the text names n[0], n[1], …; strides of the
     weights; reverse: whether a direction reads rows from their end. Of each row (B,): its length, the order of rows by
     length; base and capacity: where its steps begin in buffers that only the engine reads, and how many fit there;
-    first and room: the same of buffers of all steps.
+    first and room: the same of buffers of all steps. Of a source that steps attend to: the length of each row (B,), and
+    the longest.
     """
 
     c_name: ClassVar[str] = "recurrence_t"
     _fields_ = (
         ("tensors", FloatsTable), ("sizes", ConstLongs), ("strides", ConstLongs), ("length", ConstLongs),
         ("order", ConstLongs), ("base", ConstLongs), ("capacity", ConstLongs), ("first", ConstLongs),
-        ("room", ConstLongs), ("reverse", ConstBytes), ("directions", ctypes.c_long), ("batch", ctypes.c_long),
-        ("blocks", ctypes.c_long),
+        ("room", ConstLongs), ("source_lengths", ConstLongs), ("reverse", ConstBytes), ("directions", ctypes.c_long),
+        ("batch", ctypes.c_long), ("blocks", ctypes.c_long), ("source_steps", ctypes.c_long),
     )  # fmt: skip
 
 
@@ -59,6 +60,7 @@ def forward_arguments(program: Program, layout: BufferLayout, biased: tuple[int,
         *(argument for argument in emitted if argument.number not in layout.history_of),
         *arguments(Kind.FINAL, states),
         *_saved(layout),
+        *_attention(program),
     ]
 
 
@@ -68,6 +70,7 @@ def backward_arguments(
     """The tensors of the backward pass in one direction."""
     states = len(program.state)
     products = arguments(Kind.GRAD_PRODUCT, len(program.products))
+    additive = program.additive
     return [
         *arguments(Kind.START, states),
         *arguments(Kind.HISTORY, states),
@@ -82,12 +85,26 @@ def backward_arguments(
         *arguments(Kind.GRAD_VECTOR, len(layout.vectors)),
         *(Argument(Kind.LEFTS, number) for number in adjoint.left),
         *arguments(Kind.GRAD_START, states),
+        *_attention(program),
+        *(Argument(Kind.GRAD_SCORES, number) for number in program.attends),
+        *(Argument(Kind.GRAD_OVER, number) for number in additive),
+        *([KEYS.gradient] if additive else ()),
     ]
 
 
 def _constants(program: Program) -> list[Argument]:
     vectors = [Argument(Kind.VECTOR, constant) for constant in program.vectors]
-    return vectors + arguments(Kind.WEIGHT, len(program.products))
+    return vectors + [Argument(Kind.WEIGHT, number) for number, p in enumerate(program.products) if not p.attention]
+
+
+def _attention(program: Program) -> list[Argument]:
+    if not program.attends:
+        return []
+    over, attention = (
+        [Argument(kind, number) for number in numbers]
+        for kind, numbers in ((Kind.OVER, program.additive), (Kind.ATTENTION, program.attends))
+    )
+    return [KEYS, VALUES, *over, *attention]
 
 
 def _saved(layout: BufferLayout) -> list[Argument]:

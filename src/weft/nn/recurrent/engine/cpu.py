@@ -12,7 +12,7 @@ from torch import Tensor
 from weft.nn.native import pages
 from weft.nn.native.compiler import compile_library
 from weft.nn.native.threads import parallel
-from weft.nn.recurrent.engine.argument import Argument, Kind, arguments
+from weft.nn.recurrent.engine.argument import KEYS, SOURCE_LENGTHS, Argument, Kind, arguments
 from weft.nn.recurrent.engine.c_source import CSource
 from weft.nn.recurrent.engine.call import RecurrenceCall
 
@@ -30,6 +30,7 @@ class CPUBackend:
 
     def __init__(self, plan: Kernels) -> None:
         self.weights = arguments(Kind.WEIGHT, len(plan.program.products))
+        self.attends = bool(plan.program.attends)
         self.source = CSource(plan.program, plan.adjoint, plan.layout, plan.biased)
         library = compile_library(self.source.text)
         RecurrenceCall.check_layout(library)
@@ -67,13 +68,20 @@ class CPUBackend:
             for mine in tensors
         ]
         pointers = [own[argument].data_ptr() if argument in own else 0 for own in alive for argument in given]
-        strides = [stride for own in alive for weight in self.weights for stride in own[weight].stride()]
+        strides = [
+            stride
+            for own in alive
+            for weight in self.weights
+            for stride in (own[weight].stride() if weight in own else (0, 0))
+        ]
+        lengths = tensors[0][SOURCE_LENGTHS].contiguous() if self.attends else None
         call = RecurrenceCall(
             tensors=(ctypes.c_void_p * len(pointers))(*pointers), sizes=self._sizes,
             strides=(ctypes.c_long * (len(strides) + 1))(*strides), length=tables.lengths, order=tables.order,
             base=tables.base, capacity=tables.capacity, first=tables.first, room=tables.room,
-            reverse=(ctypes.c_ubyte * len(reverse))(*reverse), directions=len(tensors), batch=steps.batch,
-            blocks=_blocks(steps.batch, len(tensors)),
+            source_lengths=lengths, reverse=(ctypes.c_ubyte * len(reverse))(*reverse), directions=len(tensors),
+            batch=steps.batch, blocks=_blocks(steps.batch, len(tensors)),
+            source_steps=tensors[0][KEYS].size(1) if self.attends else 0,
         )  # fmt: skip
         if function(ctypes.byref(call), ctypes.c_long(torch.get_num_threads()), parallel()):
             raise MemoryError("a recurrence found no memory for its buffers: use a smaller batch or shorter rows")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from weft.nn.recurrent.engine.adjoint import pure_state
-from weft.nn.recurrent.engine.argument import Argument, Kind
+from weft.nn.recurrent.engine.argument import KEYS, SOURCE_LENGTHS, VALUES, Argument, Kind
 
 if TYPE_CHECKING:
     from weft.nn.recurrent.engine.plan import Kernels, StepCounts, Tensors
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def input_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backwards: bool) -> list[Tensor]:
     """The gradients of one direction's inputs, from the buffers that the backward loop has filled."""
     constants = _constant_gradients(plan, tensors, steps, backwards=backwards)
+    source = _source_gradients(plan, tensors, steps, backwards=backwards)
     gradients = []
     for argument in plan.inputs:
         if argument.kind is Kind.CONSTANT:
@@ -26,9 +27,56 @@ def input_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backw
             steps_of = tensors[Argument(Kind.GRAD_HOISTED, argument.number)]
             summed = tensors.get(Argument(Kind.SUM_HOISTED, argument.number), steps_of)
             gradients.append(_over_steps(summed).to(tensors[argument].dtype))
+        elif argument.is_source:
+            gradients.append(source[argument].to(tensors[argument].dtype))
         else:
             gradients.append(tensors[argument.gradient])
     return gradients
+
+
+def _source_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backwards: bool) -> dict[Argument, Tensor]:
+    """Those of keys and values, one product for all steps each; that of the lengths is zero."""
+    program = plan.program
+    if not program.attends:
+        return {}
+    keys, values = tensors[KEYS], tensors[VALUES]
+    for_keys = tensors[KEYS.gradient] if program.additive else torch.zeros_like(keys)
+    for_values = torch.zeros_like(values)
+    shape = (keys.size(0), steps.time, -1)
+    for number in program.attends:
+        attention, used = program.products[number].attention, tensors[Argument(Kind.ATTENTION, number)]
+        assert attention is not None
+        if attention.hard:
+            some = (used != 0).any(-1, keepdim=True)
+            used = torch.zeros_like(used).scatter(-1, used.argmax(-1, keepdim=True), 1.0) * some
+        gradient = _product_gradient(plan, tensors, number)
+        for_values = for_values + used.view(shape).transpose(1, 2) @ gradient.reshape(shape)
+        if attention.over is None:
+            scores = tensors[Argument(Kind.GRAD_SCORES, number)].view(shape)
+            left = _left_of(plan, tensors, number, steps, backwards=backwards)
+            for_keys = for_keys + scores.transpose(1, 2) @ left.view(shape)
+    return {KEYS: for_keys, VALUES: for_values, SOURCE_LENGTHS: torch.zeros_like(tensors[SOURCE_LENGTHS])}
+
+
+def _product_gradient(plan: Kernels, tensors: Tensors, number: int) -> Tensor:
+    """The gradient of a product's result, of all steps (N, n)."""
+    if number not in plan.layout.product_alias:
+        return tensors[Argument(Kind.GRAD_PRODUCT, number)]
+    hoisted, column = plan.layout.product_alias[number]
+    width = plan.program.products[number].width
+    return tensors[Argument(Kind.GRAD_HOISTED, hoisted)][..., column : column + width]
+
+
+def _left_of(plan: Kernels, tensors: Tensors, number: int, steps: StepCounts, *, backwards: bool) -> Tensor:
+    """The left side of a product, of all steps (N, n)."""
+    state = pure_state(plan.program, plan.program.products[number].left)
+    if state is None:
+        return tensors[Argument(Kind.LEFTS, number)]
+    before = Argument(Kind.BEFORE, state)
+    if before not in tensors:
+        history, start = tensors[Argument(Kind.HISTORY, state)], tensors[Argument(Kind.START, state)]
+        tensors[before] = shift(history, start, steps, backwards=backwards)
+    return tensors[before]
 
 
 def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backwards: bool) -> dict[int, Tensor]:
@@ -39,24 +87,13 @@ def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, b
         constants[constant] = constants[constant] + gradient if constant in constants else gradient
 
     for number, product in enumerate(program.products):
-        if number in layout.product_alias:
-            hoisted, column = layout.product_alias[number]
-            gradient = tensors[Argument(Kind.GRAD_HOISTED, hoisted)][..., column : column + product.width]
-        else:
-            gradient = tensors[Argument(Kind.GRAD_PRODUCT, number)]
-        state = pure_state(program, product.left)
-        if state is None:
-            left = tensors[Argument(Kind.LEFTS, number)]
-        else:
-            before = Argument(Kind.BEFORE, state)
-            if before not in tensors:
-                tensors[before] = shift(
-                    tensors[Argument(Kind.HISTORY, state)],
-                    tensors[Argument(Kind.START, state)],
-                    steps,
-                    backwards=backwards,
-                )
-            left = tensors[before]
+        if product.attention:
+            if product.attention.over is not None:
+                add(product.attention.over, _over_steps(tensors[Argument(Kind.GRAD_OVER, number)]))
+            continue
+        assert product.weight is not None
+        gradient = _product_gradient(plan, tensors, number)
+        left = _left_of(plan, tensors, number, steps, backwards=backwards)
         add(product.weight, (gradient.t() @ left).t())
         if product.bias is not None:
             add(product.bias, _over_steps(gradient))

@@ -15,10 +15,11 @@ from weft.nn.recurrent.lengths import reverse_rows
 
 def recur(
     split: Split, inputs: list[Tensor], lengths: Tensor | None, time: int, *, reverse: bool
-) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """hoisted (B * T, n), first states (B, n), constants -> emitted (B * T, n), last states (B, n); one direction.
+) -> list[list[Tensor]]:
+    """hoisted (B * T, n), first states (B, n), constants, source -> emitted (B * T, n), last states (B, n); one
+    direction.
 
-    The third list, of the states after each step, is empty: nothing keeps them.
+    The lists of the states after each step and of the weights of attention are empty: nothing keeps them.
     """
     hoisted = [values.view(-1, time, *values.shape[1:]) for values in inputs[: split.hoisted]]
     state = inputs[split.hoisted : split.hoisted + split.state]
@@ -36,4 +37,5 @@ def recur(
             alive = (t < lengths)[:, None]
             state = [torch.where(alive, new, old) for new, old in zip(after, state, strict=True)]
     emitted = [torch.stack(values, dim=1) for values in zip(*steps, strict=True)]
-    return [(reverse_rows(values, lengths) if reverse else values).flatten(0, 1) for values in emitted], state, []
+    emitted = [(reverse_rows(values, lengths) if reverse else values).flatten(0, 1) for values in emitted]
+    return [emitted, state, [], []]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.adjoint import Adjoint, derive
-from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind, arguments
+from weft.nn.recurrent.engine.argument import KEYS, SAVED, SOURCE_LENGTHS, VALUES, Argument, Kind, arguments
 from weft.nn.recurrent.engine.chunks import Method
 from weft.nn.recurrent.engine.expr import width_of
 from weft.nn.recurrent.engine.lanes import Lane, find_lanes
@@ -119,13 +119,13 @@ class Kernels:
     def inputs(self) -> list[Argument]:
         """The inputs of one direction."""
         program = self.program
-        constants = {product.weight for product in program.products} | set(program.vectors)
-        constants |= {product.bias for product in program.products if product.bias is not None}
+        constants = {constant for _, _, constant in self._numbered_constants}
         return [
             *arguments(Kind.HOISTED, len(program.hoisted)),
             *arguments(Kind.START, len(program.state)),
             *arguments(Kind.CONSTANT, max(constants, default=-1) + 1),
             *(Argument(Kind.SHIFT, number) for number in self.biased),
+            *((KEYS, VALUES, SOURCE_LENGTHS) if program.attends else ()),
         ]
 
     @cached_property
@@ -153,10 +153,17 @@ class Kernels:
         kept += [SAVED] if self.layout.saved else []
         kept += [Argument(Kind.KEPT, number) for number in self.layout.overwritten]
         kept += [] if self.lanes is None else arguments(Kind.HOISTED, len(self.program.hoisted))
+        kept += self.attention
         return kept + self.inputs[len(self.program.hoisted) :]
 
+    @cached_property
+    def attention(self) -> list[Argument]:
+        """The weights over the source of each product that attends."""
+        return [Argument(Kind.ATTENTION, number) for number in self.program.attends]
+
     def output_sizes(self, keep: str) -> dict[Argument, int]:
-        """Outputs of one direction with their columns; all are (N, n) but the last states, which are (B, n)."""
+        """Outputs of one direction with their columns; all are (N, n) but the last states, which are (B, n). Those of
+        attention are as many as the source is long, here -1."""
         return self._output_sizes[keep]
 
     @cached_property
@@ -164,20 +171,21 @@ class Kernels:
         program, layout = self.program, self.layout
         sizes = {Argument(Kind.HISTORY, number): width for number, width in enumerate(program.state)}
         sizes |= {argument: width for argument, width in self.gradient_sizes.items() if argument not in sizes}
+        sizes |= dict.fromkeys(self.attention, -1)
         kept = sizes | ({SAVED: layout.saved} if layout.saved else {})
         copied = {Argument(Kind.KEPT, number): program.hoisted[number] for number in layout.overwritten}
         return {NOTHING: sizes, IN_PLACE: kept, COPY: kept | copied}
 
     @cached_property
-    def results(self) -> dict[str, tuple[list[int], list[int], list[int], int]]:
-        """By what is kept: where emitted values, last states and histories stand among the outputs of a direction, and
-        how many outputs there are. Made with the plan, so that torch.compile meets nothing but numbers."""
-        wanted = self.emitted, self.finals, arguments(Kind.HISTORY, len(self.program.state))
+    def results(self) -> dict[str, tuple[list[list[int]], int]]:
+        """By what is kept: where emitted values, last states, histories and attention stand among the outputs of a
+        direction, and how many outputs there are. Made with the plan, so torch.compile meets nothing but numbers."""
+        wanted = self.emitted, self.finals, arguments(Kind.HISTORY, len(self.program.state)), self.attention
         found = {}
         for keep, sizes in self._output_sizes.items():
             order = list(sizes)
-            emitted, finals, histories = (list(map(order.index, some)) for some in wanted)
-            found[keep] = emitted, finals, histories, len(order)
+            places = [list(map(order.index, some)) for some in wanted]
+            found[keep] = places, len(order)
         return found
 
     def take_inputs(self, tensors: list[Tensor]) -> list[Tensors]:
@@ -200,13 +208,19 @@ class Kernels:
     @cached_property
     def _constants(self) -> list[tuple[Argument, Argument]]:
         """Weights, biases and vectors, each with the constant that it is."""
+        return [
+            (Argument(kind, number), Argument(Kind.CONSTANT, constant))
+            for kind, number, constant in self._numbered_constants
+        ]
+
+    @cached_property
+    def _numbered_constants(self) -> list[tuple[Kind, int, int]]:
         found: list[tuple[Kind, int, int]] = []
         for number, product in enumerate(self.program.products):
-            found.append((Kind.WEIGHT, number, product.weight))
-            if product.bias is not None:
-                found.append((Kind.BIAS, number, product.bias))
-        found += [(Kind.VECTOR, constant, constant) for constant in self.program.vectors]
-        return [(Argument(kind, number), Argument(Kind.CONSTANT, constant)) for kind, number, constant in found]
+            over = product.attention.over if product.attention else None
+            parts = ((Kind.WEIGHT, product.weight), (Kind.BIAS, product.bias), (Kind.OVER, over))
+            found += [(kind, number, constant) for kind, constant in parts if constant is not None]
+        return found + [(Kind.VECTOR, constant, constant) for constant in self.program.vectors]
 
 
 @dataclass(frozen=True, eq=False)

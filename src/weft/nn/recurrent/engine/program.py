@@ -1,7 +1,7 @@
 """Plan, second part: the body of the loop as stages of matrix products and pointwise rows.
 
     stage 0   pointwise parts that need no product of this step
-    stage k   products whose left sides stage k - 1 has made, then the pointwise parts that need them
+    stage k   products whose left sides stage k - 1 has made, then the pointwise parts that need them; to attend is one
 
 An LSTM has one product in one stage; a GRU whose reset gate comes before the product has two stages.
 """
@@ -16,25 +16,40 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import fx
 
+from weft.nn.recurrent.attending import attend_to
 from weft.nn.recurrent.engine.argument import Kind
+from weft.nn.recurrent.engine.colours import is_product
 from weft.nn.recurrent.engine.expr import Builder, Expr, Row, width_of
-from weft.nn.recurrent.engine.split import Split, is_product
+from weft.nn.recurrent.engine.split import Split
 from weft.nn.recurrent.engine.torch_operations import BINARY, COMPOSED, UNARY
 from weft.nn.recurrent.engine.trace import Untraceable, item
 
 aten = torch.ops.aten
 
 
+class Attention(NamedTuple):
+    """How a product attends: its score is q·k, or with `over`, the number of a constant, over·tanh(q + k)."""
+
+    over: int | None
+    scale: float
+    hard: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Product:
-    """left (depth) @ constants[weight] (depth, width) + constants[bias], once a step."""
+    """left (depth) @ constants[weight] (depth, width) + constants[bias], once a step.
+
+    With `attention` it is a query of `depth` columns that attends to the source, whose values have `width`: a product
+    with a matrix of each row's own.
+    """
 
     left: Row
-    weight: int
+    weight: int | None
     bias: int | None
     depth: int
     width: int
     stage: int
+    attention: Attention | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +64,16 @@ class Program:
     emitted: list[Row]
     after: list[Row]
     levels: dict[Expr, int] = field(default_factory=dict)
+
+    @property
+    def attends(self) -> list[int]:
+        """The products that attend to the source."""
+        return [number for number, product in enumerate(self.products) if product.attention]
+
+    @property
+    def additive(self) -> list[int]:
+        """Those whose score has a vector."""
+        return [number for number in self.attends if self.products[number].attention[0] is not None]  # type: ignore[index]
 
     @property
     def stages(self) -> int:
@@ -96,7 +121,8 @@ class _Lowering:
     def run(self) -> Program:
         inputs = [node for node in self.split.body.graph.nodes if node.op == "placeholder"]
         rows = self.split.hoisted + self.split.state
-        for number, node in enumerate(inputs):
+        self.source = inputs[rows + self.split.constants :]
+        for number, node in enumerate(inputs[: rows + self.split.constants]):
             if number >= rows:
                 self.constants[node] = number - rows
                 continue
@@ -121,6 +147,8 @@ class _Lowering:
         tail = tuple(node.meta.get("shape", ()))[1:]
         if is_product(node):
             return RowView(self._product(node), tail)
+        if target is attend_to:
+            return RowView(self._attend(node), tail)
         if target is item:
             return self.values[arguments(node)[0]][arguments(node)[1]]
         if target in STRUCTURE:
@@ -157,11 +185,26 @@ class _Lowering:
         if bias and (bias[0] not in self.constants or bias[0].meta["shape"] != (width,)):
             raise Untraceable("a matrix is added to a product")
         row = self._columns(left, (depth,)).row
-        stage = 1 + max(self.program.level(expr) for expr in row)
-        number = len(self.program.products)
         constant = self.constants[bias[0]] if bias else None
-        self.program.products.append(Product(row, self.constants[weight], constant, depth, width, stage))
-        return [self.build.leaf(Kind.PRODUCT, number, width)]
+        return self._add(Product(row, self.constants[weight], constant, depth, width, self._stage_of(row)))
+
+    def _attend(self, node: fx.Node) -> Row:
+        query, keys, values, lengths, over, scale, hard = arguments(node)
+        if [keys, values, lengths] != self.source:
+            raise Untraceable("it attends to something else than its source")
+        if over is not None and (over not in self.constants or len(over.meta["shape"]) != 1):
+            raise Untraceable("the vector of its scores is no parameter")
+        depth, width = keys.meta["shape"][2], values.meta["shape"][2]
+        row = self._columns(query, (depth,)).row
+        attention = Attention(None if over is None else self.constants[over], scale, hard)
+        return self._add(Product(row, None, None, depth, width, self._stage_of(row), attention))
+
+    def _stage_of(self, left: Row) -> int:
+        return 1 + max(self.program.level(expr) for expr in left)
+
+    def _add(self, product: Product) -> Row:
+        self.program.products.append(product)
+        return [self.build.leaf(Kind.PRODUCT, len(self.program.products) - 1, product.width)]
 
     def _columns(self, argument: Any, tail: tuple[int, ...]) -> RowView:
         """An argument as columns of this shape: numbers and constants are repeated for every row."""

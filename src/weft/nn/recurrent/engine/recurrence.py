@@ -15,7 +15,7 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.nn.native import pages
-from weft.nn.recurrent.engine.argument import Argument, Kind, arguments
+from weft.nn.recurrent.engine.argument import KEYS, Argument, Kind, arguments
 from weft.nn.recurrent.engine.gradients import input_gradients
 from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, StepCounts, Tensors
 
@@ -23,11 +23,10 @@ START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 """Every plan has a state; the tensors of the first have the numbers of rows and of steps."""
 
 
-def recur(
-    kernels: Kernels, inputs: list[Tensor], steps: StepCounts, reverse: list[bool]
-) -> list[tuple[list[Tensor], list[Tensor], list[Tensor]]]:
-    """For each direction hoisted (N, n), first states (B, n), constants -> emitted (N, n), last states (B, n), and the
-    states after each step (B * T, n), with anything past a row's end."""
+def recur(kernels: Kernels, inputs: list[Tensor], steps: StepCounts, reverse: list[bool]) -> list[list[list[Tensor]]]:
+    """For each direction hoisted (N, n), first states (B, n), constants, biases, source -> emitted (N, n), last states
+    (B, n), the states after each step (B * T, n), with anything past a row's end, and the weights of attention
+    (B * T, S)."""
     keep = NOTHING
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
         keep = COPY if torch.compiler.is_compiling() else IN_PLACE
@@ -39,14 +38,9 @@ def recur(
         outputs, _ = _forward(inputs, steps, kernels.number, reverse, keep)
     else:
         outputs = _Recurrence.apply(steps, kernels.number, reverse, keep, *inputs)  # type: ignore[no-untyped-call]
-    emitted, finals, histories, count = kernels.results[keep]
+    found, count = kernels.results[keep]
     return [
-        (
-            [outputs[first + place] for place in emitted],
-            [outputs[first + place] for place in finals],
-            [outputs[first + place] for place in histories],
-        )
-        for first in range(0, len(outputs), count)
+        [[outputs[first + place] for place in places] for places in found] for first in range(0, len(outputs), count)
     ]
 
 
@@ -206,6 +200,7 @@ def _arguments(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
 
 def _compiled_backward(ctx: Any, gradients: list[Tensor | None]) -> tuple[Any, ...]:
     results = torch.ops.weft.recurrence_backward(*_arguments(ctx, gradients))
+    results = [result if result.is_floating_point() else None for result in results]  # lengths of a source have none
     return results, None, None, None, None, None, None
 
 
@@ -264,6 +259,8 @@ def _empty_outputs(
     for argument, width in plan.output_sizes(keep).items():
         if argument.kind is Kind.FINAL:
             made[argument] = torch.empty_like(mine[Argument(Kind.START, argument.number)])
+        elif argument.kind is Kind.ATTENTION:
+            made[argument] = empty(rows, mine[KEYS].shape[1], like)
         else:
             made[argument] = empty(like.shape[0] if argument.is_kept else rows, width, like)
     return made
@@ -284,6 +281,11 @@ def _empty_gradients(plan: Kernels, mine: Tensors, rows: int) -> Tensors:
             sizes[Argument(Kind.LEFTS, number)] = product.depth
     if like.is_cuda and plan.lanes is None:  # elsewhere the loop adds them up as it goes
         sizes |= {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(layout.vectors)}
+    if program.attends:
+        steps = mine[KEYS].shape[1]
+        sizes |= {Argument(Kind.GRAD_SCORES, number): steps for number in program.attends}
     buffers = {argument: pages.empty(rows, width, like) for argument, width in sizes.items()}
+    if program.additive:
+        buffers[KEYS.gradient] = torch.zeros_like(mine[KEYS], dtype=torch.float32)
     starts = arguments(Kind.START, len(program.state))
     return buffers | {start.gradient: torch.empty_like(mine[start]) for start in starts}

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from weft.nn.kernels import HAS_TRITON
 from weft.nn.native.compiler import NoCompiler
+from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
@@ -79,20 +80,27 @@ def run(
     choice: BackendChoice,
     histories: list[State] | None = None,
     segments: Segments | None = None,
+    source: Source | None = None,
+    attention: list[list[Tensor]] | None = None,
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
     The second cell, where there is one, reads every row from its own end. `histories`, where it is given, gets each
     direction's states after every step (B, T, n), zero past a row's end, if the backend has kernels. With segments,
-    first and last states are those of each segment.
+    first and last states are those of each segment. `source` is what cells attend to that do; `attention`, where it is
+    given, gets each direction's weights of each attention of a step (B, T, S), if the backend has kernels.
     """
     plan = PLANS.plan(choice.plan)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             x = x.to(dtype_of(cells[0]))
-            return run(cells, x, states, lengths, choice=choice, histories=histories, segments=segments)
+            source = source and source.to(x)
+            return run(
+                cells, x, states, lengths, choice=choice, histories=histories, segments=segments, source=source,
+                attention=attention,
+            )  # fmt: skip
     kernels = None if choice.backend == "plain" else plan.kernels_by(choice.method)
-    return _run_directions(cells, plan, x, states, lengths, kernels, histories, segments)
+    return _run_directions(cells, plan, x, states, lengths, kernels, histories, segments, source, attention)
 
 
 def _run_directions(
@@ -104,17 +112,20 @@ def _run_directions(
     kernels: Kernels | None,
     histories: list[State] | None,
     segments: Segments | None,
+    source: Source | None,
+    attention: list[list[Tensor]] | None,
 ) -> tuple[list[Tensor], list[State]]:
     split, batch = plan.split, x.size(0)
     # The number of real steps is known at once on a CPU; reading it elsewhere, or in a compiled graph, would block.
-    leave_out = kernels is not None and x.device.type == "cpu" and not torch.compiler.is_compiling()
+    leave_out = kernels is not None and source is None and x.device.type == "cpu" and not torch.compiler.is_compiling()
     # The kernels carry the state in float32 whatever they compute in, so there it keeps its own type.
     dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
     if x.device.type == "cpu" and dtype != torch.float32:  # of a cell without parameters, x alone knows the type
         kernels, leave_out = None, False
-    if segments is not None and kernels is None:
+    if segments is not None and (kernels is None or source is not None):
+        theirs = source and source.select(segments.rows(x))
         return segments.run_padded(
-            lambda rows, ends: _run_directions(cells, plan, rows, states, ends, None, None, None), x
+            lambda rows, ends: _run_directions(cells, plan, rows, states, ends, kernels, None, None, theirs, None), x
         )
     rows = BatchRows(x, lengths, leave_out=leave_out)
     inputs: list[list[Tensor]] = []
@@ -125,7 +136,8 @@ def _run_directions(
         hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
         starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
         constants = values[split.hoisted : split.hoisted + split.constants]
-        inputs.append([*hoisted, *starts, *constants, *biases])
+        attended = [] if source is None else source.to(hoisted[0])
+        inputs.append([*hoisted, *starts, *constants, *biases, *attended])
         rests.append(values[split.hoisted + split.constants :])
     reverse = [bool(direction) for direction in range(len(cells))]
     if kernels is not None:
@@ -141,7 +153,7 @@ def _run_directions(
             for mine, backwards in zip(inputs, reverse, strict=True)
         ]
     outputs, finals = [], []
-    for (emitted, last, history), rest, state in zip(results, rests, states, strict=True):
+    for (emitted, last, history, weights), rest, state in zip(results, rests, states, strict=True):
         if split.after is not None:
             output = rows.put_back(split.after(*(rows.take(value) for value in emitted), *rest)[0])
         else:
@@ -152,6 +164,8 @@ def _run_directions(
         if histories is not None and history:
             every = [zero_past_end(part.view(batch, rows.time, -1), lengths) for part in history]
             histories.append(with_leaves(state, every))
+        if attention is not None and weights:
+            attention.append([part.detach().view(batch, rows.time, -1) for part in weights])
     return outputs, finals
 
 
@@ -160,7 +174,7 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     if plan.kernels is None:
         return plan.refusal
     if device == "cuda":
-        return _cuda_refusal(cell)
+        return _cuda_refusal(cell, plan.kernels)
     if device != "cpu":
         return f"there are no kernels for {device}"
     if dtype_of(cell) != torch.float32:
@@ -168,11 +182,13 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     return _compiled(plan.kernels.number)
 
 
-def _cuda_refusal(cell: Cell) -> str:
+def _cuda_refusal(cell: Cell, kernels: Kernels) -> str:
     if not HAS_TRITON:
         return "Triton is not installed (pip install triton)"
     if dtype_of(cell) not in (torch.float32, torch.bfloat16, torch.float16):
         return f"the kernels do not compute in {str(dtype_of(cell)).removeprefix('torch.')}"
+    if kernels.program.attends:
+        return "there are no kernels for attention in a step"
     if torch.cuda.is_current_stream_capturing():
         return "a CUDA graph is being captured, and graphs do not nest"
     return ""

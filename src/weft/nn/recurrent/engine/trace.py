@@ -7,18 +7,22 @@ values cannot be recorded and is refused, as is anything random or in place. Suc
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Self
 
 import torch
 from torch import Tensor, fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
+from weft.nn.recurrent.attending import STEP_RECORDER, AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.state import leaves_of, map_state
 
 aten = torch.ops.aten
 
+SOURCE_STEPS: Final = 7
+"""Length of the source that a step is traced with."""
 
 BY_VALUE: Final = "what it does depends on the values of a tensor, or on how many rows there are"
 
@@ -32,7 +36,8 @@ class BatchSize(int):
 
 
 class Trace(NamedTuple):
-    """A step as a graph: placeholders x, the state's tensors and the parameters; outputs the output and the next state.
+    """A step as a graph: placeholders x, the state's tensors, the parameters and, of a cell that attends, the keys,
+    values and lengths of its source; outputs the output and the next state.
 
     Sizes that are the number of rows are marked as `BatchSize`.
     """
@@ -43,6 +48,7 @@ class Trace(NamedTuple):
     parameters: dict[str, fx.Node]
     output: fx.Node
     after: list[fx.Node]
+    source: list[fx.Node]
 
 
 def trace(cell: Cell, dtype: torch.dtype) -> Trace:
@@ -66,9 +72,10 @@ def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
 
     x = values(torch.Size((rows, cell.input_size)))
     state = map_state(lambda zero: values(zero.shape), cell.zero_state(rows, x))
-    recorder = Recorder(tensors, x, leaves_of(state))
+    source = [_source(cell, values, rows, device)] if isinstance(cell, AttendingCell) else []
+    recorder = Recorder(tensors, x, leaves_of(state), [part for sample in source for part in sample])
     with torch.no_grad(), torch.autocast(device.type, enabled=False), recorder:
-        output, after = cell.step(x, state)
+        output, after = cell.step(x, state, *source)
     if tree_flatten(after)[1] != tree_flatten(state)[1]:
         raise Untraceable("the state it returns has another structure than the one it is given")
     shapes = [(part.shape, part.dtype) for part in leaves_of(state)]
@@ -78,7 +85,15 @@ def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
     if output.dim() != 2 or output.size(0) != rows or any(len(shape) != 2 for shape, _ in shapes):
         raise Untraceable("its output or its state is not a matrix with a row for each row of the batch")
     recorder.graph.output(tuple(outputs))
-    return Trace(recorder.graph, recorder.x, recorder.state, recorder.parameters, outputs[0], outputs[1:])
+    return Trace(
+        recorder.graph, recorder.x, recorder.state, recorder.parameters, outputs[0], outputs[1:], recorder.source
+    )
+
+
+def _source(cell: AttendingCell, values: Callable[[torch.Size], Tensor], rows: int, device: torch.device) -> Source:
+    """Numbers for the cell to attend to."""
+    keys, content = (torch.Size((rows, SOURCE_STEPS, size)) for size in (cell.key_size, cell.value_size))
+    return Source(values(keys), values(content), torch.full((rows,), SOURCE_STEPS, device=device))
 
 
 def _mark_batch(graph: fx.Graph, other: fx.Graph, rows: tuple[int, int]) -> None:
@@ -126,7 +141,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Else torch loads its compiler at the first operation, which takes longer than all else in a first call."""
         return False
 
-    def __init__(self, tensors: dict[str, Tensor], x: Tensor, state: list[Tensor], *, strict: bool = True) -> None:
+    def __init__(
+        self,
+        tensors: dict[str, Tensor],
+        x: Tensor,
+        state: list[Tensor],
+        source: Sequence[Tensor] = (),
+        *,
+        strict: bool = True,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph, self.strict = fx.Graph(), strict
         self.values: dict[fx.Node, Tensor] = {}
@@ -134,6 +157,27 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.x = self._place("x", x)
         self.state = [self._place(f"state_{number}", part) for number, part in enumerate(state)]
         self.parameters = {name: self._place("p_" + name.replace(".", "_"), tensor) for name, tensor in tensors.items()}
+        self.source = [self._place(f"source_{number}", part) for number, part in enumerate(source)]
+        self._paused = False
+
+    def __enter__(self) -> Self:
+        self._token = STEP_RECORDER.set(self)
+        return super().__enter__()  # type: ignore[no-any-return, no-untyped-call]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        STEP_RECORDER.reset(self._token)
+
+    def record(self, function: Callable[..., Tensor], *args: Any) -> Tensor:
+        """Call a function of ours, and write it into the graph as one operation."""
+        called = self.graph.call_function(function, tree_map_only(Tensor, self.node, args))
+        self._paused = True
+        try:
+            result = function(*args)
+        finally:
+            self._paused = False
+        self._keep(result, called)
+        return result
 
     def node(self, tensor: Tensor) -> fx.Node:
         if id(tensor) not in self._nodes:
@@ -145,6 +189,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if self._paused:
+            return func(*args, **(kwargs or {}))
         if self.strict:
             self._check(func)
         result = func(*args, **(kwargs or {}))
