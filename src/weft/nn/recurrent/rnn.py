@@ -182,6 +182,10 @@ class RNN(nn.Module):
             what = f"lengths {source.lengths.tolist()} do not fit a source of {keys[1]} positions"
             raise DataError(what, where="source")
 
+    def explain(self) -> str:
+        """The plan of each layer: what is hoisted out of the loop, its stages, the backend and why."""
+        return "\n".join(f"layer {number}: {layer.explain()}" for number, layer in enumerate(self._stack(), 1))
+
     @classmethod
     def from_torch(cls, module: nn.RNNBase) -> Self:
         """A network with the weights of an nn.LSTM, nn.GRU or nn.RNN, in its type and on its device.

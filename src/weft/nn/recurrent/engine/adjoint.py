@@ -26,8 +26,8 @@ class Adjoint:
     `hoisted` where nothing is saved.
 
     saved: what the forward step keeps. The gradients have the widths of what they belong to; `products` are those of
-    the results, `left` the left sides themselves where they are not simply a state. stages[p] is the stage, counted
-    from the end of the step, after whose pointwise part product p goes backward.
+    the results, `left` the left sides themselves where they are not simply a state, and queries of additive scores.
+    stages[p] is the stage, counted from the end of the step, after whose pointwise part product p goes backward.
     """
 
     saved: Row
@@ -74,7 +74,7 @@ def derive(program: Program, *, recompute: bool = False) -> Adjoint:
     left = {
         number: product.left
         for number, product in enumerate(program.products)
-        if pure_state(program, product.left) is None
+        if pure_state(program, product.left) is None or number in program.additive
     }
     keeper = _Keeper(program, recompute=recompute)
     kept = [keeper.rows(group) for group in (hoisted, state, products)]

@@ -71,6 +71,12 @@ class Kind(StrEnum):
     """[product; in Triton stage]"""
     GRAD_VECTOR = "grad_vector"
     """[vector of the layout]"""
+    QUERY = "query"
+    """[product] In Triton, what it attends with in this step."""
+    CONTEXT = "context"
+    """[product] In Triton, what it found."""
+    GRAD_QUERY = "grad_query"
+    GRAD_CONTEXT = "grad_context"
     GRAD_SCORES = "grad_scores"
     """[product] Of each step over the source, with the factor of the scores."""
     GRAD_KEYS = "grad_keys"
@@ -91,7 +97,7 @@ class Kind(StrEnum):
 
 
 OUTSIDE = frozenset((Kind.HISTORY, Kind.EMITTED, Kind.GRAD_EMITTED))
-FLOAT32 = frozenset((Kind.VECTOR, Kind.BIAS, Kind.SHIFT, Kind.OVER, Kind.GRAD_KEYS))
+FLOAT32 = frozenset((Kind.VECTOR, Kind.BIAS, Kind.SHIFT, Kind.OVER, Kind.ATTENTION, Kind.GRAD_KEYS, Kind.GRAD_OVER))
 AS_START = frozenset((Kind.START, Kind.FINAL, Kind.GRAD_START, Kind.GRAD_FINAL))
 SUMMED = frozenset((Kind.SUM_HOISTED, Kind.GRAD_VECTOR, Kind.GRAD_OVER))
 SOURCE = frozenset((Kind.KEYS, Kind.VALUES, Kind.SOURCE_LENGTHS))
@@ -135,7 +141,7 @@ class Argument(NamedTuple):
 
     @property
     def is_float32(self) -> bool:
-        """Whether Triton reads it in float32 whatever the rest is in: what is read by column alone."""
+        """Whether it is in float32 whatever the rest is in: what Triton reads by column alone, attention, and sums."""
         return self.kind in FLOAT32
 
     @property

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 ATTENTION: Final = CFile("weft.nn.recurrent.engine", "attention.c")
 """The text before a recurrence that attends."""
 
+BY_SOURCE: Final = (Kind.ATTENTION, Kind.GRAD_SCORES)
+"""What has a column for each position of the source."""
+
 SOURCE_STEPS: Final = "call->source_steps"
-"""The columns of buffers with a number for each position of the source."""
+"""The number of these columns."""
 
 
 def attend_forward(source: CSource, number: int) -> list[str]:
@@ -50,7 +53,7 @@ def _source(source: CSource, number: int, product: Product, *, backward: bool = 
     assert product.attention is not None
     state, (over, scale, hard) = pure_state(source.program, product.left), product.attention
     depth, width = source.size(product.depth), source.size(product.width)
-    if state is not None:
+    if state is not None and not (backward and number in source.adjoint.left):
         query = f"s ? history{state} + before * {depth} : start{state} + b * {depth}"
     elif backward:
         query = f"{Argument(Kind.LEFTS, number)} + at * {depth}"

@@ -6,18 +6,17 @@ waits for another. Within a block the rows are sorted by length: those that have
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Final
 
 from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.recurrent.engine.adjoint import Adjoint, left_states, pure_state
 from weft.nn.recurrent.engine.argument import Argument, Kind
-from weft.nn.recurrent.engine.attend_source import ATTENTION, SOURCE_STEPS, attend_backward, attend_forward
+from weft.nn.recurrent.engine.attend_source import ATTENTION, BY_SOURCE, SOURCE_STEPS, attend_backward, attend_forward
 from weft.nn.recurrent.engine.call import RecurrenceCall, backward_arguments, forward_arguments
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.layout import Assignment, BufferLayout
-from weft.nn.recurrent.engine.operations import COMPARISONS, OPERATIONS
+from weft.nn.recurrent.engine.operations import COMPARISONS, OPERATIONS, c_number
 from weft.nn.recurrent.engine.program import Program
 
 BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c", (RecurrenceCall,)))
@@ -25,9 +24,6 @@ BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c",
 
 ATTENDING: Final = Library(*BASE.sources, ATTENTION)
 """The same for a step that attends."""
-
-BY_SOURCE: Final = (Kind.ATTENTION, Kind.GRAD_SCORES)
-"""What has a column for each position of the source."""
 
 
 class CSource:
@@ -346,13 +342,6 @@ class CSource:
                 return f"{buffer} + i * padded({self.size(program.state[number])})"
         row = "block" if buffer.is_summed else "seen" if buffer.is_outside else "at"
         return f"{buffer} + {row} * {self.size(self.columns[buffer])}"
-
-
-def c_number(value: float) -> str:
-    """A number as C writes it."""
-    if math.isfinite(value):
-        return f"{value!r}f"
-    return "NAN" if math.isnan(value) else f"({math.copysign(1, value):.0f} * INFINITY)"
 
 
 def _beside(pointer: str, width: str) -> str:

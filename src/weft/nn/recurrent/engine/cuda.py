@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 
 from weft.nn.kernels import power_of_two
-from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind
+from weft.nn.native import pages
+from weft.nn.recurrent.engine.argument import KEYS, SAVED, Argument, Kind
+from weft.nn.recurrent.engine.attend_cuda import BACKWARD, FORWARD
+from weft.nn.recurrent.engine.capture import run_apart
 from weft.nn.recurrent.engine.generated import load_generated
 from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from weft.nn.recurrent.engine.plan import Kernels, StepCounts, Tensors
 
 MAX_CHUNK_STEPS: Final = 64
@@ -64,7 +63,18 @@ class CUDABackend:
         self._run("forward", tensors, steps, reverse, keep=keep)
 
     def backward(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
-        """Fill the gradients of hoisted values, products, vectors and first states, and the left sides."""
+        """Fill the gradients of hoisted values, products, vectors and first states, and the left sides.
+
+        Adds to the tensors: the gradients of vectors, of all steps, and of the vectors of scores, of each row.
+        """
+        program = self.plan.program
+        for mine in tensors:
+            like = mine[Argument(Kind.GRAD_HOISTED, 0)]
+            for number, expr in enumerate(self.plan.layout.vectors):
+                mine[Argument(Kind.GRAD_VECTOR, number)] = pages.empty(like.size(0), expr.width, like)
+            for number in program.additive:
+                sums = like.new_zeros(steps.batch, program.products[number].depth, dtype=torch.float32)
+                mine[Argument(Kind.GRAD_OVER, number)] = sums
         self._run("backward", tensors, steps, reverse, keep=True)
 
     def _run(self, kind: str, tensors: list[Tensors], steps: StepCounts, reverse: list[bool], *, keep: bool) -> None:
@@ -122,7 +132,8 @@ class _Session:
     def start(self, tensors: list[Tensors], steps: StepCounts, reverse: list[bool], *, keep: bool) -> None:
         """Take this call's addresses and weights."""
         self.keep = keep
-        entries = [steps.batch, steps.time, 0 if self.kind == "forward" else steps.time - 1]
+        source_steps = tensors[0][KEYS].size(1) if self.source.program.attends else 0
+        entries = [steps.batch, steps.time, 0 if self.kind == "forward" else steps.time - 1, source_steps]
         for mine, backwards in zip(tensors, reverse, strict=True):
             entries += [int(backwards), *(self._entry(mine, argument) for argument in self.source.table)]
         if not self.warm:
@@ -139,6 +150,8 @@ class _Session:
                     if argument.kind in ZERO_PAST_END[self.kind]:
                         tensor.zero_()
         for number, group in enumerate(self.groups, 1):
+            if not group.products:
+                continue
             weight = self._buffer(Kind.WEIGHT, number)
             for direction, mine in enumerate(tensors):
                 for product in group.products:
@@ -172,6 +185,15 @@ class _Session:
             START=_triton_type(self.starts), BLOCK=block, num_warps=max(1, block // 32),
         )  # fmt: skip
 
+    def _attend(self, number: int, step: int) -> None:
+        """A product that attends."""
+        name, *fixed = FORWARD if self.kind == "forward" else BACKWARD
+        self.source.attending.launch(
+            number, name, (self.batch, self.directions), self.table, self.row_lengths,
+            *(self._buffer(kind, number) for kind in fixed), step, LENGTHS=self.lengths,
+            DTYPE=_triton_type(self.like.dtype),
+        )  # fmt: skip
+
     def _chunk(self, count: int, *, first: bool, last: bool) -> None:
         if not self.like.is_cuda:  # Triton's interpreter
             self._steps(count, first=first, last=last)
@@ -191,32 +213,15 @@ class _Session:
             finally:
                 graph.capture_end()
 
-        self._apart(capture)
+        run_apart(self.like.device, capture)
         return graph
 
     def _warm_up(self) -> None:
         """Compile the kernels and let the libraries get their workspace before anything is captured; of no rows."""
         if self.like.is_cuda:
             self.table.zero_()
-            self._apart(lambda: self._steps(2, first=True, last=True))
+            run_apart(self.like.device, lambda: self._steps(2, first=True, last=True))
         self.warm = True
-
-    def _apart(self, work: Callable[[], None]) -> None:
-        """Do it on a stream and in a thread for that alone.
-
-        The libraries take a workspace for each thread and each stream that calls them, and keep it: a call and its
-        backward pass come from two threads. What runs on one stream can share a workspace; what runs on two cannot.
-        """
-        current = torch.cuda.current_stream(self.like.device)
-        stream = _capture_stream(self.like.device, current.cuda_stream)
-
-        def run() -> None:
-            with torch.no_grad(), torch.cuda.stream(stream):
-                work()
-
-        stream.wait_stream(current)
-        _capture_thread().submit(run).result()
-        current.wait_stream(stream)
 
     def _steps(self, count: int, *, first: bool, last: bool) -> None:
         forward = self.kind == "forward"
@@ -234,18 +239,22 @@ class _Session:
 
     def _forward_step(self, parity: int, step: int) -> None:
         for stage in range(self.source.program.stages + 1):
-            if stage:
+            if stage and self.groups[stage - 1].products:
                 weight = self._buffer(Kind.WEIGHT, stage).transpose(1, 2)
                 self._multiply(self._buffer(Kind.LEFT, stage), weight, self._buffer(Kind.PRODUCT, stage))
+            for number in self.source.attends[stage - 1] if stage else ():
+                self._attend(number, step)
             if stage in self.source.forward_stages:
                 self.launch(f"forward{stage}", parity, step)
 
     def _backward_step(self, parity: int, step: int) -> None:
         for stage in range(self.source.adjoint.last + 1):
-            if stage:
+            if stage and self.groups[stage - 1].products:
                 weight, parts = self._buffer(Kind.WEIGHT, stage), self.groups[stage - 1].parts
                 weight = weight.view(self.directions * parts, -1, weight.size(2))
                 self._multiply(self._buffer(Kind.GRAD_PRODUCT, stage), weight, self._buffer(Kind.GRAD_LEFT, stage))
+            for number in self.source.attends_back[stage - 1] if stage else ():
+                self._attend(number, step)
             if stage in self.source.backward_stages:
                 self.launch(f"backward{stage}", parity, step)
 
@@ -266,7 +275,14 @@ class _Session:
         for number, width in enumerate(program.state):
             two = [like.new_zeros(rows, width, dtype=torch.float32) for _ in range(2)]
             buffers[Argument(Kind.STATE if forward else Kind.BEHIND, number)] = tuple(two)
+        for number in program.attends:
+            product = program.products[number]
+            kinds = FORWARD[1:] if forward else BACKWARD[:0:-1]
+            for kind, width in zip(kinds, (product.depth, product.width), strict=True):
+                buffers[Argument(kind, number)] = (like.new_zeros(rows, width),)
         for number, group in enumerate(self.groups, 1):
+            if not group.products:
+                continue
             made = {Kind.WEIGHT: like.new_zeros(self.directions, group.width, group.depth)}
             if forward:
                 made[Kind.LEFT] = like.new_zeros(rows, group.depth)
@@ -297,18 +313,6 @@ class _Session:
         tensor = tensor.contiguous()
         self.alive.append(tensor)  # a copy must last until the kernels have been queued
         return tensor.data_ptr()
-
-
-@cache
-def _capture_stream(device: torch.device, current: int) -> torch.cuda.Stream:
-    """One for all captures that are run on the stream `current`."""
-    del current
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-
-@cache
-def _capture_thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="weft-capture")
 
 
 def _rounded(batch: int) -> int:

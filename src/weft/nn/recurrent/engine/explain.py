@@ -13,6 +13,7 @@ from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Assignment
 from weft.nn.recurrent.engine.plan import Kernels, Plan
+from weft.nn.recurrent.engine.program import Attention, Product
 from weft.nn.recurrent.engine.run import BackendChoice
 
 
@@ -68,14 +69,22 @@ METHODS: Final = {
 def _stages(kernels: Kernels) -> list[str]:
     program, lines = kernels.program, []
     for stage, stores in enumerate(kernels.layout.forward):
-        products = [f"{p.depth} x {p.width}" for p in program.products if p.stage == stage]
-        if not products and not stores:
+        mine = [product for product in program.products if product.stage == stage]
+        if not mine and not stores:
             continue
+        products = [f"{product.depth} x {product.width}" for product in mine if not product.attention]
         parts = [f"product {' and '.join(products)}"] if products else []
+        parts += [_attention(product, product.attention) for product in mine if product.attention]
         operations = len(_operations(stores))
         parts += [f"{counted(operations, 'pointwise operation')} in one kernel"] if operations else []
         lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'copies'}")
     return lines
+
+
+def _attention(product: Product, attention: Attention) -> str:
+    score = "products" if attention.over is None else "additive scores"
+    hard = " (the best alone)" if attention.hard else ""
+    return f"attention to the source by {score}{hard}, queries of {product.depth}, values of {product.width}"
 
 
 def _kept(kernels: Kernels) -> str:

@@ -50,7 +50,7 @@ def _source_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, bac
             some = (used != 0).any(-1, keepdim=True)
             used = torch.zeros_like(used).scatter(-1, used.argmax(-1, keepdim=True), 1.0) * some
         gradient = _product_gradient(plan, tensors, number)
-        for_values = for_values + used.view(shape).transpose(1, 2) @ gradient.reshape(shape)
+        for_values = for_values + used.to(gradient.dtype).view(shape).transpose(1, 2) @ gradient.reshape(shape)
         if attention.over is None:
             scores = tensors[Argument(Kind.GRAD_SCORES, number)].view(shape)
             left = _left_of(plan, tensors, number, steps, backwards=backwards)

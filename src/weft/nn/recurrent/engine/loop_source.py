@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.recurrent.engine.argument import Argument, Kind, arguments
-from weft.nn.recurrent.engine.c_source import c_number
 from weft.nn.recurrent.engine.call import LoopCall
 from weft.nn.recurrent.engine.expr import Expr, closure
 from weft.nn.recurrent.engine.lanes import Lane, Piece
 from weft.nn.recurrent.engine.layout import Assignment
 from weft.nn.recurrent.engine.linear import Order
-from weft.nn.recurrent.engine.operations import COMPARISONS, OPERATIONS
+from weft.nn.recurrent.engine.operations import COMPARISONS, OPERATIONS, c_number
 
 if TYPE_CHECKING:
     from weft.nn.recurrent.engine.plan import Kernels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -123,3 +124,10 @@ CHEAP: Final = frozenset(
 
 COMPARISONS: Final = frozenset({"lt", "le", "gt", "ge", "eq"})
 """Operations whose result is true or false."""
+
+
+def c_number(value: float) -> str:
+    """A number as C writes it."""
+    if math.isfinite(value):
+        return f"{value!r}f"
+    return "NAN" if math.isnan(value) else f"({math.copysign(1, value):.0f} * INFINITY)"

@@ -260,7 +260,7 @@ def _empty_outputs(
         if argument.kind is Kind.FINAL:
             made[argument] = torch.empty_like(mine[Argument(Kind.START, argument.number)])
         elif argument.kind is Kind.ATTENTION:
-            made[argument] = empty(rows, mine[KEYS].shape[1], like)
+            made[argument] = empty(rows, mine[KEYS].shape[1], like.new_empty(0, dtype=torch.float32))
         else:
             made[argument] = empty(like.shape[0] if argument.is_kept else rows, width, like)
     return made
@@ -279,8 +279,6 @@ def _empty_gradients(plan: Kernels, mine: Tensors, rows: int) -> Tensors:
             sizes[Argument(Kind.GRAD_PRODUCT, number)] = product.width
         if number in plan.adjoint.left:
             sizes[Argument(Kind.LEFTS, number)] = product.depth
-    if like.is_cuda and plan.lanes is None:  # elsewhere the loop adds them up as it goes
-        sizes |= {Argument(Kind.GRAD_VECTOR, number): expr.width for number, expr in enumerate(layout.vectors)}
     if program.attends:
         steps = mine[KEYS].shape[1]
         sizes |= {Argument(Kind.GRAD_SCORES, number): steps for number in program.attends}

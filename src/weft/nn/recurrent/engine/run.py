@@ -174,7 +174,7 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     if plan.kernels is None:
         return plan.refusal
     if device == "cuda":
-        return _cuda_refusal(cell, plan.kernels)
+        return _cuda_refusal(cell)
     if device != "cpu":
         return f"there are no kernels for {device}"
     if dtype_of(cell) != torch.float32:
@@ -182,13 +182,11 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     return _compiled(plan.kernels.number)
 
 
-def _cuda_refusal(cell: Cell, kernels: Kernels) -> str:
+def _cuda_refusal(cell: Cell) -> str:
     if not HAS_TRITON:
         return "Triton is not installed (pip install triton)"
     if dtype_of(cell) not in (torch.float32, torch.bfloat16, torch.float16):
         return f"the kernels do not compute in {str(dtype_of(cell)).removeprefix('torch.')}"
-    if kernels.program.attends:
-        return "there are no kernels for attention in a step"
     if torch.cuda.is_current_stream_capturing():
         return "a CUDA graph is being captured, and graphs do not nest"
     return ""

@@ -12,8 +12,12 @@ from weft.nn.recurrent.engine.operations import OPERATIONS
 if TYPE_CHECKING:
     from weft.nn.recurrent.engine.triton_source import TritonSource
 
-HEADER: Final = 3
-"""Entries at the head of the table: batch, time, first step of the chunk."""
+HEADER: Final = 4
+"""Entries at the head of the table: batch, time, first step of the chunk, positions of the source."""
+
+
+ATTENDING: Final = {Kind.PRODUCT: Kind.CONTEXT, Kind.GRAD_LEFT: Kind.GRAD_QUERY}
+"""The fixed buffers of products that attend, which are in no stage's product."""
 
 
 class KernelPlace(NamedTuple):
@@ -171,6 +175,11 @@ class Kernel:
         if kind is Kind.VECTOR:
             vector = self._address(KernelPlace(here, f"{offset} + {'c' if stride else 'c * 0'}"))
             return f"tl.load({vector}, mask=real & ({columns}), other=0.0)"
+        if kind in ATTENDING and source.program.products[index].attention:
+            product = source.program.products[index]
+            width = product.width if kind is Kind.PRODUCT else product.depth
+            place = KernelPlace(Argument(ATTENDING[kind], index), f"r * {width} + {offset} + c")
+            return self._load_fixed(place, expr.width)
         if kind is Kind.PRODUCT:
             stage = source.program.products[index].stage
             group = source.stages[stage - 1]
@@ -256,11 +265,8 @@ class Kernel:
 
     def _address(self, place: KernelPlace) -> str:
         """The text of a place in a tensor that the table names, whose address a variable holds."""
-        argument, table = place.argument, self.source.table
-        if argument not in table:
-            table.append(argument)
+        argument = place.argument
         typed = "tl.float32" if argument.is_float32 else "START" if argument.is_like_start else "DTYPE"
-        # Entry 0 says whether the direction is reversed.
-        address = f"p_{argument} = tl.load(own + {1 + table.index(argument)}).to(tl.pointer_type({typed}))"
+        address = f"p_{argument} = tl.load(own + {self.source.entry(argument)}).to(tl.pointer_type({typed}))"
         self.addresses.setdefault(argument, address)
         return f"p_{argument} + {place.offset}"

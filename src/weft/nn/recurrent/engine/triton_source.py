@@ -9,10 +9,12 @@ unchanged and zeros are written.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from weft.nn.recurrent.engine.adjoint import Adjoint
 from weft.nn.recurrent.engine.argument import Argument, Kind
+from weft.nn.recurrent.engine.attend_cuda import AttendKernels
 from weft.nn.recurrent.engine.expr import Expr, closure, placed
 from weft.nn.recurrent.engine.layout import Assignment, BufferLayout
 from weft.nn.recurrent.engine.program import Program
@@ -46,7 +48,11 @@ class TritonSource:
     def __init__(self, program: Program, adjoint: Adjoint, layout: BufferLayout, biased: tuple[int, ...]) -> None:
         self.program, self.adjoint, self.layout, self.biased = program, adjoint, layout, biased
         counts = range(1, program.stages + 1)
-        numbers = range(len(program.products))
+        numbers = [number for number, product in enumerate(program.products) if not product.attention]
+        attends = program.attends
+        self.attends = [[n for n in attends if program.products[n].stage == s] for s in counts]
+        """Of each stage the products that attend, which have kernels of their own; backward likewise."""
+        self.attends_back = [[n for n in attends if adjoint.stages[n] == s] for s in range(1, adjoint.last + 1)]
         self.stages = [group_products(program, [n for n in numbers if program.products[n].stage == s]) for s in counts]
         counts = range(1, adjoint.last + 1)
         self.back = [group_products(program, [n for n in numbers if adjoint.stages[n] == s]) for s in counts]
@@ -57,10 +63,33 @@ class TritonSource:
         self.widest: dict[str, int] = {}
 
     @cached_property
+    def attending(self) -> AttendKernels:
+        """The kernels of products that attend."""
+        return AttendKernels(self)
+
+    @cached_property
     def text(self) -> str:
         kernels = [self._begin(), *(self._forward(stage) for stage in self.forward_stages), self._end()]
         kernels += [self._begin_backward(), *(self._backward(stage) for stage in self.backward_stages), self._finish()]
+        if self.program.attends:
+            _ = self.attending  # whose tensors are in the table too
         return PREAMBLE + "\n\n".join(kernels).replace("ENTRIES", str(1 + len(self.table)))
+
+    def entry(self, argument: Argument) -> int:
+        """Where the table of a direction has the address of a tensor; entry 0 says whether it is reversed."""
+        if argument not in self.table:
+            self.table.append(argument)
+        return 1 + self.table.index(argument)
+
+    def _lefts(self, stage: int) -> Iterator[tuple[Expr, KernelPlace]]:
+        """Each part of the left sides and queries of a stage, and where it goes."""
+        group = self.stages[stage - 1]
+        for column, expr in group.placed_lefts():
+            yield expr, KernelPlace(Argument(Kind.LEFT, stage), f"r * {group.depth} + {column} + c")
+        for number in self.attends[stage - 1]:
+            product = self.program.products[number]
+            for column, expr in placed(product.left):
+                yield expr, KernelPlace(Argument(Kind.QUERY, number), f"r * {product.depth} + {column} + c")
 
     @property
     def forward_stages(self) -> range:
@@ -73,14 +102,13 @@ class TritonSource:
 
     def _can_fuse_start(self) -> bool:
         """Whether the last kernel of a step can make the first left sides of the next one, from states alone."""
-        for row in self.stages[0].lefts if self.stages else []:
-            for leaf in closure(row):
-                if leaf.leaf and leaf.leaf.kind not in (Kind.STATE, Kind.VECTOR):
+        for leaf in closure(expr for expr, _ in self._lefts(1)) if self.stages else []:
+            if leaf.leaf and leaf.leaf.kind not in (Kind.STATE, Kind.VECTOR):
+                return False
+            if leaf.leaf and leaf.leaf.kind is Kind.STATE:
+                after = self.program.after[leaf.leaf.place]
+                if len(self.program.build.columns(after, leaf.leaf.offset, leaf.width)) != 1:
                     return False
-                if leaf.leaf and leaf.leaf.kind is Kind.STATE:
-                    after = self.program.after[leaf.leaf.place]
-                    if len(self.program.build.columns(after, leaf.leaf.offset, leaf.width)) != 1:
-                        return False
         return True
 
     def _can_fuse_carry(self) -> bool:
@@ -111,10 +139,8 @@ class TritonSource:
             first = self.program.build.leaf(Kind.STATE, number, width)
             kernel.store_fixed(first, KernelPlace(Argument(Kind.STATE, number), f"r * {width} + c"))
         if self.stages and self.fused_start:
-            for column, expr in self.stages[0].placed_lefts():
-                kernel.store_fixed(
-                    expr, KernelPlace(Argument(Kind.LEFT, 1), f"r * {self.stages[0].depth} + {column} + c")
-                )
+            for expr, place in self._lefts(1):
+                kernel.store_fixed(expr, place)
         return kernel.text()
 
     def _end(self) -> str:
@@ -132,10 +158,14 @@ class TritonSource:
             value = kernel.value(self.program.build.leaf(Kind.GRAD_FINAL, number, width))
             kernel.store_value(value, width, KernelPlace(Argument(Kind.BEHIND, number), f"r * {width} + c"))
         for stage, group in enumerate(self.back, 1):
-            for part in range(group.parts):
+            for part in range(group.parts if group.products else 0):
                 offset = f"((d * {group.parts} + {part}) * B + b) * {group.depth} + c"
                 place = KernelPlace(Argument(Kind.GRAD_LEFT, stage), offset)
                 kernel.store_value("tl.zeros([BLOCK], tl.float32)", group.depth, place)
+        for number in self.program.attends:
+            depth = self.program.products[number].depth
+            place = KernelPlace(Argument(Kind.GRAD_QUERY, number), f"r * {depth} + c")
+            kernel.store_value("tl.zeros([BLOCK], tl.float32)", depth, place)
         return kernel.text()
 
     def _forward(self, stage: int) -> str:
@@ -145,10 +175,8 @@ class TritonSource:
                 continue
             kernel.store_step(store.expr, self._step_place(store), keep=store.buffer.is_kept)
         if not last:
-            group = self.stages[stage]
-            for column, expr in group.placed_lefts():
-                left = Argument(Kind.LEFT, stage + 1)
-                kernel.store_fixed(expr, KernelPlace(left, f"r * {group.depth} + {column} + c"))
+            for expr, place in self._lefts(stage + 1):
+                kernel.store_fixed(expr, place)
             return kernel.text()
         for number, row in enumerate(self.program.after):
             for at, expr in placed(row):
@@ -156,10 +184,8 @@ class TritonSource:
                 after, before = Argument(Kind.AFTER, number), Argument(Kind.STATE, number)
                 kernel.store_fixed(expr, KernelPlace(after, offset), otherwise=KernelPlace(before, offset))
         if self.stages and self.fused_start:
-            for column, expr in self.stages[0].placed_lefts():
-                kernel.store_next(
-                    expr, KernelPlace(Argument(Kind.LEFT, 1), f"r * {self.stages[0].depth} + {column} + c")
-                )
+            for expr, place in self._lefts(1):
+                kernel.store_next(expr, place)
         return kernel.text()
 
     def _backward(self, stage: int) -> str:
@@ -174,6 +200,11 @@ class TritonSource:
                     column, width = f"({group.result_at(number) + at} + c)", group.width // group.parts
                     offset = f"((d * {group.parts} + {column} // {width}) * B + b) * {width} + {column} % {width}"
                     kernel.store_fixed(expr, KernelPlace(Argument(Kind.GRAD_PRODUCT, stage + 1), offset), zero=True)
+            for number in self.attends_back[stage]:
+                width = self.program.products[number].width
+                for at, expr in placed(self.adjoint.products[number]):
+                    place = KernelPlace(Argument(Kind.GRAD_CONTEXT, number), f"r * {width} + {at} + c")
+                    kernel.store_fixed(expr, place, zero=True)
         if stage == self.adjoint.last - (1 if self.fused_carry else 0):
             for number, row in enumerate(self.adjoint.state):
                 for at, expr in placed(row):

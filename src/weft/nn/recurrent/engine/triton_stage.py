@@ -25,7 +25,7 @@ class Stage:
     def parts(self) -> int:
         """Into how many the sum of a backward product is cut, so that more of a GPU works on it."""
         part = next((part for part in PARTS if self.width % part == 0 and self.width > part), self.width)
-        return max(1, self.width // part)
+        return max(1, self.width // max(1, part))
 
     @property
     def depth(self) -> int:
