@@ -1,6 +1,7 @@
 """Benchmarks of weft beside other software and beside the limit of the machine, a folder or file for each.
 
 recurrence    one recurrent layer, forward and backward
+attending     a translator that attends inside its recurrence, forward and backward
 training      whole updates of a translator
 decode        translation by beam search
 forecast      forecasters from a file of series to scores

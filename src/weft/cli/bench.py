@@ -1,4 +1,4 @@
-"""weft bench recurrence|training|decode|forecast|loop|export|serve"""
+"""weft bench recurrence|attending|training|decode|forecast|loop|export|serve"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.bench_attending import attending
 from weft.cli.bench_export import export
 from weft.cli.bench_forecast import forecast
 from weft.cli.bench_loop import loop
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Compare the speed of weft with other software on this machine.", invoke_without_command=True)
 
-TEXT_COLUMNS = ("cell", "backend", "contender", "model", "file")
+TEXT_COLUMNS = ("cell", "score", "backend", "contender", "model", "file")
 """Columns that hold no numbers."""
 
 
@@ -262,6 +263,7 @@ def decode(
         show(tabulate_decode(outcome.rows), machine, case.describe(), outcome.remarks, markdown=markdown)
 
 
+app.command()(attending)
 app.command()(forecast)
 app.command()(loop)
 app.command()(export)

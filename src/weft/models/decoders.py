@@ -184,7 +184,7 @@ class InsideDecoder(Decoder):
     def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D)."""
         vectors, state = self.dropout(self.embedding(tokens)), self.bridge(memory.final)
-        if self.is_observed or self.look.score.for_step(vectors.new_empty(1, self.look.query_size)) is None:
+        if self.is_observed:
             return self.dropout(self.step_through(vectors, state, memory))  # type: ignore[no-any-return]
         masks = self.rnn.dropout_masks(vectors.size(0), vectors.size(1), vectors)
         inputs = torch.cat([vectors, *masks], dim=-1) if masks else vectors
@@ -275,7 +275,7 @@ class SourceAttention(nn.Module):
 
     def __init__(self, config: RecurrentDecoderConfig, query_size: int, key_size: int) -> None:
         super().__init__()
-        self.score, self.query_size = SCORES[config.attention](query_size, key_size), query_size
+        self.score = SCORES[config.attention](query_size, key_size)
         self.hard, scale = config.attention_hard, config.attention_scale
         self.scale: float | None
         if scale == "auto":
@@ -313,7 +313,10 @@ class SourceAttention(nn.Module):
     def at_step(self, query: Tensor, source: Source) -> Tensor:
         """One query of each row, (B, D) -> context (B, D'): `at` for a recurrence."""
         found = self.score.for_step(query)
-        assert found is not None, "a decoder asks before"
+        if found is None:
+            mask, score = length_mask(source.lengths, source.keys.size(1))[:, None], self.score.compare
+            options: dict[str, Any] = {"score": score, "mask": mask, "scale": self.scale, "hard": self.hard}
+            return attend(query[:, None], source.keys, source.values, **options)[:, 0]
         scale = found.scale if self.scale is None else self.scale
         return source.attend(found.query, over=found.over, scale=scale, hard=self.hard)
 

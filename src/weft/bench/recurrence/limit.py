@@ -16,7 +16,7 @@ from torch import Tensor, fx
 
 from weft.nn import Cell
 from weft.nn.cuda_graph import record
-from weft.nn.recurrent.engine.split import is_product
+from weft.nn.recurrent.engine.colours import is_product
 from weft.nn.recurrent.engine.trace import trace
 
 
