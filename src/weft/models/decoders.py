@@ -203,7 +203,7 @@ class InsideDecoder(Decoder):
     @property
     def is_observed(self) -> bool:
         """Whether attention is recorded, or a layer has observers, which must see every step."""
-        return recording() or any(layer.observers for layer in self.rnn.layers)
+        return recording() or any(layer.observers for layer in self.rnn.stack())
 
     def explain(self) -> str:
         """How its recurrence runs; see RNN.explain."""
@@ -238,22 +238,22 @@ class InsideCell(AttendingCell):
 
     def __init__(self, decoder: InsideDecoder, value_size: int, *, drops: bool) -> None:
         rnn, vector = decoder.rnn, decoder.embedding.embedding_dim
-        masks = [layer.output_size for layer in list(rnn.layers)[:-1]] if drops else []
+        masks = [layer.output_size for layer in rnn.stack()[:-1]] if drops else []
         sizes = {"key_size": decoder.look.steps_key_size(value_size), "value_size": value_size}
         super().__init__(vector + sum(masks), rnn.output_size, **sizes)
         self.sizes = [vector, *masks]
         self.rnn, self.look, self.readout = rnn, decoder.look, decoder.readout
 
-    def step(self, x: Tensor, state: Any, source: Source) -> tuple[Tensor, Any]:
+    def step(self, x: Tensor, state: Any, source: Source) -> tuple[Tensor, Any]:  # type: ignore[override]
         """x (B, I), the states of all layers, source -> output (B, D), next states."""
-        vector, *masks = x.split(self.sizes, dim=-1)
+        vector, *masks = x.split(self.sizes, dim=-1)  # type: ignore[no-untyped-call]
         context = self.look.at_step(leaves_of(state[-1])[0], source)
         joined, factors = torch.cat([vector, context], dim=-1), [mask.detach() for mask in masks]
         hidden, state = self.rnn.step(joined, state, masks=factors)
         return self.readout(context, hidden), state
 
     def zero_state(self, batch: int, like: Tensor) -> Any:
-        return tuple(layer.zero_state(batch, like) for layer in self.rnn.layers)
+        return tuple(layer.zero_state(batch, like) for layer in self.rnn.stack())
 
 
 class AttendedSource(NamedTuple):
@@ -313,10 +313,11 @@ class SourceAttention(nn.Module):
     def at_step(self, query: Tensor, source: Source) -> Tensor:
         """One query of each row, (B, D) -> context (B, D'): `at` for a recurrence."""
         found = self.score.for_step(query)
-        if found is None:
+        if found is None:  # then the cell runs step by step, since this is more than to attend
             mask, score = length_mask(source.lengths, source.keys.size(1))[:, None], self.score.compare
             options: dict[str, Any] = {"score": score, "mask": mask, "scale": self.scale, "hard": self.hard}
-            return attend(query[:, None], source.keys, source.values, **options)[:, 0]
+            context: Tensor = attend(query[:, None], source.keys, source.values, **options)
+            return context[:, 0]
         scale = found.scale if self.scale is None else self.scale
         return source.attend(found.query, over=found.over, scale=scale, hard=self.hard)
 

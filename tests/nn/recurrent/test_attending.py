@@ -123,6 +123,7 @@ def measure(rnn: RNN, lengths: Tensor | None = None, **more: Any) -> dict[str, T
     return named | {name: p.grad.clone() for name, p in rnn.named_parameters()}
 
 
+@pytest.mark.covers("R15")
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["equal", "lengths"])
 @pytest.mark.parametrize("settings", [{}, {"bidirectional": True, "merge": "sum"}], ids=["one", "both"])
 @pytest.mark.parametrize("cell", CELLS)

@@ -73,7 +73,7 @@ class RNN(nn.Module):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """The state before the first step, with the dtype and device of `like`."""
-        return tuple(layer.initial_state(batch, like) for layer in self._stack())
+        return tuple(layer.initial_state(batch, like) for layer in self.stack())
 
     def forward(
         self,
@@ -130,10 +130,10 @@ class RNN(nn.Module):
         if self.skip != "none":  # what goes past a layer must be zero past the end as well
             x = zero_past_end(x, lengths)
         if state is not None:
-            check_state(state, tuple(layer.zero_state(1, x) for layer in self._stack()), x.size(0))
+            check_state(state, tuple(layer.zero_state(1, x) for layer in self.stack()), x.size(0))
         if segments is not None:
             given = [None] * len(self.layers) if state is None else state
-            layers = zip(self._stack(), given, strict=True)
+            layers = zip(self.stack(), given, strict=True)
             return x, tuple(layer.start_segments(segments, mine, x) for layer, mine in layers)
         return x, self.initial_state(x.size(0), x) if state is None else state
 
@@ -154,7 +154,7 @@ class RNN(nn.Module):
         """The factors (B, T, n) that dropout gives the outputs of all layers but the last; none in evaluation."""
         if not self.drops:
             return []
-        return [self.dropout(like.new_ones(batch, time, layer.output_size)) for layer in self._stack()[:-1]]
+        return [self.dropout(like.new_ones(batch, time, layer.output_size)) for layer in self.stack()[:-1]]
 
     @property
     def drops(self) -> bool:
@@ -163,7 +163,7 @@ class RNN(nn.Module):
 
     def _check_source(self, source: Source | None, batch: int) -> None:
         """A source is given if the cells attend, and only then; it has a row for each of the batch."""
-        cell = self._stack()[0].cells[0]
+        cell = self.stack()[0].cells[0]
         if isinstance(cell, AttendingCell) == (source is None):
             name = type(cell).__name__
             what = f"{name} attends, but there is no source" if source is None else f"{name} attends to no source"
@@ -184,7 +184,7 @@ class RNN(nn.Module):
 
     def explain(self) -> str:
         """The plan of each layer: what is hoisted out of the loop, its stages, the backend and why."""
-        return "\n".join(f"layer {number}: {layer.explain()}" for number, layer in enumerate(self._stack(), 1))
+        return "\n".join(f"layer {number}: {layer.explain()}" for number, layer in enumerate(self.stack(), 1))
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase) -> Self:
@@ -212,7 +212,7 @@ class RNN(nn.Module):
         masks: Sequence[Tensor] | None = None,
     ) -> tuple[Tensor, State]:
         """Up the stack, with skips and dropout; x is (B, T, I) or, for one step, (B, I)."""
-        stack, finals = self._stack(), []
+        stack, finals = self.stack(), []
         for number, (layer, start) in enumerate(zip(stack, starts, strict=True)):
             output, final = run(layer, x, start)
             finals.append(final)
@@ -223,7 +223,8 @@ class RNN(nn.Module):
             x = torch.cat((x, output), dim=-1) if self.skip == "dense" else output
         return output, tuple(finals)
 
-    def _stack(self) -> list[Layer]:
+    def stack(self) -> list[Layer]:
+        """Its layers from the input up."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
 

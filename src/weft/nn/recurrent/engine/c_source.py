@@ -30,8 +30,7 @@ class CSource:
     """The text, the order of its arguments, and the sizes that it names n[0], n[1], …"""
 
     def __init__(self, program: Program, adjoint: Adjoint, layout: BufferLayout, biased: tuple[int, ...]) -> None:
-        self.program, self.adjoint, self.layout = program, adjoint, layout
-        self.biased = biased
+        self.program, self.adjoint, self.layout, self.biased = program, adjoint, layout, biased
         self.befores = [Argument(Kind.BEFORE, state) for state in left_states(program)]
         """The states that the gradients of weights are made from, as they were before each step."""
         self.columns = layout.columns | {Argument(Kind.SUM_HOISTED, k): program.hoisted[k] for k in biased}
@@ -46,10 +45,8 @@ class CSource:
     @cached_property
     def text(self) -> str:
         """The whole file."""
-        return (
-            "\n".join([(ATTENDING if self.program.attends else BASE).text(), *self._forward(), *self._backward()])
-            + "\n"
-        )
+        base = ATTENDING if self.program.attends else BASE
+        return "\n".join([base.text(), *self._forward(), *self._backward()]) + "\n"
 
     def size(self, value: int) -> str:
         """A size by its number, so that the text does not change with the sizes of a model."""
