@@ -69,6 +69,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gru": {"cell": "gru"},
     "elman": {"cell": "elman", "attention": "additive"},
     "mine": {"cell": choose_cell("mine", CELLS | {"mine": Mine})},
+    **{cell: {"cell": cell} for cell in ("sru", "qrnn", "min_gru", "s_lstm", "peephole_lstm")},
     "layers": {"layers": 3, "cell": "gru_reset_after"},
     "residual": {"layers": 2, "skip": "residual"},
     "dense": {"layers": 2, "skip": "dense", "attention": "concat"},

@@ -86,7 +86,20 @@ class Adds(AttendingCell):
         return h + source.attend(self.of_input(x)), h
 
 
-CELLS = [ByDot, OfState, Additive, Adds]
+class Shows(ByDot):
+    """The output reads a gate, one of two results of a split in the loop, and a product of its own."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.gates, self.read = nn.Linear(hidden_size, 2 * hidden_size), nn.Linear(hidden_size, hidden_size)
+
+    def step(self, x: Tensor, h: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        f, o = torch.sigmoid(self.gates(h)).chunk(2, dim=-1)
+        h = f * super().step(x, h, source)[0]
+        return o * self.read(h), h
+
+
+CELLS = [ByDot, Shows, OfState, Additive, Adds]
 
 
 def build(cell: type[AttendingCell], backend: str, **settings: Any) -> RNN:

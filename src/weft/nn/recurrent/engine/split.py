@@ -74,6 +74,9 @@ def split(trace: Trace) -> Split:
 
     inside = ancestors(trace.after, depends)
     only_output = ancestors([trace.output], depends) - inside
+    # One of several results is taken where they are made: only a tensor can leave the loop.
+    taken = {node for node in only_output if node.target is item and node.all_input_nodes[0] not in only_output}
+    only_output, inside = only_output - taken, inside | taken
     products = [node for node in only_output if is_product(node)]
     if products and all(is_rowwise(node, colours) for node in only_output):
         emitted = _unique(
