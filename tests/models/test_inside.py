@@ -148,7 +148,13 @@ def test_who_watches_sees_every_step() -> None:
     layer.observers.append(lambda x, lengths, state, outputs: seen.append(outputs[0].shape))
     observed = model.decoder(TARGET, memory)
     assert seen == [(4, 1, HIDDEN)] * TARGET.size(1)
-    assert_close([recorded, observed], [alone, alone], rtol=1e-4, atol=1e-5)
+    layer.observers.clear()
+    layer.backend, cell = "reference", layer.cells[0]
+    step, steps = cell.step, []
+    cell.__dict__["step"] = lambda x, state: steps.append(len(x)) or step(x, state)
+    plain = model.decoder(TARGET, memory)
+    assert steps == [4] * TARGET.size(1)
+    assert_close([recorded, observed, plain], [alone] * 3, rtol=1e-4, atol=1e-5)
 
 
 class Cosine(Score):

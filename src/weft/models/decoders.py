@@ -184,7 +184,7 @@ class InsideDecoder(Decoder):
     def forward(self, tokens: Tensor, memory: Memory, lengths: Tensor | None = None) -> Tensor:
         """tokens (B, T) -> hidden (B, T, D)."""
         vectors, state = self.dropout(self.embedding(tokens)), self.bridge(memory.final)
-        if self.is_observed:
+        if self.steps_are_seen:
             return self.dropout(self.step_through(vectors, state, memory))  # type: ignore[no-any-return]
         masks = self.rnn.dropout_masks(vectors.size(0), vectors.size(1), vectors)
         inputs = torch.cat([vectors, *masks], dim=-1) if masks else vectors
@@ -201,9 +201,10 @@ class InsideDecoder(Decoder):
         return torch.stack(outputs, dim=1)
 
     @property
-    def is_observed(self) -> bool:
-        """Whether attention is recorded, or a layer has observers, which must see every step."""
-        return recording() or any(layer.observers for layer in self.rnn.stack())
+    def steps_are_seen(self) -> bool:
+        """Whether attention is recorded, or a layer has observers or runs on the reference, which see every step."""
+        layers = self.rnn.stack()
+        return recording() or any(layer.observers or layer.backend == "reference" for layer in layers)
 
     def explain(self) -> str:
         """How its recurrence runs; see RNN.explain."""
