@@ -65,7 +65,7 @@ static int32_t series_number(const weft_json *whole, int object)
     if (!object || !series_key(*whole, "series", &value)) return 1;
     if (!json_text(&value, &name, &size)) return 0;
     for (int n = 0; n < SERIES_NAMES; n++)
-        if (strlen(series_names[n]) == size && memcmp(series_names[n], name, size) == 0) return (int32_t)n + 1;
+        if (json_same(name, size, series_names[n])) return (int32_t)n + 1;
     return 0;
 }
 
@@ -91,10 +91,8 @@ static int series_static(weft_model *m, const weft_json *whole, int object)
         size_t size;
         if (n && !json_is(&value, ',')) return WEFT_NOT_NUMBERS;
         if (!json_text(&value, &text, &size)) return WEFT_NOT_NUMBERS;
-        for (int k = 0; k < category_sizes[n]; k++) {
-            const char *const known = category_texts[n][k];
-            if (strlen(known) == size && memcmp(known, text, size) == 0) m->categories[n] = (int32_t)k + 1;
-        }
+        for (int k = 0; k < category_sizes[n]; k++)
+            if (json_same(text, size, category_texts[n][k])) m->categories[n] = (int32_t)k + 1;
     }
 #endif
     return 0;
