@@ -91,7 +91,9 @@ def find_tools() -> str:
 def compile_wasm(folder: Path) -> bytes:
     """model.c and page.c as WebAssembly that imports nothing but calls to write files, which it never makes."""
     command = [find_tools(), "--target=wasm32-wasi", "-mexec-model=reactor", "-std=c99", "-O2", "-msimd128", "-Wall"]
-    command += [f"-Wl,-z,stack-size={STACK_BYTES},--stack-first"]  # an overflow ends the program and writes nothing over
+    command += [
+        f"-Wl,-z,stack-size={STACK_BYTES},--stack-first"
+    ]  # an overflow ends the program and writes nothing over
     command += [f"-Wl,--export={name}" for name in EXPORTS]
     command += ["-Wl,--strip-all", "-o", "model.wasm", "model.c", "page.c", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
