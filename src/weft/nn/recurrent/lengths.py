@@ -47,13 +47,13 @@ def zero_past_end(x: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def reverse_rows(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """x (B, T, D) with each row's real steps in reverse order and its padding where it was; its own inverse."""
+    """x (B, T, …) with each row's real steps in reverse order and its padding where it was; its own inverse."""
     if lengths is None:
         return x.flip(1)
     steps = torch.arange(x.size(1), device=x.device)
     ends = lengths[:, None]
     source = torch.where(steps < ends, ends - 1 - steps, steps)
-    return x.gather(1, source[..., None].expand_as(x))
+    return x.gather(1, source.view(*source.shape, *[1] * (x.dim() - 2)).expand_as(x))
 
 
 def last_steps(x: Tensor, lengths: Tensor | None, *, empty: Tensor) -> Tensor:
