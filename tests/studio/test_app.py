@@ -142,6 +142,9 @@ def test_a_forecaster_shows_its_gates_for_a_table(tmp_path, extras):
             found = client.post(f"/api/runs/sales/view/{view}", json={"text": text, "options": {}}).json()
             assert (found["specification"] is None) == (view == "attention"), found
             assert found["code"].endswith(", inputs)")
+        refused = client.post("/api/runs/sales/predict", json={"text": "step,sales\n"})
+        assert refused.status_code == 400
+        assert "without rows" in message(refused)
 
 
 def test_a_view_that_is_not_there_is_a_clear_error(client, monkeypatch):
@@ -159,6 +162,25 @@ def test_wrong_options_of_a_view_are_refused(client):
     assert "gradients has no options" in message(response)
     assert client.post(f"{NUMBERS}/view/gradients", json={"text": " "}).status_code == 400
     assert client.post(f"{NUMBERS}/view/gradients", json={"text": "one", "code": "1"}).status_code == 422
+
+
+@pytest.mark.parametrize("path", [f"{NUMBERS}/view/ranks", f"{NUMBERS}/predict", f"{NUMBERS}/search", "/api/compare"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[1]", "no JSON object"),
+        (b"", "no JSON"),
+        (b'{"text": "\xff"}', "not text in UTF-8"),
+        (b'{"text": "one", "options": {"\\ud800": 1}}', "half of a surrogate pair"),
+        (b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested deeper"),
+        (b'{"text": "one", "options": {"beam": ' + b"9" * 5000 + b"}}", "digits"),
+        (b'{"text": "one", "options": {"temperature": NaN}}', "no JSON"),
+    ],
+)
+def test_a_body_that_is_no_plain_json_object_is_refused(client, path, content, said):
+    response = client.post(path, content=content, headers={"content-type": "application/json"})
+    assert response.status_code == 400
+    assert said in message(response)
 
 
 def test_predictions_are_those_of_predict(client, runs):

@@ -22,7 +22,7 @@ from weft.errors import ConfigError, Fault, WeftError
 from weft.studio.discovery import Found, describe_run
 from weft.studio.inputs import example_inputs, read_text
 from weft.studio.studio import Studio
-from weft.studio.views import available_views, views_of
+from weft.studio.views import available_views, read_source, views_of
 
 if TYPE_CHECKING:
     from weft.inspect import ViewKind
@@ -81,7 +81,7 @@ def _view_figures(kind: ViewKind, run: Run, texts: Sequence[str]) -> Iterable[Fi
         yield Figure(kind.name, "There is no input to show it for: the data of the run cannot be read from here.", None)
     for text in texts if kind.takes_text else [""]:
         try:
-            view = kind.show(run, read_text(run, text)) if kind.takes_text else kind.show(run)
+            view = kind.show(run, read_source(kind, run, text)) if kind.takes_text else kind.show(run)
             figure = view.figure()
             yield figure._replace(title=f"{figure.title}: {text}" if text and len(text) < 100 else figure.title)
         except WeftError as error:
