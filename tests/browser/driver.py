@@ -67,7 +67,8 @@ def environment() -> dict[str, str]:
 
 
 def train_runs(folder: Path) -> Path:
-    """Train small runs below FOLDER/runs, from FOLDER/data: a translator whose adjectives follow nouns, an untrained one, a classifier."""
+    """Train small runs in FOLDER/runs from FOLDER/data: a translator whose adjectives follow nouns, an untrained one,
+    a classifier."""
     sentences = [
         (f"{determiner} {adjective} {noun} {verb}", f"{la} {voiture} {rouge} {tombe}")
         for noun, voiture in NOUNS.items()
@@ -169,7 +170,8 @@ PLACE_OF_MARK = """(element, { kind, number, field }) => {
   document.querySelector("main").scrollBy(0, heightOfMark() - window.innerHeight / 2);
   return { x: canvas.getBoundingClientRect().x + found[number][0], y: heightOfMark() };
 }"""
-"""Returns where the middle of a mark stands in the window, scrolled to it; with `field` only marks whose data has it are counted."""
+"""Scrolls to a mark, and returns where its middle stands in the window; with `field` only marks whose data has it are
+counted."""
 
 
 def place_of_mark(

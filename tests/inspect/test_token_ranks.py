@@ -19,9 +19,9 @@ import weft as library
 from weft.charts import readable
 from weft.errors import ConfigError
 from weft.inspect import Nothing, RankedToken, TokenRanks, ranks, view_kind
-from weft.inspect.token_ranks import WIDTH_PIXELS
 from weft.inspect.chips import CELL_PIXELS, lay_chips, reads_right_to_left, split_blanks
 from weft.inspect.rank_chart import chip_rows
+from weft.inspect.token_ranks import WIDTH_PIXELS
 from weft.run import Run
 from weft.tasks.scoring import Scored
 
