@@ -22,7 +22,7 @@ import torch
 
 from weft.config import merge, read_config
 from weft.data.sources import has_surrogate
-from weft.errors import Fault, RunError
+from weft.errors import Fault, RunError, counted
 from weft.evaluate import calibrate
 from weft.metrics import shown
 from weft.models import FittedModel
@@ -207,7 +207,9 @@ def train_events(
         ranks=ranks,
     )
     if setup.keep_last:
-        notes = (*notes, f"keeps the last model: {len(prepared.valid)} validation examples are too few to choose by")
+        few = counted(len(prepared.valid), "validation example")
+        few += " is" if len(prepared.valid) == 1 else " are"
+        notes = (*notes, f"keeps the last model: {few} too few to choose by")
     if point.checkpoint:
         job.restore(point.checkpoint)
         notes = (*notes, f"goes on after update {learner.number:,}")

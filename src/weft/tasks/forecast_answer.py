@@ -10,11 +10,8 @@ from typing import Any, ClassVar
 
 from weft.data import Input
 from weft.data.series import Series
-from weft.tasks.results import Prediction
+from weft.tasks.results import Prediction, show_number
 from weft.tasks.sections import Tree
-
-SHOWN_DIGITS = 6
-"""Digits of a number in a table."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +39,6 @@ class SeriesForecast(Prediction):
         """A list for each column, with a number for each step."""
         levels = {f"q{level:g}": list(values) for level, values in self.quantiles.items()}
         return {"series": self.series, "time": list(self.times), name: list(self.values), **levels}
-
-
-def show_number(value: float) -> str:
-    return f"{value:.{SHOWN_DIGITS}g}"
 
 
 def _spell(cell: str | float) -> str:
