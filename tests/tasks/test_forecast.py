@@ -16,7 +16,7 @@ import weft as package
 from weft.data import BadLines
 from weft.errors import ConfigError, DataError
 from weft.run.prepare import prepare
-from weft.tasks.forecast_picture import points_of
+from weft.tasks.forecast_picture import draw_forecasts, full_date, points_of
 from weft.tasks.forecast_scaling import NO_FLOOR, floor_of
 
 DAYS = 120
@@ -293,6 +293,19 @@ def test_the_picture_has_history_forecast_and_interval(run):
     assert joint["value"] == joint["forecast"] == joint["low"] == joint["high"]
     assert all(point["low"] <= point["forecast"] <= point["high"] for point in ahead)
     assert ahead[0]["time"] == answer.times[0]
+
+
+@pytest.mark.usefixtures("extras")
+def test_the_picture_says_when_the_forecast_begins_and_how_many_series_are_left_out(run):
+    (answer,) = run.predict(run.config.data.train)
+    one, many = draw_forecasts([answer]).to_dict(), draw_forecasts([answer] * 30).to_dict()
+    assert one["vconcat"][0]["title"] == f"value: 7 steps from {answer.times[0]} on, 80% interval"
+    assert "title" not in one
+    assert (many["title"], len(many["vconcat"])) == ("The first 12 of 30 series", 12)
+
+
+def test_times_of_the_picture_are_those_of_the_table():
+    assert [full_date(time) for time in ("2024-03", "2024-03-31 02:00:00Z")] == ["2024-03-01", "2024-03-31 02:00:00"]
 
 
 @pytest.mark.slow

@@ -149,6 +149,8 @@ def _in_order(
         first, second = rows[doubled[0]], rows[doubled[0] + 1]
         what = f"the time stamp {first.cells[column]!s:.40}{shown} is there twice, first in {first.place}"
         cure = "remove one of the two, or name the column that tells series apart: data.series=COLUMN"
+        if ":" in str(first.cells[column]):
+            cure += "; where clocks were set back, write the offset too: 2024-10-27T02:00+01:00"
         raise DataError(what, where=second.place, cure=cure)
     given = columns.frequency
     frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
