@@ -41,6 +41,21 @@ def test_a_long_table_is_split_by_the_column_that_tells_equal_time_stamps_apart(
     assert found[0].columns == ("value", "month", "shop")
 
 
+def test_a_row_that_is_there_twice_is_named_with_its_series(tmp_path):
+    rows = [f"{shop},2024-01-{day:02},{day}" for shop in "ab" for day in range(1, 11)]
+    text = "\n".join(["shop,day,value", *rows, "b,2024-01-03,9"])
+    with pytest.raises(
+        DataError, match=r"a.csv:22: the time stamp 2024-01-03 of b is there twice, first in .*a.csv:14"
+    ):
+        read(tmp_path / "a.csv", text)
+
+
+def test_remarks_are_no_names_of_series(tmp_path):
+    text = "day,value,remark\n2024-01-01,1,one\n2024-01-02,2,two\n2024-01-02,3,three\n"
+    with pytest.raises(DataError, match=r"a.csv:4: the time stamp 2024-01-02 is there twice"):
+        read(tmp_path / "a.csv", text)
+
+
 def test_covariates_and_static_numbers_go_with_their_series(tmp_path):
     text = "id,t,value,price,size\na,1,1,9,3\na,2,,8,3\nb,1,4,7,5\nb,2,5,6,5\n"
     one, two = read(

@@ -63,6 +63,17 @@ def test_a_short_or_constant_series_is_forecast(values, run, weft):
         assert low <= middle <= high
 
 
+def test_predict_notes_the_steps_that_a_file_leaves_out(run, weft):
+    path = Path(table(numbers(60)))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines[:10], *lines[13:]]) + "\n", encoding="utf-8")
+    with pytest.warns(
+        UserWarning, match="3 steps of D are not in the file, the first before new.csv:11: read as missing"
+    ):
+        outcome = weft("predict", str(run.folder), str(path))
+    assert (outcome.code, outcome.out.count("\n")) == (0, HORIZON + 1)
+
+
 @pytest.mark.parametrize("backtest", [(), ("--backtest", "1")], ids=["all", "backtest"])
 @pytest.mark.parametrize(
     "values", [NOTHING, ONE, numbers(HORIZON)], ids=["all missing", "one point", "as long as the horizon"]

@@ -28,6 +28,9 @@ TIME_NAMES: Final = (
 MIN_COUNTED: Final = 4
 """Rows from which on a column that rises by one step is a count, and no measurement."""
 
+MOSTLY: Final = 0.9
+"""The share of rows that names tell apart, from which on they are those of series in a table with some rows twice."""
+
 DECIMAL_COMMA: Final = re.compile(r"[-+]?\d+(?:\.\d{3})*,\d+")
 
 OTHER_NUMBER: Final = re.compile(
@@ -120,7 +123,7 @@ def _find_time(kinds: Mapping[str, str], taken: set[Any]) -> str | None:
 
 
 def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], time: str | None) -> str | None:
-    """The column of texts in which rows with equal time stamps differ, or that has a usual name."""
+    """The column of texts in which all rows with equal time stamps differ, or most, or that has a usual name."""
     free = [name for name in table.header if name not in taken and kinds[name] in ("text", "number")]
     if time is None:
         return next((name for name in free if name.lower() in SERIES_NAMES), None)
@@ -129,14 +132,21 @@ def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], 
     if len(set(stamps)) == len(stamps):
         return None
     free.sort(key=lambda name: (kinds[name] != "text", name.lower() not in SERIES_NAMES))
+    told = len(set(stamps))
+    found: str | None = None
     for name in free:
         if kinds[name] == "number" and name.lower() not in SERIES_NAMES:
             continue
         column = table.header.index(name)
         names = [str(row.cells[column]).strip() for row in table.rows]
-        if len(set(zip(names, stamps, strict=True))) == len(stamps):
+        if 2 * len(set(names)) > len(names):
+            continue  # a remark in each row
+        apart = len(set(zip(names, stamps, strict=True)))
+        if apart == len(stamps):
             return name
-    return None
+        if apart > max(told, MOSTLY * len(stamps)):  # a row that is there twice is named with its series
+            told, found = apart, name
+    return found
 
 
 def _find_target(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], *, long: bool) -> list[str]:

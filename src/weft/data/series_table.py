@@ -127,7 +127,7 @@ def _series_of_rows(
             static,
             categories=categories,
             columns=(target, columns.time or "", columns.series or ""),
-            utc=columns.time in places and has_offset(str(rows[0].cells[places[columns.time]])),
+            utc=isinstance(columns.time, str) and has_offset(str(rows[0].cells[places[columns.time]])),
         )
 
 
