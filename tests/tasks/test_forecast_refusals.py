@@ -43,6 +43,7 @@ NOTHING, ONE, CONSTANT = np.full(30, np.nan), np.array([5.0]), np.full(60, 8.0)
         (NOTHING, HORIZON, "new.csv:2: series value has no value (a forecast needs a past)"),
         (numbers(60), 3, "new.csv:2: price known for 3 of the 7 steps to forecast (give a row for each step"),
         (numbers(60), 0, "new.csv:2: price known for 0 of the 7 steps to forecast"),
+        (numbers(60), 3, "whose own cell is empty; the first that lacks it is 2024-07-02)"),
     ],
 )
 def test_predict_names_what_is_missing_in_one_line(values, known, message, run, weft):
