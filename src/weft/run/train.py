@@ -207,9 +207,10 @@ def train_events(
         ranks=ranks,
     )
     if setup.keep_last:
-        few = counted(len(prepared.valid), "validation example")
-        few += " is" if len(prepared.valid) == 1 else " are"
-        notes = (*notes, f"keeps the last model: {few} too few to choose by")
+        notes = (
+            *notes,
+            f"keeps the last model: only {counted(len(prepared.valid), 'validation example')} to choose by",
+        )
     if point.checkpoint:
         job.restore(point.checkpoint)
         notes = (*notes, f"goes on after update {learner.number:,}")
