@@ -22,7 +22,7 @@ import torch
 
 from weft.config import merge, read_config
 from weft.data.sources import has_surrogate
-from weft.errors import Fault, RunError, counted
+from weft.errors import Fault, RunError
 from weft.evaluate import calibrate
 from weft.metrics import shown
 from weft.models import FittedModel
@@ -207,10 +207,7 @@ def train_events(
         ranks=ranks,
     )
     if setup.keep_last:
-        notes = (
-            *notes,
-            f"keeps the last model: only {counted(len(prepared.valid), 'validation example')} to choose by",
-        )
+        notes = (*notes, f"keeps the last model: validation examples to choose by are too few ({len(prepared.valid)})")
     if point.checkpoint:
         job.restore(point.checkpoint)
         notes = (*notes, f"goes on after update {learner.number:,}")
