@@ -102,20 +102,21 @@ static int series_static(weft_model *m, const weft_json *whole, int object)
 /* The mean, the scale and the floor of a series that was not in the training data, from its window alone. */
 static void series_scaling(const weft_model *m, double *mean, double *scale, double *floor_)
 {
-    double total = 0.0, squares = 0.0, least = INFINITY;
+    double total = 0.0, squares = 0.0, least = INFINITY, largest = 0.0;
     long count = 0, zeros = 0;
     for (long n = 0; n < SERIES_HISTORY; n++) {
         const double value = m->window[n];
         if (value != value) continue;
         total += value, count++, zeros += value == 0.0;
         least = value < least ? value : least;
+        largest = fabs(value) > largest ? fabs(value) : largest;
     }
     *mean = count ? total / (double)count : 0.0;
-    for (long n = 0; n < SERIES_HISTORY; n++) {
-        const double value = m->window[n] - *mean;
+    for (long n = 0; largest > 0.0 && n < SERIES_HISTORY; n++) {
+        const double value = (m->window[n] - *mean) / largest; /* the squares of very small numbers would be 0 */
         if (value == value) squares += value * value;
     }
-    *scale = count ? sqrt(squares / (double)count) : 0.0;
+    *scale = count ? sqrt(squares / (double)count) * largest : 0.0;
     if (!(*scale > 0.0)) *scale = fabs(*mean) > 1.0 ? fabs(*mean) : 1.0;
     *floor_ = count && least == 0.0 && (double)zeros >= SERIES_MIN_ZEROS * (double)count ? 0.0 : -INFINITY;
 }
@@ -207,8 +208,7 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
             double value = (double)found * scale + mean;
             value = value > floor_ ? value : floor_;
             if (n || level >= 0) weft_put_string(out, "\t");
-            snprintf(text, sizeof text, options->probabilities > 1 ? "%.9g" : "%.6g", value);
-            weft_put_string(out, text);
+            weft_put_value(out, options->probabilities, value);
         }
     }
     return 0;
