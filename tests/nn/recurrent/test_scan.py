@@ -228,12 +228,12 @@ class Pair:
         assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def measure(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State) -> dict[str, Tensor]:
+def measure(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State, **more: Tensor) -> dict[str, Tensor]:
     """Outputs, last states and the gradients of everything, by name."""
     x = x.clone().requires_grad_()
     state = map_state(lambda part: part.clone().requires_grad_(), state)
     rnn.zero_grad()
-    output, final = rnn(x, lengths, state)
+    output, final = rnn(x, lengths, state, **more)
     parts = [output, *leaves_of(final)]
     sum((part * torch.linspace(-1, 1, part.numel()).to(part).view_as(part)).sum() for part in parts).backward()
     named = {f"result {number}": part.detach() for number, part in enumerate(parts)}
