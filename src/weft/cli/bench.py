@@ -12,13 +12,14 @@ from weft.cli.bench_loop import loop
 from weft.cli.bench_serve import serve
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import BenchDevice, Json, Markdown
+from weft.errors import ConfigError
 
 if TYPE_CHECKING:
     from weft.bench import Figures
 
 app = typer.Typer(help="Compare the speed of weft with other software on this machine.", invoke_without_command=True)
 
-TEXT_COLUMNS = ("cell", "backend", "contender", "model", "file")
+TEXT_COLUMNS = ("cell", "dtype", "backend", "contender", "model", "file")
 """Columns that hold no numbers."""
 
 
@@ -49,14 +50,23 @@ def recurrence(
     ] = False,
     bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Both directions.")] = False,
     dtype: Annotated[
-        str, typer.Option(help="float32, bf16 or fp16; auto is float32 on a CPU and bf16 on a GPU.")
-    ] = "auto",
+        list[str] | None,
+        typer.Option(
+            help="float32, bf16 or fp16; auto is float32 on a CPU and bf16 on a GPU. Repeatable.",
+            metavar="NAME",
+            show_default="auto",
+        ),
+    ] = None,
     autocast: Annotated[
         bool, typer.Option("--autocast", help="Keep the weights in float32, as training does.")
     ] = False,
     device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
     repeats: Annotated[int, typer.Option(help="Rounds; the median is printed.", min=1)] = 15,
+    long: Annotated[
+        bool,
+        typer.Option("--long", help="Time h' = a h + b alone over up to 131,072 steps, beside other software for it."),
+    ] = False,
     memory: Annotated[
         bool, typer.Option("--memory", help="Measure peak memory on a CPU too, each contender in its own process.")
     ] = False,
@@ -75,7 +85,20 @@ def recurrence(
     weft bench recurrence
     weft bench recurrence --cell lstm --size 32,64,128 --size 16,128,256 --lengths --threads 2
     weft bench recurrence --cell Mine --import mine.py:Mine --json
+    weft bench recurrence --long
     """
+    if long:
+        _refuse_beside_long(
+            cell=cell,
+            imports=imports,
+            lengths=lengths,
+            bidirectional=bidirectional,
+            autocast=autocast,
+            memory=memory,
+            cold=cold,
+        )
+        bench_long(size or [], dtype or [], device, threads=threads, repeats=repeats, markdown=markdown, json=json)
+        return
     from weft.bench import cold_cache, describe, load_warning, measure, plan_cases, remarks, tabulate
     from weft.cli.output import note, print_json
     from weft.nn import CELLS
@@ -83,7 +106,7 @@ def recurrence(
 
     known = {**CELLS, **read_imports(imports)}
     switches = {"lengths": lengths, "bidirectional": bidirectional, "autocast": autocast}
-    cases = plan_cases(cell or [], size or [], known=known, device=device, dtype=dtype, **switches)
+    cases = plan_cases(cell or [], size or [], known=known, device=device, dtypes=dtype or [], **switches)
     set_threads(threads)
     if warning := load_warning(cases[0].device):
         note("{}", warning)
@@ -91,15 +114,48 @@ def recurrence(
     rows: list[Figures] = []
     with cold_cache(wanted=cold):
         for number, case in enumerate(cases, 1):
-            show_progress(f"{case.cell} {case.size} ({number} of {len(cases)})")
+            show_progress(f"{case.cell} {case.size} {case.dtype} ({number} of {len(cases)})")
             rows.append(measure(case, repeats=repeats, memory=memory, cells=known, imports=imports or []))
     show_progress("")
     if json:
-        settings = {"dtype": cases[0].dtype, **switches, "repeats": repeats}
+        settings = {**switches, "repeats": repeats}
         print_json({"machine": machine, "settings": settings, "rows": [row.tree() for row in rows]})
     else:
         about = f"{rows[0].case.describe()}, forward and backward, median of {repeats}"
         show(tabulate(rows), machine, about, remarks(rows), markdown=markdown)
+
+
+def _refuse_beside_long(**options: object) -> None:
+    """--long measures a recurrence of its own, for which these options mean nothing."""
+    for name, value in options.items():
+        if value:
+            option = f"--{name.removesuffix('s') if name == 'imports' else name}"
+            raise ConfigError("does nothing with --long", where=option, cure="remove one of the two")
+
+
+def bench_long(
+    sizes: list[str], dtypes: list[str], device: str, *, threads: int, repeats: int, markdown: bool, json: bool
+) -> None:
+    """Time a recurrence without products over many steps."""
+    from weft.bench import describe, load_warning, long_cases, long_remarks, measure_long, tabulate_long
+    from weft.cli.output import note, print_json
+    from weft.training import set_threads
+
+    cases = long_cases(sizes, dtypes, device)
+    set_threads(threads)
+    if warning := load_warning(cases[0][2]):
+        note("{}", warning)
+    machine = describe(cases[0][2])
+    rows = []
+    for number, (size, dtype, place) in enumerate(cases, 1):
+        show_progress(f"{size} {dtype} ({number} of {len(cases)})")
+        rows.append(measure_long(size, dtype, place, repeats=repeats))
+    show_progress("")
+    if json:
+        print_json({"machine": machine, "settings": {"repeats": repeats}, "rows": [row.tree() for row in rows]})
+    else:
+        about = f"h' = a h + b alone, forward and backward, median of {repeats}; the limit copies as many numbers"
+        show(tabulate_long(rows), machine, about, long_remarks(rows), markdown=markdown)
 
 
 @app.command()
