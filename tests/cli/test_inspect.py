@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from weft.cli.output import screen
+
 CONFIG = """
 task = "translate"
 data.train = "none.tsv"
@@ -25,7 +27,8 @@ def test_the_counts_of_the_texts_from_a_config_file(weft):
     assert output["shared"] == ["encoder.embedding.weight"]
 
 
-def test_the_table(weft):
+def test_the_table(weft, monkeypatch):
+    monkeypatch.setattr(screen, "width", 200)
     Path("base.toml").write_text(CONFIG, encoding="utf-8")
     outcome = weft("inspect", "parameters", "base.toml", "--words", "37000", "model.encoder.layers=2")
     assert outcome.code == 0, outcome.err

@@ -270,9 +270,10 @@ class Paired:
 
     def random_state(self, x: Tensor) -> State:
         """A state that the cell can reach: a normaliser, for one, is never negative."""
+        dtype = next((weight.dtype for weight in self.reference.parameters()), x.dtype)
         with torch.no_grad():
-            _, state = self.reference(torch.randn(x.size(0), 3, x.size(2), dtype=x.dtype))
-        return state
+            _, state = self.reference(torch.randn(x.size(0), 3, x.size(2), dtype=dtype))
+        return map_state(lambda part: part.to(x.dtype), state)
 
     def assert_same(
         self, x: Tensor, lengths: Tensor | None = None, state: State = None, *, within: float = 1e-5

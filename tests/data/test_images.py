@@ -35,6 +35,7 @@ def pixels_of(image: Image.Image, path: Path, channels: int, **options: object) 
     return read_pixels(picture, size=picture.side, channels=channels)
 
 
+@pytest.mark.covers("T3")
 def test_gray_pictures_of_every_mode(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     plain = Image.fromarray(GRAY)

@@ -19,6 +19,7 @@ def read(path, text, bad=None, **columns):
     return list(read_series(str(path), SeriesColumns(**columns), bad or BadLines()))
 
 
+@pytest.mark.covers("T3")
 def test_a_wide_table_has_a_series_for_each_column_of_numbers(tmp_path):
     found = read(tmp_path / "a.csv", '"day",x,note,y\r\n2024-01-01,1,a,10\r\n2024-01-02,,b,11\r\n2024-01-03,3,c,12')
     assert [series.name for series in found] == ["x", "y"]

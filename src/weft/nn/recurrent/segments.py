@@ -80,8 +80,6 @@ class Segments(NamedTuple):
         return whole.index_put(((self.first[:, None] + steps)[real],), values[real]).view(*like.shape[:2], -1)
 
 
-# How many segments there are depends on numbers, so torch.compile breaks its graph here and goes on after it.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def cut_at_resets(x: Tensor, lengths: Tensor | None, resets: Tensor) -> Segments | None:
     """x (B, T, I), lengths (B,), resets (B, T) -> the segments, or None where there is no step to reset.
 
@@ -109,3 +107,8 @@ def cut_at_resets(x: Tensor, lengths: Tensor | None, resets: Tensor) -> Segments
     if x.is_cuda:  # pinned, or each copy would wait for everything that is queued
         first, counts, opens, closes, fresh = (part.pin_memory().to(x.device, non_blocking=True) for part in tables)
     return Segments(first, counts, int(counts.max()), opens, closes, fresh)
+
+
+# How many segments there are depends on numbers, so torch.compile breaks its graph here and continues after it. This is
+# the mark that torch.compiler.disable sets; calling that would load the whole compiler.
+setattr(cut_at_resets, "_torchdynamo_disable", True)  # noqa: B010

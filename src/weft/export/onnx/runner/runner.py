@@ -19,7 +19,7 @@ import numpy as np
 
 from weft import limits
 from weft.documents import NewerFormat
-from weft.errors import ConfigError, DataError, RunError
+from weft.errors import ConfigError, DataError, RunError, WeftError
 from weft.export.onnx.runner.answering import Answering
 from weft.export.onnx.runner.folder import AGAIN, MODEL, ExportedFiles
 from weft.export.onnx.runner.gaps import Gaps
@@ -127,6 +127,8 @@ class Runner:
         """Raise what Python or numpy raise as a RunError: the parts of a changed folder do not fit together."""
         try:
             yield
+        except WeftError:
+            raise
         except UNFIT as error:
             what, where = f"an answer cannot be computed: {describe(error)}", str(self.folder)
             raise RunError(what, where=where, cure=f"check the input; if it is right, {AGAIN}") from error
