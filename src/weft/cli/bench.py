@@ -8,11 +8,11 @@ import typer
 
 from weft.cli.bench_export import export
 from weft.cli.bench_forecast import forecast
+from weft.cli.bench_long import bench_long, refuse_beside_long
 from weft.cli.bench_loop import loop
 from weft.cli.bench_serve import serve
 from weft.cli.imports import Imports, read_imports
 from weft.cli.options import BenchDevice, Json, Markdown
-from weft.errors import ConfigError
 
 if TYPE_CHECKING:
     from weft.bench import Figures
@@ -88,15 +88,10 @@ def recurrence(
     weft bench recurrence --long
     """
     if long:
-        _refuse_beside_long(
-            cell=cell,
-            imports=imports,
-            lengths=lengths,
-            bidirectional=bidirectional,
-            autocast=autocast,
-            memory=memory,
-            cold=cold,
-        )
+        refuse_beside_long(
+            cell=cell, imports=imports, lengths=lengths, bidirectional=bidirectional, autocast=autocast,
+            memory=memory, cold=cold,
+        )  # fmt: skip
         bench_long(size or [], dtype or [], device, threads=threads, repeats=repeats, markdown=markdown, json=json)
         return
     from weft.bench import cold_cache, describe, load_warning, measure, plan_cases, remarks, tabulate
@@ -123,39 +118,6 @@ def recurrence(
     else:
         about = f"{rows[0].case.describe()}, forward and backward, median of {repeats}"
         show(tabulate(rows), machine, about, remarks(rows), markdown=markdown)
-
-
-def _refuse_beside_long(**options: object) -> None:
-    """--long measures a recurrence of its own, for which these options mean nothing."""
-    for name, value in options.items():
-        if value:
-            option = f"--{name.removesuffix('s') if name == 'imports' else name}"
-            raise ConfigError("does nothing with --long", where=option, cure="remove one of the two")
-
-
-def bench_long(
-    sizes: list[str], dtypes: list[str], device: str, *, threads: int, repeats: int, markdown: bool, json: bool
-) -> None:
-    """Time a recurrence without products over many steps."""
-    from weft.bench import describe, load_warning, long_cases, long_remarks, measure_long, tabulate_long
-    from weft.cli.output import note, print_json
-    from weft.training import set_threads
-
-    cases = long_cases(sizes, dtypes, device)
-    set_threads(threads)
-    if warning := load_warning(cases[0][2]):
-        note("{}", warning)
-    machine = describe(cases[0][2])
-    rows = []
-    for number, (size, dtype, place) in enumerate(cases, 1):
-        show_progress(f"{size} {dtype} ({number} of {len(cases)})")
-        rows.append(measure_long(size, dtype, place, repeats=repeats))
-    show_progress("")
-    if json:
-        print_json({"machine": machine, "settings": {"repeats": repeats}, "rows": [row.tree() for row in rows]})
-    else:
-        about = f"h' = a h + b alone, forward and backward, median of {repeats}; the limit copies as many numbers"
-        show(tabulate_long(rows), machine, about, long_remarks(rows), markdown=markdown)
 
 
 @app.command()

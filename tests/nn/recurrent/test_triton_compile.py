@@ -15,7 +15,8 @@ from weft.nn.kernels import HAS_TRITON
 from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.generated import load_generated
 from weft.nn.recurrent.engine.known import plan_of
-from weft.nn.recurrent.engine.loop_triton_source import COUNTS, TritonLoopSource
+from weft.nn.recurrent.engine.lane_triton import COUNTS
+from weft.nn.recurrent.engine.loop_triton_source import TritonLoopSource
 from weft.nn.recurrent.engine.plan import Plan
 
 pytestmark = [
