@@ -154,8 +154,8 @@ class LaneKernel:
         ]
         body = [*head, *self.head, *lines]
         signature = ", ".join([*tensors, *ROW_ARGUMENTS, *(f"{option}: tl.constexpr" for option in OPTIONS)])
-        kept = ", ".join(f'"{count}"' for count in COUNTS)
-        decorator = f"@triton.jit(do_not_specialize=[{kept}])"
+        # A thread loads one number at a time, for which no alignment helps.
+        decorator = f"@triton.jit(do_not_specialize={list(COUNTS)}, do_not_specialize_on_alignment={tensors})"
         return "\n".join([decorator, f"def {name}({signature}):", *(f"    {line}" for line in body)]) + "\n"
 
     def _first(self, k: int) -> str:

@@ -96,7 +96,7 @@ class TritonLoop:
             "num_warps": 1,
             "num_stages": 1,
         }
-        with torch.cuda.device_of(alive[0]):
+        with torch.cuda.device_of(alive[0]):  # type: ignore[no-untyped-call]
             for kernel in (source.scans[backward] if scanned else []) + source.loops[backward]:
                 rows = steps.batch * (chunks.number if kernel.each_chunk else 1)
                 grid, block = _grid(kernel, rows, len(tensors))
