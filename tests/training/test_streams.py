@@ -206,3 +206,14 @@ def test_a_running_text_goes_on_past_what_begins_its_files():
     torch.testing.assert_close(
         again.loss(model, later).total, Carry(task_of(unit="line"), model, truncate=4).loss(model, batch).total
     )
+
+
+def test_texts_in_a_row_are_evaluated_each_by_itself(weft, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("abc\nab ab\nc a b\nbab\n" * 5, encoding="utf-8")
+    small = ["train.truncate=4", "train.batch_tokens=16", "train.epochs=1", "model.hidden=4", "model.embedding=4"]
+    for unit, carries in (("line", False), ("stream", True)):
+        given = [f"data.unit={unit}", f"data.valid={texts}", "text.kind=char"]
+        outcome = weft("train", "lm", str(texts), "--out", str(tmp_path / unit), *given, *small)
+        assert outcome.code == 0, outcome.err
+        assert ("carried through" in outcome.out + outcome.err) == carries
