@@ -19,6 +19,7 @@ from torch import Tensor
 from weft.nn.kernels import power_of_two
 from weft.nn.recurrent.engine.argument import SAVED, Argument, Kind
 from weft.nn.recurrent.engine.generated import load_generated
+from weft.nn.recurrent.engine.precision import product_precision
 from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -90,6 +91,7 @@ class CUDABackend:
             steps.first is None,
             stream,
             SAVED in tensors[0],
+            like.dtype == torch.float32 and product_precision(),  # a graph keeps the precision it was captured with
         )
         if key not in self._sessions:
             self._sessions[key] = _Session(self, kind, tensors, batch, steps)
