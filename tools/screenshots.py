@@ -168,6 +168,8 @@ def trimmed(picture: Image.Image) -> Image.Image:
 def main() -> None:
     """Train what is shown, serve it, and write the pictures."""
     given = [Path(one) for one in sys.argv[1:] if one != "--docs"]
+    if not sys.argv[1:] or any(str(one).startswith("-") for one in given):
+        sys.exit(__doc__)
     found = find_browser()
     if found is None:
         sys.exit("chromium is missing: apt-get install chromium")

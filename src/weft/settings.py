@@ -191,6 +191,9 @@ def show(value: Any) -> str:
     """A value as in a config file; only the beginning of a long one, and surrogates as escapes."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Mapping):
+        pairs = [f"{name} = {show(each)}" for name, each in value.items()]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     text = value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else repr(value)
     text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
     return f'"{text}"' if isinstance(value, str) else text

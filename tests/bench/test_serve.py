@@ -10,6 +10,7 @@ import pytest
 from weft.bench.serve.client import percentile
 from weft.bench.serve.load import Load
 from weft.bench.serve.measure import ServeFigures, plan_serve, tabulate_serve
+from weft.bench.serve.rival import RIVALS
 from weft.errors import ConfigError
 
 
@@ -73,3 +74,25 @@ def test_a_measurement_of_a_second(weft, pairs):
     assert row["errors"] == 0
     assert row["requests"] > 0
     assert row["megabytes"] > 10
+
+
+@pytest.mark.parametrize(("rival", "package"), [("huggingface", "transformers"), ("ctranslate2", "ctranslate2")])
+def test_other_software_writes_with_the_tokenizer_of_the_target(tmp_path, pairs, rival, package):
+    pytest.importorskip(package)
+    import weft
+    from weft.export import export_run
+
+    small = {"kind": "transformer", "width": 16, "heads": 2, "layers": 1, "norm": "post"}
+    config = {
+        "task": "translate",
+        "data": {"train": pairs},
+        "text": {"kind": "bpe", "size": 300, "shared": False},
+        "model": {"encoder": small, "decoder": small},
+        "train": {"steps": 40, "rate": 0.01, "threads": 1},
+    }
+    run = weft.train(config, out=tmp_path / "run", quiet=True)
+    export_run(tmp_path / "run", to=rival, out=tmp_path / rival)
+    texts = ["one two", "three", "two one three two"]
+    found = RIVALS[rival](tmp_path / rival, 1)(texts)
+    assert found == [answer.text for answer in run.predict(texts, beam=4)]
+    assert any(found)

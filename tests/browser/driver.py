@@ -67,7 +67,8 @@ def environment() -> dict[str, str]:
 
 
 def train_runs(folder: Path) -> Path:
-    """Train small runs below the folder: a translator whose adjectives follow nouns, an untrained one, a classifier."""
+    """Train small runs in FOLDER/runs from FOLDER/data: a translator whose adjectives follow nouns, an untrained one,
+    a classifier."""
     sentences = [
         (f"{determiner} {adjective} {noun} {verb}", f"{la} {voiture} {rouge} {tombe}")
         for noun, voiture in NOUNS.items()
@@ -75,16 +76,18 @@ def train_runs(folder: Path) -> Path:
         for determiner, la in DETERMINERS.items()
         for verb, tombe in VERBS.items()
     ]
-    table = folder / "pairs.tsv"
+    data = folder / "data"
+    data.mkdir()
+    table = data / "pairs.tsv"
     table.write_text("".join(f"{english}\t{french}\n" for english, french in sentences), encoding="utf-8")
     words = ("text.kind=word", *SIZES)
     weft("train", "translate", table, "--out", folder / "runs/translator", *words, "train.steps=300")
     weft("train", "translate", table, "--out", folder / "runs/untrained", *words, "train.steps=1")
-    reviews = folder / "reviews.tsv"
+    reviews = data / "reviews.tsv"
     rows = [f"a {word} film {number}\t{label}\n" for number in range(40) for word, label in LABELS.items()]
     reviews.write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
     weft("train", "classify", reviews, "--out", folder / "runs/reviews", "train.steps=60")
-    text = folder / "text.txt"
+    text = data / "text.txt"
     text.write_text("".join(f"{english}.\n" for english, _ in sentences), encoding="utf-8")
     weft("train", "lm", text, "--out", folder / "runs/language", "text.kind=word", "train.steps=60")
     small = [
@@ -163,11 +166,12 @@ PLACE_OF_MARK = """(element, { kind, number, field }) => {
   };
   walk(view.scenegraph().root, left, top);
   const canvas = element.querySelector("canvas");
-  canvas.scrollIntoView({ block: "nearest" });
-  const box = canvas.getBoundingClientRect();
-  return { x: box.x + found[number][0], y: box.y + found[number][1] };
+  const heightOfMark = () => canvas.getBoundingClientRect().y + found[number][1];
+  document.querySelector("main").scrollBy(0, heightOfMark() - window.innerHeight / 2);
+  return { x: canvas.getBoundingClientRect().x + found[number][0], y: heightOfMark() };
 }"""
-"""Returns where the middle of a mark stands in the window; with `field` only marks whose data has it are counted."""
+"""Scrolls to a mark, and returns where its middle stands in the window; with `field` only marks whose data has it are
+counted."""
 
 
 def place_of_mark(

@@ -246,8 +246,7 @@ def test_a_page_of_weft_inspect_draws_from_a_file(page: Any, runs: Path, tmp_pat
 def test_exported_pages_open_from_disk(page: Any, runs: Path, tmp_path: Path) -> None:
     """The folder that `weft studio --export` writes: from the list of runs to a view and its chart, offline."""
     shutil.copytree(runs / "tiny", tmp_path / "runs/tiny")
-    shutil.copy(runs.parent / "pairs.tsv", tmp_path / "runs")
-    weft("studio", tmp_path / "runs", "--export", tmp_path / "pages")
+    weft("studio", tmp_path / "runs", runs.parent / "data", "--export", tmp_path / "pages")
     page.context.set_offline(True)
     page.goto((tmp_path / "pages/index.html").as_uri())
     page.get_by_role("link", name="tiny").click()

@@ -72,7 +72,7 @@ def test_a_row_for_each_cell_and_a_dash_where_torch_has_none(weft, cells):
     assert "MiB" not in outcome.out
     rows = {row[0]: row for row in rows_of(outcome.out)}
     assert list(rows) == (cells or ["lstm", "gru_reset_after", "elman", "gru", "peephole_lstm"])
-    missing = {name for name, row in rows.items() if row[4:6] == ["-", "-"]}
+    missing = {name for name, row in rows.items() if row[5:7] == ["-", "-"]}
     assert missing == rows.keys() & {"gru", "peephole_lstm"}
 
 
@@ -82,7 +82,6 @@ def test_json_has_the_figures_the_machine_and_the_settings(weft):
     found = json.loads(outcome.out)
     assert found["machine"]["threads"] == 1
     assert found["settings"] == {
-        "dtype": "float32",
         "lengths": True,
         "bidirectional": False,
         "autocast": False,
@@ -90,6 +89,7 @@ def test_json_has_the_figures_the_machine_and_the_settings(weft):
     }
     lstm, mut1 = found["rows"]
     assert (lstm["cell"], lstm["size"], mut1["cell"]) == ("lstm", [2, 3, 4], "mut1")
+    assert lstm["dtype"] == "float32"
     assert lstm["torch_ratio"] == pytest.approx(lstm["torch_ms"] / lstm["weft_ms"])
     assert lstm["limit_share"] == pytest.approx(lstm["limit_ms"] / lstm["weft_ms"])
     assert lstm["first_seconds"] > 0
@@ -106,6 +106,22 @@ def test_an_imported_cell_with_its_memory(weft):
     assert row[0] == "Leaky"
 
 
+def test_a_row_for_each_type(weft):
+    outcome = weft("bench", "recurrence", *TINY, "--cell", "elman", "--dtype", "auto", "--dtype", "bf16")
+    assert outcome.code == 0, outcome.err
+    assert [row[2] for row in rows_of(outcome.out)] == ["float32", "bf16"]
+
+
+def test_the_long_table(weft):
+    outcome = weft("bench", "recurrence", "--long", *TINY)
+    assert outcome.code == 0, outcome.err
+    for heading in ("B,T,D", "weft loop ms", "weft scan ms", "torch scan ms", "limit ms"):
+        assert heading in outcome.out
+    assert "without fla hgrn: it needs a GPU with CUDA" in outcome.out + outcome.err
+    (row,) = json.loads(weft("bench", "recurrence", "--long", *TINY, "--json").out)["rows"]
+    assert (row["size"], row["dtype"], row["ms"].keys() >= {"weft", "limit"}) == ([2, 3, 4], "float32", True)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -114,6 +130,9 @@ def test_an_imported_cell_with_its_memory(weft):
         (["--size", "a,b,c"], '--size: "a,b,c"'),
         (["--cell", "lsmt"], '--cell: "lsmt" is not a cell (did you mean "lstm"?)'),
         (["--dtype", "float16"], '--dtype: "float16" is not a choice'),
+        (["--long", "--dtype", "float16"], '--dtype: "float16" is not a choice'),
+        (["--long", "--cell", "gru"], "--cell: does nothing with --long"),
+        (["--long", "--lengths"], "--lengths: does nothing with --long"),
         (["--device", "abacus"], '--device: "abacus" is not a device'),
     ],
 )

@@ -50,7 +50,7 @@ def test_commands_and_actions(tmp_path: Path) -> None:
     found = converted("scan", [train, test], tmp_path / "out")
     assert found["test"] == ["walk\tI_WALK"]
     assert [pair.target for pair in read_pairs(str(tmp_path / "out" / "test.tsv"), bad=BadLines())] == ["I_WALK"]
-    with pytest.raises(ConfigError, match="1 files where 2 are expected"):
+    with pytest.raises(ConfigError, match="1 file where 2 are expected"):
         converted("scan", [train], tmp_path / "out")
 
 
@@ -72,8 +72,10 @@ CONLL_2009 = "1\tThe\tthe\tthe\tDT\tDT\t_\t_\t2\t2\tdet\tdet\t_\t_\n"
         (CONLL_X, ["The DT", "cat NN", ""]),
         (CONLL_2009, ["The DT", ""]),
         ("# text = a b\na X\n# A\nb Y", ["a X", "b Y", ""]),
+        ("# # B-NP\n5 CD I-NP\n# # B-NP\n", ["# B-NP", "5 I-NP", "# B-NP", ""]),
+        ("a NN X\n# # Y\n", ["a X", "# Y", ""]),
     ],
-    ids=["2003", "X", "2009", "comments"],
+    ids=["2003", "X", "2009", "comments", "2000", "pounds"],
 )
 def test_conll_files_become_words_with_tags(tmp_path: Path, text: str, lines: list[str]) -> None:
     assert converted("conll", [write(tmp_path / "in", text)], tmp_path)["train"] == lines

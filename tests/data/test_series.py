@@ -41,6 +41,21 @@ def test_a_long_table_is_split_by_the_column_that_tells_equal_time_stamps_apart(
     assert found[0].columns == ("value", "month", "shop")
 
 
+def test_a_row_that_is_there_twice_is_named_with_its_series(tmp_path):
+    rows = [f"{shop},2024-01-{day:02},{day}" for shop in "ab" for day in range(1, 11)]
+    text = "\n".join(["shop,day,value", *rows, "b,2024-01-03,9"])
+    with pytest.raises(
+        DataError, match=r"a.csv:22: the time stamp 2024-01-03 of b is there twice, first in .*a.csv:14"
+    ):
+        read(tmp_path / "a.csv", text)
+
+
+def test_remarks_are_no_names_of_series(tmp_path):
+    text = "day,value,remark\n2024-01-01,1,one\n2024-01-02,2,two\n2024-01-02,3,three\n"
+    with pytest.raises(DataError, match=r"a.csv:4: the time stamp 2024-01-02 is there twice"):
+        read(tmp_path / "a.csv", text)
+
+
 def test_covariates_and_static_numbers_go_with_their_series(tmp_path):
     text = "id,t,value,price,size\na,1,1,9,3\na,2,,8,3\nb,1,4,7,5\nb,2,5,6,5\n"
     one, two = read(
@@ -137,6 +152,9 @@ def test_what_counts_rows_or_seconds_is_no_target(tmp_path):
         ("1e308", r"is '1e308' \(write a number between ±1e\+30"),
         ("inf", r"is 'inf' \(write a number between"),
         ('"50,69"', r"is '50,69', not a number: it has a comma \(write it as 50.69\)"),
+        ('"1,050.69"', r"is '1,050.69', not a number: it has marks between thousands \(write it as 1050.69\)"),
+        ("1_000", r"is '1_000', not a number: it has marks between thousands \(write it as 1000\)"),
+        ("\u22122.5", r"is '\u22122.5', not a number: it has a minus sign of typography \(write it as -2.5\)"),
     ],
 )
 def test_one_bad_cell_among_numbers_is_the_error_and_not_its_column(tmp_path, cell, message):
@@ -147,6 +165,39 @@ def test_one_bad_cell_among_numbers_is_the_error_and_not_its_column(tmp_path, ce
     (series,) = read(tmp_path / "a.csv", text, bad)
     np.testing.assert_array_equal(series.target, [1, np.nan, 3])
     assert bad.count == 1
+
+
+@pytest.mark.parametrize("cell", ['"1,050.69"', "\u22122.5", "2'500", "3\u202f000,5".replace(",", ".")])
+def test_a_whole_column_in_another_notation_is_named_and_not_ignored(tmp_path, cell):
+    with pytest.raises(DataError, match=r'a.csv:2: "y" is .*, not a number: it has .*write it as'):
+        read(tmp_path / "a.csv", f"date,y\n2024-01-01,{cell}\n2024-01-02,{cell}\n")
+
+
+def test_a_column_without_a_value_is_named(tmp_path):
+    with pytest.raises(DataError, match=r'a.csv:1: all values of "y" are missing'):
+        read(tmp_path / "a.csv", "date,y\n2024-01-01,\n2024-01-02,NA\n")
+
+
+def test_a_line_break_in_the_name_of_a_column_becomes_a_blank(tmp_path):
+    (series,) = read(tmp_path / "a.csv", 'date,"sales\nin euros"\n2024-01-01,1\n2024-01-02,2\n')
+    assert series.name == "sales in euros"
+
+
+def test_times_with_an_offset_are_shown_in_utc(tmp_path):
+    """The hour at which clocks are set back is there twice, with different offsets."""
+    hours = ["01:00:00+02:00", "02:00:00+02:00", "02:00:00+01:00", "03:00:00+01:00"]
+    text = "t,y\n" + "".join(f"2024-10-27T{hour},{k}\n" for k, hour in enumerate(hours))
+    (series,) = read(tmp_path / "a.csv", text)
+    assert series.target.tolist() == [0, 1, 2, 3]
+    assert series.times(0, 5)[::4] == ["2024-10-26 23:00:00Z", "2024-10-27 03:00:00Z"]
+    (local,) = read(tmp_path / "b.csv", "t,y\n2024-10-27 01:00,1\n2024-10-27 02:00,2\n")
+    assert local.times(2, 1) == ["2024-10-27 03:00:00"]
+
+
+def test_time_stamps_go_beyond_the_years_of_four_digits(tmp_path):
+    (series,) = read(tmp_path / "a.csv", "month,y\n9999-11,1\n9999-12,2\n")
+    assert series.times(1, 2) == ["9999-12", "10000-01"]
+    assert series.window(-12 * 9999, 2).times(0, 1) == ["0000-11"]
 
 
 def test_a_column_name_that_is_there_twice_is_named(tmp_path):
@@ -210,10 +261,22 @@ def test_seasons_are_found_and_noise_has_none():
     for noise in (draw.normal(size=240), np.cumsum(draw.normal(size=240)), draw.poisson(0.3, 240) * 1.0):
         assert season_of(noise, ()) == 1
     assert season_of(np.ones(50), (12,)) == 1
+    assert season_of(np.arange(240) * 0.1, (12,)) == 1
+
+
+@pytest.mark.parametrize(("level", "size"), [(0, 1e-300), (0, 1e-9), (1e9, 1e-3), (0, 1e29)])
+def test_a_season_does_not_depend_on_the_unit(level, size):
+    wave = np.sin(2 * np.pi * np.arange(240) / 12) + np.random.default_rng(0).normal(0, 0.1, 240)
+    assert season_of(level + size * wave, (12,)) == 12
 
 
 def test_most_series_decide_on_the_season(tmp_path):
     rows = "".join(f"{k},{k % 4},{k % 4 * 2},{k % 2}\n" for k in range(60))
+    assert find_season(read(tmp_path / "a.csv", "step,a,b,c\n" + rows), "") == 4
+
+
+def test_series_that_are_too_short_to_show_a_season_do_not_vote(tmp_path):
+    rows = "".join(f"{k},{k % 4},{k if k < 3 else ''},{k if k < 3 else ''}\n" for k in range(60))
     assert find_season(read(tmp_path / "a.csv", "step,a,b,c\n" + rows), "") == 4
 
 

@@ -119,3 +119,10 @@ def test_top_k_of_one_is_greedy(random_model: Any) -> None:
     drawn = search(model, model.memory, 3, settled(top_k=1, max_length=9))
     greedy = search(model, model.memory, 3, DecodeConfig(beam=1, max_length=9))
     assert [one.tokens for (one,) in drawn] == [one.tokens for (one,) in greedy]
+
+
+def test_equally_likely_tokens_are_ordered_by_their_numbers():
+    logs = torch.tensor([[0.1, 0.2, 0.1, 0.2, 0.1, 0.2, 0.1]]).repeat(1, 30).log_softmax(-1)
+    _, tokens = reshape(logs, DecodeConfig(sample=True, top_p=0.9))
+    likely = [place for place in range(logs.size(1)) if place % 7 % 2]
+    assert tokens[0].tolist() == likely + [place for place in range(logs.size(1)) if not place % 7 % 2]

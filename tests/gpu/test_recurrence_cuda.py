@@ -153,11 +153,14 @@ def assert_near(found: dict[str, Tensor], expected: dict[str, Tensor], within: f
 
 @pytest.fixture(autouse=True)
 def _exact_products() -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    places = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [place.allow_tf32 for place in places]
+    for place in places:
+        place.allow_tf32 = False
     torch.manual_seed(2)
     yield
-    torch.backends.cuda.matmul.allow_tf32 = before
+    for place, value in zip(places, before, strict=True):
+        place.allow_tf32 = value
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

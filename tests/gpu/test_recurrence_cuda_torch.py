@@ -57,11 +57,14 @@ def results(model: nn.Module, call: Any, lengths: Tensor | None) -> list[Tensor]
 
 @pytest.fixture(autouse=True)
 def _exact_products() -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    places = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [place.allow_tf32 for place in places]
+    for place in places:
+        place.allow_tf32 = False
     torch.compiler.reset()
     yield
-    torch.backends.cuda.matmul.allow_tf32 = before
+    for place, value in zip(places, before, strict=True):
+        place.allow_tf32 = value
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru"])

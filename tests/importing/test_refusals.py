@@ -192,6 +192,7 @@ MODELS: dict[str, tuple[dict[str, Any], str]] = {
     "no table": ({"vocab": 3}, "another type than"),
     "merges of no entries": ({"merges": [["zzz", "yyy"]]}, "is damaged"),
     "merges that are none": ({"merges": [["a"]]}, "not enough values"),
+    "two entries with one id": ({"vocab": {"a": 0, "b": 1, "c": 1}}, "the entries 'b' and 'c' have one id, 1"),
     "more merges than entries": ({"merges": [["a", "b"]] * 999}, "more merges than entries"),
 }
 
@@ -212,6 +213,47 @@ def test_tokens_that_are_found_in_texts(gpt2) -> None:
     found["added_tokens"].append({"id": len(found["model"]["vocab"]) + 1, "content": "[NAME]", "special": False})
     (folder / "tokenizer.json").write_text(json.dumps(found))
     refused(folder, r"adds tokens that are found in texts \(\[NAME\]\)")
+
+
+@pytest.mark.parametrize(
+    ("token", "match"),
+    [
+        ({"content": "word", "special": True}, "the id 7 is '.*' in its vocabulary and 'word' in its added_tokens"),
+        ({"content": None, "special": False}, "adds tokens that are found in texts"),
+    ],
+)
+def test_added_tokens_that_are_entries(token, match, gpt2) -> None:
+    folder = gpt2()
+    found = json.loads((folder / "tokenizer.json").read_text())
+    own = next(entry for entry, index in found["model"]["vocab"].items() if index == 7)
+    found["added_tokens"].append({"id": 7} | token | {"content": token["content"] or own})
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+    refused(folder, match)
+
+
+def test_lists_of_entries(encoder) -> None:
+    folder = encoder("BertForMaskedLM")
+    path = folder / "vocab.txt"
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([*lines[:-1], b"the"]))
+    refused(folder, f"vocab.txt: the entry 'the' is there twice, with the ids 6 and {len(lines) - 1}")
+    path.write_bytes(b"\n".join([*lines[:8], b"\xff", *lines[9:]]))
+    refused(folder, "vocab.txt:9: not text in UTF-8")
+
+
+def test_weights_of_eight_bits(gpt2) -> None:
+    folder = gpt2()
+
+    def narrow(tensors: Any) -> None:
+        tensors["transformer.wte.weight"] = tensors["transformer.wte.weight"].to(torch.float8_e4m3fn)
+
+    rewrite(folder, narrow)
+    refused(folder, r"wte.weight is of the type 'F8_E4M3' \(save the model in float32")
+
+
+def test_paths_that_are_no_folder(gpt2, tmp_path) -> None:
+    refused(tmp_path / "bert-base-uncased", "no such file or folder .*huggingface-cli download NAME")
+    refused(gpt2() / "config.json", r"is a file of a checkpoint, which is a folder \(give the folder: ")
 
 
 def test_pieces_of_sentencepiece(marian) -> None:

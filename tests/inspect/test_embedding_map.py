@@ -19,9 +19,22 @@ from weft.models.embedding import Vectors
 from weft.run import Run
 from weft.tasks.word_tables import TokenVectors
 from weft.text import TextConfig, Tokenizer
+from weft.text.terms import read_terms
 
 SMALL = {"hidden": 8, "embedding": 4}
 ROWS = [(f"the {word}", f"le {word}o") for word in ("king", "man", "woman", "queen", "cat") for _ in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("king - man + woman", [(1, "king"), (-1, "man"), (1, "woman")]),
+        ("The king, (man)!", [(1, "The"), (1, "king"), (1, "man")]),
+        ("e.g. cat. ...", [(1, "e.g."), (1, "cat."), (1, "...")]),
+    ],
+)
+def test_a_word_of_a_sentence_loses_its_punctuation_where_it_is_known_without(text, words):
+    assert read_terms(text, lambda word: word in ("king", "man", "woman", "e.g.")) == words
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +193,12 @@ def test_bytes_of_a_vocabulary_of_characters_are_no_neighbours(tmp_path: Path) -
     tree = {"task": "lm", "data": {"train": texts}, "model": {"kind": "rnn"} | SMALL, "text": {"kind": "char"}}
     made = library.train(tree, {"train.steps": 1}, out=tmp_path / "run", quiet=True)
     assert {word for word, _ in made.neighbours("a", n=300)} <= {"b", "c", "▁"}
+
+
+def test_the_neighbours_of_a_sentence_are_those_of_its_words(run: Run) -> None:
+    plain, written = (neighbours(run, text, part="encoder") for text in ("king woman", "king, woman."))
+    assert isinstance(plain, EmbeddingMap)
+    assert isinstance(written, EmbeddingMap)
+    assert written.neighbours == plain.neighbours
+    with pytest.raises(DataError, match='"kong," has no vector'):
+        neighbours(run, "kong, woman.", part="encoder")

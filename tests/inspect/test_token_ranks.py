@@ -21,6 +21,7 @@ from weft.errors import ConfigError
 from weft.inspect import Nothing, RankedToken, TokenRanks, ranks, view_kind
 from weft.inspect.chips import CELL_PIXELS, lay_chips, reads_right_to_left, split_blanks
 from weft.inspect.rank_chart import chip_rows
+from weft.inspect.token_ranks import WIDTH_PIXELS
 from weft.run import Run
 from weft.tasks.scoring import Scored
 
@@ -134,7 +135,7 @@ def test_a_tagger_has_the_likeliest_tags(tmp_path: Path, tagged: str) -> None:
 def made(tokens: list[str], text: str, colour: str = "rank") -> TokenRanks:
     classes = [1, 7, 55, 4321]
     rows = [RankedToken(one, -0.1, classes[place % 4], (("▁a", -0.5),)) for place, one in enumerate(tokens)]
-    return TokenRanks(None, text, True, False, False, colour, tuple(rows))
+    return TokenRanks(None, text, True, False, False, colour, WIDTH_PIXELS, tuple(rows))
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=40), st.integers(60, 400))

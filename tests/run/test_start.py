@@ -244,13 +244,15 @@ def test_a_start_that_has_changed_is_noticed(runs, tmp_path, capsys):
         ),
         ({"model": {"hidden": 99}}, r"model\.hidden = 99: contradicts train\.start: the run .* has hidden = 10"),
         ({"model": {"kind": "transformer"}}, r'model\.kind = "transformer": contradicts .* has kind = "rnn"'),
-        ({"model": {"embedding": "glove.txt"}}, r"embedding"),
+        ({"model": {"embedding": "glove.txt"}}, r'model\.embedding = "glove\.txt": contradicts train\.start'),
+        ({"train": {"start": ""}}, r'train\.start = "": names no run'),
+        ({"train": {"start": {}}}, r"train\.start = \{\}: names no run"),
         ({"train": {"freeze": ["*"]}}, r"train\.freeze = \[\"\*\"\]: nothing is left to learn"),
         (
             {"train": {"freeze": ["encoder.*"], "unfreeze_every": 2}},
             r"train\.unfreeze_every = 2: no layer is left to begin later beside train\.freeze = \[\"encoder",
         ),
-        ({"train": {"start": {"encoder": "x"}}}, r"train\.start = .*: names sides, and a model of classify has one"),
+        ({"train": {"start": {"encoder": "x"}}}, r'train\.start = \{ encoder = "x" \}: names sides, and'),
     ],
 )
 def test_what_contradicts_the_start_is_named(sections, message, runs):

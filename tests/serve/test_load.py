@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import threading
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient, httpx
@@ -14,6 +15,7 @@ from tests.serve.conftest import ADDRESS, settings_of
 from weft.serve.groups import SearchGroup
 from weft.serve.server import create_server
 from weft.serve.settings import RequestLimits
+from weft.serve.tickets import Outbox
 
 LONG = {"model": "words", "inputs": ["one"], "beam": 1, "sample": False, "min_length": 60, "max_length": 64}
 
@@ -124,12 +126,51 @@ def test_the_work_of_a_client_who_goes_is_dropped(runs):
             if not service.engine.groups:
                 break
             await asyncio.sleep(0.01)
-        return parts
+        return parts, (await client.get("/metrics")).text
 
-    parts = drive(app, run)
+    parts, metrics = drive(app, run)
     assert max(parts) < 60, "none has read its text to the end"
     assert not service.engine.groups
     assert service.engine.waiting == 0
+    assert 'weft_rejected_total{reason="disconnect"} 12.0' in metrics
+    assert 'weft_rejected_total{reason="deadline"} 0.0' in metrics
+
+
+def test_a_stream_over_its_deadline_ends_with_an_error_and_is_counted_as_late(runs, held):
+    limits = RequestLimits(inputs=20, tokens=64, seconds=0.2)
+    app = create_server(settings_of(runs, "words", limits=limits))
+
+    async def run(client):
+        found = await client.post("/v1/stream", json={"input": "one", "max_length": 64})
+        held.set()
+        return found.text, (await client.get("/metrics")).text
+
+    text, metrics = drive(app, run)
+    assert "event: error" in text
+    assert "took more than 0.2 s" in text
+    assert 'weft_rejected_total{reason="deadline"} 1.0' in metrics
+    assert 'weft_rejected_total{reason="disconnect"} 0.0' in metrics
+
+
+def test_the_event_loop_is_woken_once_for_all_results_of_a_turn():
+    async def run():
+        loop, wakes, made = asyncio.get_running_loop(), [], []
+        outbox, wake = Outbox(), loop.call_soon_threadsafe
+        outbox.loop = SimpleNamespace(
+            is_closed=loop.is_closed, call_soon_threadsafe=lambda f: (wakes.append(f), wake(f))
+        )
+        for number in range(5):
+            outbox.post(made.append, number)
+        await asyncio.sleep(0)
+        assert made == []
+        outbox.deliver()
+        outbox.deliver()
+        await asyncio.sleep(0)
+        assert made == list(range(5))
+        outbox.deliver()
+        assert len(wakes) == 2, "with nothing to deliver nobody is woken"
+
+    asyncio.run(run())
 
 
 def test_a_run_that_is_written_anew_is_loaded_and_no_request_is_lost(runs, tmp_path):

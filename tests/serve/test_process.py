@@ -71,3 +71,14 @@ def test_a_run_that_cannot_be_loaded_ends_all_workers(tmp_path):
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
     assert "manifest.json" in found.stderr
+
+
+def test_a_reload_that_is_asked_for_while_the_server_starts_does_not_end_it(runs, tmp_path):
+    cell = "class Early(weft.nn.Cell):\n    def step(self, x, h):\n        return h, h\n"
+    hang_up = "import os, signal\nos.kill(os.getpid(), signal.SIGHUP)\n"
+    (tmp_path / "early.py").write_text(f"import weft\n{hang_up}\n{cell}", encoding="utf-8")
+    with serve(runs["kinds"], "--import", f"{tmp_path / 'early.py'}:Early") as server:
+        assert json.loads(get(f"{server.url}/readyz"))["status"] == "ready"
+        server.process.send_signal(signal.SIGHUP)
+        assert json.loads(get(f"{server.url}/healthz"))["status"] == "ok"
+        assert server.end() == 0

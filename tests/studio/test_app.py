@@ -142,6 +142,36 @@ def test_a_forecaster_shows_its_gates_for_a_table(tmp_path, extras):
             found = client.post(f"/api/runs/sales/view/{view}", json={"text": text, "options": {}}).json()
             assert (found["specification"] is None) == (view == "attention"), found
             assert found["code"].endswith(", inputs)")
+        refused = client.post("/api/runs/sales/predict", json={"text": "step,sales\n"})
+        assert refused.status_code == 400
+        assert "without rows" in message(refused)
+
+
+def test_the_example_of_a_forecast_with_known_columns_can_be_answered(tmp_path):
+    rows = [f"{step},{shop},{20 + step % 7},{step % 7}\n" for shop in "ab" for step in range(40)]
+    (tmp_path / "sales.csv").write_text("step,shop,sales,day\n" + "".join(rows))
+    columns = {"target": "sales", "series": "shop", "known": ["day"], "time": "step"}
+    settings = {"train": str(tmp_path / "sales.csv"), "horizon": 5, "history": 8} | columns
+    weft.train({"task": "forecast", "data": settings}, {"train.steps": 2, "model.hidden": 8}, out=tmp_path / "run")
+    with TestClient(create_app([tmp_path]), base_url=ADDRESS) as client:
+        (text,) = client.get("/api/runs/run/details").json()["examples"]
+        assert [line.split(",")[2] == "" for line in text.splitlines()[36:41]] == [True] * 5
+        found = client.post("/api/runs/run/predict", json={"text": text})
+        assert found.status_code == 200, found.text
+        assert [len(answer["forecast"]) for answer in found.json()["predictions"]] == [5, 5]
+
+
+def test_neighbours_of_a_pair_are_those_of_its_words(tmp_path, extras):
+    rows = [{"text": "the cat", "second": f"a {word}", "label": word} for word in ("dog", "cow") for _ in range(8)]
+    config = {
+        "task": "classify",
+        "data": {"train": rows, "valid": rows, "pair": "second"},
+        "model": {"kind": "rnn", "hidden": 8},
+    }
+    weft.train(config, {"text.kind": "word", "train.steps": 1}, out=tmp_path / "pairs")
+    with TestClient(create_app([tmp_path]), base_url=ADDRESS) as client:
+        found = client.post("/api/runs/pairs/view/neighbours", json={"text": "the cat\ta dog"}).json()
+        assert found["data"]["query"].split() == ["the", "cat", "a", "dog"]
 
 
 def test_a_view_that_is_not_there_is_a_clear_error(client, monkeypatch):
@@ -159,6 +189,25 @@ def test_wrong_options_of_a_view_are_refused(client):
     assert "gradients has no options" in message(response)
     assert client.post(f"{NUMBERS}/view/gradients", json={"text": " "}).status_code == 400
     assert client.post(f"{NUMBERS}/view/gradients", json={"text": "one", "code": "1"}).status_code == 422
+
+
+@pytest.mark.parametrize("path", [f"{NUMBERS}/view/ranks", f"{NUMBERS}/predict", f"{NUMBERS}/search", "/api/compare"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[1]", "no JSON object"),
+        (b"", "no JSON"),
+        (b'{"text": "\xff"}', "not text in UTF-8"),
+        (b'{"text": "one", "options": {"\\ud800": 1}}', "half of a surrogate pair"),
+        (b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested deeper"),
+        (b'{"text": "one", "options": {"beam": ' + b"9" * 5000 + b"}}", "digits"),
+        (b'{"text": "one", "options": {"temperature": NaN}}', "no JSON"),
+    ],
+)
+def test_a_body_that_is_no_plain_json_object_is_refused(client, path, content, said):
+    response = client.post(path, content=content, headers={"content-type": "application/json"})
+    assert response.status_code == 400
+    assert said in message(response)
 
 
 def test_predictions_are_those_of_predict(client, runs):

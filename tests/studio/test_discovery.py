@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -98,6 +99,14 @@ def test_a_training_in_progress_is_recognised_by_its_lock(runs):
     with lock_folder(folder):
         assert listed(Library([runs]))["begun"]["state"] == "training"
     assert discovery.state_of(folder) == "broken"
+
+
+def test_a_run_without_report_was_stopped_or_imported(runs, tmp_path):
+    shutil.copytree(runs / "numbers", tmp_path / "run")
+    (tmp_path / "run/report.json").unlink()
+    assert discovery.state_of(tmp_path / "run") == "stopped"
+    (tmp_path / "run/metrics.jsonl").unlink()
+    assert discovery.state_of(tmp_path / "run") == "finished", "an imported run has no journal"
 
 
 def test_the_files_have_the_names_that_training_gives_them():

@@ -37,7 +37,7 @@ def pages(runs, data, tmp_path, extras, monkeypatch):
 def test_pages_link_to_each_other_and_to_nothing_else(pages):
     written = sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.html"))
     assert "index.html" in written
-    assert {"runs-numbers/index.html", "runs-numbers/gradients.html", "runs-numbers/parameters.html"} <= set(written)
+    assert {"numbers/index.html", "numbers/gradients.html", "numbers/parameters.html"} <= set(written)
     for path in pages.rglob("*.html"):
         for address in addresses(path):
             assert not urlparse(address).scheme
@@ -52,7 +52,7 @@ def test_pages_link_to_each_other_and_to_nothing_else(pages):
 
 
 def test_a_page_has_the_views_of_some_inputs_and_the_script_is_shared(pages):
-    text = (pages / "runs-numbers" / "gradients.html").read_text(encoding="utf-8")
+    text = (pages / "numbers" / "gradients.html").read_text(encoding="utf-8")
     assert text.count('<div class="chart"') == exporting.INPUTS
     assert len([path for path in pages.rglob("*") if path.name == "vega.js"]) == 1
     assert "window.vegaEmbed = null" not in text
@@ -60,7 +60,7 @@ def test_a_page_has_the_views_of_some_inputs_and_the_script_is_shared(pages):
 
 def test_a_run_that_cannot_be_read_is_listed_with_its_error(pages):
     text = (pages / "index.html").read_text(encoding="utf-8")
-    assert "runs/cut" in text
+    assert ">cut<" in text
     assert "cannot be read" in text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 from tests.studio.conftest import TOKEN
 
 from weft.errors import ConfigError
+from weft.studio import learn
 from weft.studio.learn import Order, Playground
 from weft.studio.learning import Control, train
 from weft.studio.pupil import Pupil, show_tokens
@@ -143,6 +145,8 @@ def test_a_step_makes_one_update_and_stop_ends_a_pause():
     control.command("stop")
     made.join(60)
     assert sent[-1] == ("done", {"reason": "stopped", "message": "it was stopped", "step": 2})
+    states = [data["state"] for event, data in sent if event == "state"]
+    assert set(states) == {"paused"}, "a pause that was requested before the start is not answered by running"
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +251,29 @@ def test_the_end_of_the_studio_ends_the_process():
     assert training.process.poll() is not None
     assert training.feed.closed
     assert json.loads(json.dumps(training.feed.kept[-1].data))["reason"] == "stopped"
+
+
+def test_a_training_that_no_page_follows_is_stopped(monkeypatch):
+    playground = Playground(lambda: ["lstm"])
+    playground.start(Order(models=[{"hidden": 8}], toy="copy", size=1, steps=20_000))
+    training = playground.training
+
+    async def look_and_leave():
+        events, updates = training.follow(), 0
+        async for event in events:
+            updates += event.name == "update"
+            if updates == 1:
+                monkeypatch.setattr(learn, "UNWATCHED_SECONDS", 0.0)
+                training._stop_unless_followed()
+            if updates == 5:  # it goes on while a page follows it
+                break
+        assert updates == 5
+        await events.aclose()
+
+    asyncio.run(look_and_leave())
+    training.process.wait(60)
+    training.reader.join(60)
+    assert training.feed.kept[-1].data["reason"] == "stopped"
 
 
 def test_a_training_can_be_replaced(client):

@@ -24,6 +24,7 @@ from weft.models import Classifier, RecurrentClassifierConfig
 from weft.tasks import encode
 from weft.tasks.deciding import OneLabel
 from weft.tasks.many_labels import ManyLabels, many_baselines
+from weft.tasks.results import show_number
 from weft.tasks.task import Codec
 from weft.text import EOS, SOS, TextConfig
 
@@ -367,3 +368,11 @@ def test_a_damaged_file_of_statistics_is_refused(tmp_path: Path, content: str | 
     (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(RunError, match=message):
         weft.load(run)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(457.0204, "457.02"), (999_999.7, "1000000"), (-1_234_567.8, "-1234568"), (1e15, "1e+15"), (2.5e-9, "2.5e-09")],
+)
+def test_numbers_of_a_table_keep_what_is_before_the_point(value, shown):
+    assert show_number(value) == shown

@@ -16,7 +16,7 @@ import weft as package
 from weft.data import BadLines
 from weft.errors import ConfigError, DataError
 from weft.run.prepare import prepare
-from weft.tasks.forecast_picture import points_of
+from weft.tasks.forecast_picture import draw_forecasts, full_date, points_of
 from weft.tasks.forecast_scaling import NO_FLOOR, floor_of
 
 DAYS = 120
@@ -247,6 +247,19 @@ def test_scheduled_sampling_is_for_networks_that_read_their_own_forecasts(tmp_pa
         (np.array([1.0]), {}, 'series "value": has a single value'),
         (np.full(50, np.nan), {"data.target": "value"}, 'series "value": all values are missing'),
         (numbers(20), {"data.horizon": 30}, "horizon = 30, and the longest series has 20 steps"),
+        (
+            numbers(),
+            {"data.history": 1000},
+            f"data.history = 1000: is more than the {DAYS} steps of the longest series",
+        ),
+        (numbers(), {"data.season": 1000}, f"data.season = 1000: is more than the {DAYS} steps of the longest series"),
+        (numbers(), {"data.frequency": "-D"}, 'error data.frequency = "-D": is no frequency'),
+        (numbers(), {"data.frequency": "min"}, 'as in data.frequency="D"'),
+        (
+            np.concatenate([np.full(50, np.nan), numbers(10)]),
+            {"data.horizon": 3},
+            'series "value": all values are missing in the training part',
+        ),
         (numbers(), {"data.target": "price"}, 'no column "price" for data.target'),
         (numbers(), {"text.kind": "word"}, "no such setting: forecast reads no text"),
     ],
@@ -259,6 +272,19 @@ def test_what_cannot_be_forecast_is_one_clear_line(values, settings, message, we
     assert outcome.err.count("\n") <= 3
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e-200])
+def test_forecasts_do_not_depend_on_the_unit(size, tmp_path):
+    found = []
+    for unit in (1.0, size):
+        table = {"value": numbers() * unit}
+        data = {"train": table, "target": "value", "horizon": 7, "season": 7}
+        config = {"task": "forecast", "data": data, "model": {"kind": "linear"}}
+        run = package.train(config, {"train.steps": 5}, out=tmp_path / f"run{unit}", quiet=True)
+        (answer,) = run.predict(table)
+        found.append(np.array(answer.values) / unit)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
 def test_the_picture_has_history_forecast_and_interval(run):
     (answer,) = run.predict(run.config.data.train)
     points = list(points_of(answer))
@@ -267,6 +293,19 @@ def test_the_picture_has_history_forecast_and_interval(run):
     assert joint["value"] == joint["forecast"] == joint["low"] == joint["high"]
     assert all(point["low"] <= point["forecast"] <= point["high"] for point in ahead)
     assert ahead[0]["time"] == answer.times[0]
+
+
+@pytest.mark.usefixtures("extras")
+def test_the_picture_says_when_the_forecast_begins_and_how_many_series_are_left_out(run):
+    (answer,) = run.predict(run.config.data.train)
+    one, many = draw_forecasts([answer]).to_dict(), draw_forecasts([answer] * 30).to_dict()
+    assert one["vconcat"][0]["title"] == f"value: 7 steps from {answer.times[0]} on, 80% interval"
+    assert "title" not in one
+    assert (many["title"], len(many["vconcat"])) == ("The first 12 of 30 series", 12)
+
+
+def test_times_of_the_picture_are_those_of_the_table():
+    assert [full_date(time) for time in ("2024-03", "2024-03-31 02:00:00Z")] == ["2024-03-01", "2024-03-31 02:00:00"]
 
 
 @pytest.mark.slow

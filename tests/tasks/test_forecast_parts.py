@@ -93,7 +93,7 @@ def test_a_test_file_follows_a_validation_part_that_is_cut_off(tmp_path):
             r'series "value": data.valid = 0.6 and data.test = 0.38 leave 2 steps',
         ),
         ({"test": 99}, DataError, "the longest series has 1 step before the test part"),
-        ({"test": 500}, DataError, "the longest series has 1 step before the test part"),
+        ({"test": 500}, ConfigError, "data.test = 500: leaves nothing of the 100 steps of the longest series"),
     ],
 )
 def test_parts_that_do_not_fit_are_one_clear_line(tmp_path, parts, error, message):

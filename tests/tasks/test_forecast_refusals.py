@@ -43,6 +43,7 @@ NOTHING, ONE, CONSTANT = np.full(30, np.nan), np.array([5.0]), np.full(60, 8.0)
         (NOTHING, HORIZON, "new.csv:2: series value has no value (a forecast needs a past)"),
         (numbers(60), 3, "new.csv:2: price known for 3 of the 7 steps to forecast (give a row for each step"),
         (numbers(60), 0, "new.csv:2: price known for 0 of the 7 steps to forecast"),
+        (numbers(60), 3, "whose own cell is empty; the first that lacks it is 2024-07-02)"),
     ],
 )
 def test_predict_names_what_is_missing_in_one_line(values, known, message, run, weft):
@@ -61,6 +62,17 @@ def test_a_short_or_constant_series_is_forecast(values, run, weft):
         low, middle, high = (float(row[column]) for column in ("q0.1", "q0.5", "q0.9"))
         assert math.isfinite(low)
         assert low <= middle <= high
+
+
+def test_predict_notes_the_steps_that_a_file_leaves_out(run, weft):
+    path = Path(table(numbers(60)))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines[:10], *lines[13:]]) + "\n", encoding="utf-8")
+    with pytest.warns(
+        UserWarning, match="3 steps of D are not in the file, the first before new.csv:11: read as missing"
+    ):
+        outcome = weft("predict", str(run.folder), str(path))
+    assert (outcome.code, outcome.out.count("\n")) == (0, HORIZON + 1)
 
 
 @pytest.mark.parametrize("backtest", [(), ("--backtest", "1")], ids=["all", "backtest"])

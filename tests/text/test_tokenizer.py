@@ -20,7 +20,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from weft.errors import ConfigError, DataError
 from weft.text import EOS, MASK, PAD, SOS, SPECIALS, UNK, TextConfig, Tokenizer
-from weft.text.tokenizer import read_bytes
+from weft.text.tokenizer import MAX_SERIAL_CHARACTERS, read_bytes
 
 LAW = settings(deadline=None, max_examples=60)
 
@@ -296,3 +296,17 @@ def test_a_piece_shows_a_character_that_it_completes() -> None:
 def test_characters_are_looked_up_as_the_library_does(text: str, lowercase: bool) -> None:
     tokenizer = Tokenizer.learn(["The quick brown fox, Ärger, Σίσυφος"], TextConfig(kind="char", lowercase=lowercase))
     assert tokenizer.encode(text) == tokenizer._encode_by_library([text])[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_texts_get_the_ids_that_they_get_among_many(kind: str) -> None:
+    tokenizer, texts = LEARNED[kind], [*TINY, "", "é ü 👩\u200d👧", "<eos> \x00"]
+    many = texts * (MAX_SERIAL_CHARACTERS // sum(map(len, texts)) + 1)
+    assert sum(map(len, texts)) <= MAX_SERIAL_CHARACTERS < sum(map(len, many))
+    assert tokenizer.encode_many(many)[: len(texts)] == tokenizer.encode_many(texts)
+
+
+@pytest.mark.parametrize("count", [1, MAX_SERIAL_CHARACTERS])
+def test_a_text_that_is_not_utf_8_is_refused_among_few_and_many(count: int) -> None:
+    with pytest.raises(DataError, match="not UTF-8"):
+        LEARNED["bpe"].encode_many(["ab"] * count + ["\udc80"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,9 +19,9 @@ from weft.models import (
     TransformerDecoderConfig,
     build_language_model,
 )
-from weft.nn import leaves_of
+from weft.nn import choose_cell, leaves_of
 from weft.tasks import TASKS, Codec
-from weft.text import TextConfig, Tokenizer
+from weft.text import EOS, SOS, TextConfig, Tokenizer
 from weft.training import Carry, Streams
 
 
@@ -149,7 +150,70 @@ def test_a_model_without_a_recurrent_state_is_refused(config):
         Carry(task_of(**STREAM), model_of(config), truncate=35)
 
 
-@pytest.mark.parametrize("task", [task_of(unit="line"), task_of("classify")], ids=["lines", "classify"])
-def test_a_task_without_running_text_is_refused(task):
-    with pytest.raises(ConfigError, match=r'train\.truncate = 35: needs one running text.*unit = "stream"'):
-        Carry(task, model_of(RECURRENT), truncate=35)
+def test_a_task_without_texts_to_read_on_in_is_refused():
+    with pytest.raises(ConfigError, match=r'train\.truncate = 35: needs texts to read on in.*task = "lm"'):
+        Carry(task_of("classify"), model_of(RECURRENT), truncate=35)
+
+
+def documents(sizes, seed=0):
+    random = np.random.default_rng(seed)
+    return [[SOS, *random.integers(4, 20, size).tolist(), EOS] for size in sizes]
+
+
+@pytest.mark.parametrize("cell", ["gru", "min_gru"])
+@pytest.mark.parametrize("truncate", [1, 5, 100])
+def test_texts_in_a_row_have_the_loss_that_they_have_alone(truncate, cell):
+    """Texts shorter and longer than a piece, and one without a token."""
+    rows = documents([3, 1, 0, 12, 7, 2])
+    streams = Streams(text(rows), batch_tokens=truncate, truncate=truncate, whole=True)
+    assert streams.count == 1
+    model = model_of(RECURRENT.model_copy(update={"cell": choose_cell(cell)}))
+    task = task_of(unit="line")
+    carry = Carry(task, model, truncate=truncate)
+    batches = [streams.collate(number) for number in streams.epoch(0)]
+    assert sum(batch.tokens.numel() for batch in batches) == sum(len(row) - 1 for row in rows)
+    together = sum(carry.loss(model, batch).total for batch in batches)
+    alone = [task.loss(model, task.collate(text([row]), [0])).total for row in rows]
+    torch.testing.assert_close(together, sum(alone), rtol=1e-5, atol=1e-5)
+
+
+def test_no_text_sees_the_one_before_it():
+    """Of two rows of texts that differ in the first text alone, the gradient of that text's tokens too."""
+    one, other = documents([6, 4], seed=1), documents([6, 4], seed=2)
+    other[1] = one[1]
+    model = model_of(RECURRENT)
+    found = []
+    for rows in (one, other):
+        batch = Streams(text(rows), batch_tokens=50, truncate=50, whole=True).collate(0)
+        hidden, state = model.follow(batch.tokens, None, batch.tokens == SOS)
+        model.zero_grad()
+        hidden[:, 7:].sum().backward()
+        used = model.decoder.embedding.weight.grad.abs().sum(1) > 0
+        found.append([hidden[:, 7:], *leaves_of(state), used])
+    torch.testing.assert_close(*found)
+    assert set(used.nonzero().flatten().tolist()) == set(one[1][:-1])
+
+
+def test_a_running_text_goes_on_past_what_begins_its_files():
+    streams = Streams(text([[SOS, 5, 6, 7, 8]]), batch_tokens=4, truncate=4)
+    model = model_of(RECURRENT)
+    batch = streams.collate(0)
+    first, again = Carry(task_of(**STREAM), model, truncate=4), Carry(task_of(unit="line"), model, truncate=4)
+    for carry in (first, again):
+        carry.carried = (model.follow(torch.tensor([[9, 9]]))[1],)
+    later = replace(batch, first=False)
+    assert first.loss(model, later).total != again.loss(model, later).total
+    torch.testing.assert_close(
+        again.loss(model, later).total, Carry(task_of(unit="line"), model, truncate=4).loss(model, batch).total
+    )
+
+
+def test_texts_in_a_row_are_evaluated_each_by_itself(weft, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("abc\nab ab\nc a b\nbab\n" * 5, encoding="utf-8")
+    small = ["train.truncate=4", "train.batch_tokens=16", "train.epochs=1", "model.hidden=4", "model.embedding=4"]
+    for unit, carries in (("line", False), ("stream", True)):
+        given = [f"data.unit={unit}", f"data.valid={texts}", "text.kind=char"]
+        outcome = weft("train", "lm", str(texts), "--out", str(tmp_path / unit), *given, *small)
+        assert outcome.code == 0, outcome.err
+        assert ("carried through" in outcome.out + outcome.err) == carries

@@ -12,17 +12,35 @@ The parts that they share are `machine` (device, load, versions), `timing` and `
 """
 
 from weft.bench.machine import cold_cache, describe, load_warning
-from weft.bench.recurrence import Case, Figures, Size, measure, plan_cases, remarks, tabulate
+from weft.bench.recurrence import (
+    Case,
+    Figures,
+    LongFigures,
+    Size,
+    long_cases,
+    long_remarks,
+    measure,
+    measure_long,
+    plan_cases,
+    remarks,
+    tabulate,
+    tabulate_long,
+)
 
 __all__ = [
     "Case",
     "Figures",
+    "LongFigures",
     "Size",
     "cold_cache",
     "describe",
     "load_warning",
+    "long_cases",
+    "long_remarks",
     "measure",
+    "measure_long",
     "plan_cases",
     "remarks",
     "tabulate",
+    "tabulate_long",
 ]

@@ -110,7 +110,8 @@ def _section(number: int, figure: Figure) -> str:
         if text
     ]
     if figure.table is not None:
-        parts.append(f"<details><summary>the numbers</summary>{_table(figure.table)}</details>")
+        opened = " open" if figure.specification is None else ""
+        parts.append(f"<details{opened}><summary>the numbers</summary>{_table(figure.table)}</details>")
     unfolded = "\n".join(parts)
     subject = f'<p class="subject">{_text(figure.subject)}</p>\n' if figure.subject else ""
     return f"<section>\n{heading}{subject}<p>{_text(figure.summary)}</p>\n{chart}{unfolded}\n</section>"

@@ -9,6 +9,7 @@ import typer
 from weft.cli.bench_attending import attending
 from weft.cli.bench_export import export
 from weft.cli.bench_forecast import forecast
+from weft.cli.bench_long import bench_long, refuse_beside_long
 from weft.cli.bench_loop import loop
 from weft.cli.bench_serve import serve
 from weft.cli.imports import Imports, read_imports
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Compare the speed of weft with other software on this machine.", invoke_without_command=True)
 
-TEXT_COLUMNS = ("cell", "score", "backend", "contender", "model", "file")
+TEXT_COLUMNS = ("cell", "score", "dtype", "backend", "contender", "model", "file")
 """Columns that hold no numbers."""
 
 
@@ -50,14 +51,23 @@ def recurrence(
     ] = False,
     bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Both directions.")] = False,
     dtype: Annotated[
-        str, typer.Option(help="float32, bf16 or fp16; auto is float32 on a CPU and bf16 on a GPU.")
-    ] = "auto",
+        list[str] | None,
+        typer.Option(
+            help="float32, bf16 or fp16; auto is float32 on a CPU and bf16 on a GPU. Repeatable.",
+            metavar="NAME",
+            show_default="auto",
+        ),
+    ] = None,
     autocast: Annotated[
         bool, typer.Option("--autocast", help="Keep the weights in float32, as training does.")
     ] = False,
     device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
     repeats: Annotated[int, typer.Option(help="Rounds; the median is printed.", min=1)] = 15,
+    long: Annotated[
+        bool,
+        typer.Option("--long", help="Time h' = a h + b alone over up to 131,072 steps, beside other software for it."),
+    ] = False,
     memory: Annotated[
         bool, typer.Option("--memory", help="Measure peak memory on a CPU too, each contender in its own process.")
     ] = False,
@@ -76,7 +86,15 @@ def recurrence(
     weft bench recurrence
     weft bench recurrence --cell lstm --size 32,64,128 --size 16,128,256 --lengths --threads 2
     weft bench recurrence --cell Mine --import mine.py:Mine --json
+    weft bench recurrence --long
     """
+    if long:
+        refuse_beside_long(
+            cell=cell, imports=imports, lengths=lengths, bidirectional=bidirectional, autocast=autocast,
+            memory=memory, cold=cold,
+        )  # fmt: skip
+        bench_long(size or [], dtype or [], device, threads=threads, repeats=repeats, markdown=markdown, json=json)
+        return
     from weft.bench import cold_cache, describe, load_warning, measure, plan_cases, remarks, tabulate
     from weft.cli.output import note, print_json
     from weft.nn import CELLS
@@ -84,7 +102,7 @@ def recurrence(
 
     known = {**CELLS, **read_imports(imports)}
     switches = {"lengths": lengths, "bidirectional": bidirectional, "autocast": autocast}
-    cases = plan_cases(cell or [], size or [], known=known, device=device, dtype=dtype, **switches)
+    cases = plan_cases(cell or [], size or [], known=known, device=device, dtypes=dtype or [], **switches)
     set_threads(threads)
     if warning := load_warning(cases[0].device):
         note("{}", warning)
@@ -92,11 +110,11 @@ def recurrence(
     rows: list[Figures] = []
     with cold_cache(wanted=cold):
         for number, case in enumerate(cases, 1):
-            show_progress(f"{case.cell} {case.size} ({number} of {len(cases)})")
+            show_progress(f"{case.cell} {case.size} {case.dtype} ({number} of {len(cases)})")
             rows.append(measure(case, repeats=repeats, memory=memory, cells=known, imports=imports or []))
     show_progress("")
     if json:
-        settings = {"dtype": cases[0].dtype, **switches, "repeats": repeats}
+        settings = {**switches, "repeats": repeats}
         print_json({"machine": machine, "settings": settings, "rows": [row.tree() for row in rows]})
     else:
         about = f"{rows[0].case.describe()}, forward and backward, median of {repeats}"

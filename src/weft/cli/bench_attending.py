@@ -54,7 +54,8 @@ def attending(
 
     known, scores, sizes = {**CELLS, **read_imports(imports)}, score or ["bilinear"], size or [*map(str, SIZES)]
     check_scores(scores)
-    cases = plan_cases(cell or ["lstm"], sizes, known=known, device=device, dtype=dtype, autocast=True)
+    dtypes = [] if dtype == "auto" else [dtype]
+    cases = plan_cases(cell or ["lstm"], sizes, known=known, device=device, dtypes=dtypes, autocast=True)
     set_threads(threads)
     if warning := load_warning(cases[0].device):
         note("{}", warning)

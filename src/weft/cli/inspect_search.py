@@ -102,6 +102,7 @@ def ranks(
     target: Target = None,
     colour: Annotated[str | None, typer.Option(help="Colour tokens by rank or by probability.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Likeliest candidates of each token.")] = None,
+    width: Annotated[int | None, typer.Option(help="Pixels of a line of tokens in the chart.")] = None,
     out: Out = None,
     json: Json = False,
     dark: Dark = False,
@@ -115,7 +116,7 @@ def ranks(
     weft inspect ranks runs/lm-1 "The cat sat on the mat."
     weft inspect ranks runs/demo "The cat sleeps." --target "Le chat dort." -o ranks.html
     """
-    options = {"colour": colour, "candidates": candidates}
+    options = {"colour": colour, "candidates": candidates, "width": width}
     show_run("ranks", run, text, target=target, out=out, json=json, dark=dark, imports=imports, **options)
 
 

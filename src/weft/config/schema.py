@@ -46,7 +46,7 @@ class Config(Settings):
         return self.model_dump(mode="json", exclude_none=True)
 
     def unread(self) -> Iterator[Unread]:
-        if self.train.truncate is not None and getattr(self.data, "overlong", None) == "split":
+        if self.train.truncate is not None and self.data.running and getattr(self.data, "overlong", None) == "split":
             why = f"cuts nothing: train.truncate = {self.train.truncate} reads the pieces as one text"
             yield Unread("data.max_length", why, "remove one of the two")
         features = getattr(self.data, "features", None)

@@ -34,8 +34,9 @@ NEARLY: Final = 0.9
 
 
 def find_season(series: Sequence[Series], frequency: str) -> int:
-    """The season that most of the series have; 1 where they have none."""
+    """The season of most series, of those at least half as long as the longest; 1 where they have none."""
     longest = sorted(series, key=lambda one: -one.end)[:MAX_SERIES]
+    longest = [one for one in longest if 2 * one.end >= longest[0].end]
     found = [season_of(fill_forward(one.target[: one.end]), usual_seasons(frequency)) for one in longest]
     kinds, counts = np.unique(found, return_counts=True)
     return int(kinds[np.argmax(counts)]) if len(kinds) else 1
@@ -56,6 +57,8 @@ def default_season(frequency: str) -> int:
 def season_of(numbers: Numbers, usual: Sequence[int]) -> int:
     """The season of numbers (T,) without gaps: one that the calendar suggests if it is there, else the highest peak of
     the autocorrelation; 1 where there is none."""
+    numbers = numbers - numbers.mean() if len(numbers) else numbers
+    numbers = numbers / (float(np.abs(numbers).max(initial=0.0)) or 1.0)
     found = 1, 0.0
     for season in usual:
         if 2 * season < len(numbers) and (strength := calendar_strength(numbers, season)) > found[1] + 0.1:

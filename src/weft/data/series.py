@@ -39,6 +39,8 @@ class Series:
     """Steps after which the series repeats; 1 where it does not."""
     columns: tuple[str, ...] = ()
     """The columns of the file that the target, the time stamps and the name come from; "" for one that is not there."""
+    utc: bool = False
+    """Whether the time stamps of the file have offsets from UTC: they are read and shown in UTC."""
 
     @property
     def target(self) -> Numbers:
@@ -58,7 +60,7 @@ class Series:
 
     def times(self, first: int, count: int) -> list[str]:
         """The time stamps of `count` steps from step `first` on, which may lie after the end."""
-        return self._clock.show(self.start, first, count)
+        return self._clock.show(self.start, first, count, utc=self.utc)
 
     def seconds(self, first: int, count: int) -> NDArray[np.int64]:
         """The times of `count` steps from step `first` on, in seconds since 1970."""

@@ -28,7 +28,18 @@ TIME_NAMES: Final = (
 MIN_COUNTED: Final = 4
 """Rows from which on a column that rises by one step is a count, and no measurement."""
 
+MOSTLY: Final = 0.9
+"""The share of rows that names tell apart, from which on they are those of series in a table with some rows twice."""
+
 DECIMAL_COMMA: Final = re.compile(r"[-+]?\d+(?:\.\d{3})*,\d+")
+
+OTHER_NUMBER: Final = re.compile(
+    r"(?!\d+$)[-+\u2212]?\d{1,3}(?:(?:[,'_\u2019 \u00a0\u2009\u202f]\d{3})+|\d*)(?:\.\d+)?"
+)
+"""A number with a minus sign of typography, or with marks between thousands."""
+
+TYPOGRAPHY: Final = str.maketrans({"\u2212": "-"} | dict.fromkeys(",'_\u2019 \u00a0\u2009\u202f"))
+"""Replaces those by what a number may have."""
 
 
 class SeriesColumns(NamedTuple):
@@ -112,7 +123,7 @@ def _find_time(kinds: Mapping[str, str], taken: set[Any]) -> str | None:
 
 
 def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], time: str | None) -> str | None:
-    """The column of texts in which rows with equal time stamps differ, or that has a usual name."""
+    """The column of texts in which all rows with equal time stamps differ, or most, or that has a usual name."""
     free = [name for name in table.header if name not in taken and kinds[name] in ("text", "number")]
     if time is None:
         return next((name for name in free if name.lower() in SERIES_NAMES), None)
@@ -121,14 +132,21 @@ def _find_series(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], 
     if len(set(stamps)) == len(stamps):
         return None
     free.sort(key=lambda name: (kinds[name] != "text", name.lower() not in SERIES_NAMES))
+    told = len(set(stamps))
+    found: str | None = None
     for name in free:
         if kinds[name] == "number" and name.lower() not in SERIES_NAMES:
             continue
         column = table.header.index(name)
         names = [str(row.cells[column]).strip() for row in table.rows]
-        if len(set(zip(names, stamps, strict=True))) == len(stamps):
+        if 2 * len(set(names)) > len(names):
+            continue  # a remark in each row
+        apart = len(set(zip(names, stamps, strict=True)))
+        if apart == len(stamps):
             return name
-    return None
+        if apart > max(told, MOSTLY * len(stamps)):  # a row that is there twice is named with its series
+            told, found = apart, name
+    return found
 
 
 def _find_target(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], *, long: bool) -> list[str]:
@@ -138,6 +156,10 @@ def _find_target(table: SeriesTable, kinds: Mapping[str, str], taken: set[Any], 
     if long and len(free) > 1:
         free = usual[:1]
     if not free:
+        empty = next((name for name in table.header if name not in taken and kinds[name] == "empty"), None)
+        if empty is not None:
+            what = f'all values of "{empty}" are missing, and no other column of numbers could be the target'
+            raise DataError(what, where=f"{table.name}:1", cure="write numbers into it")
         cure = f"name the column to forecast: data.target=COLUMN; there are {', '.join(table.header)}"
         raise DataError("no column of numbers that could be the target", where=f"{table.name}:1", cure=cure)
     return free
@@ -160,7 +182,8 @@ def looks_like_number(value: Any) -> bool:
     try:
         float(value)
     except (TypeError, ValueError, OverflowError):
-        return DECIMAL_COMMA.fullmatch(str(value).strip()) is not None
+        text = str(value).strip()
+        return DECIMAL_COMMA.fullmatch(text) is not None or OTHER_NUMBER.fullmatch(text) is not None
     return not isinstance(value, bool)
 
 
@@ -170,6 +193,8 @@ def number_of(value: Any) -> float | None:
         text = value.strip()
         if text.lower() in MISSING:
             return math.nan
+        if "_" in text:  # float() would read 1_000
+            return None
         value = text
     elif value is None or type(value).__name__ in ("NAType", "NaTType"):
         return math.nan
@@ -191,6 +216,10 @@ def no_number(name: str, value: Any, place: str) -> DataError:
         what += ": it has a comma"
         whole, _, rest = text.replace(".", "").rpartition(",")
         cure = f"write it as {whole}.{rest}" + (f" or {whole}{rest}" if len(rest) == 3 else "")
+    elif OTHER_NUMBER.fullmatch(text) and math.isfinite(plain := float(text.translate(TYPOGRAPHY))):
+        sign = "a minus sign of typography" if "\u2212" in text else "marks between thousands"
+        what += f": it has {sign}"
+        cure = f"write it as {plain:.15g}"
     elif looks_like_number(value):
         what, cure = f'"{name}" is {value!r:.40}', f"write a number between ±{MAX_NUMBER:g}, or leave the cell empty"
     return DataError(what, where=place, cure=cure)

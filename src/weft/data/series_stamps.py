@@ -13,6 +13,8 @@ DAY_FIRST: Final = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[T ,]+(.+))?")
 QUARTER: Final = re.compile(r"(\d{4})[- ]?Q([1-4])", re.IGNORECASE)
 COMPACT: Final = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T(.+))?")
 
+OFFSET: Final = re.compile(r":\d\d(?:[.,]\d+)? ?(?:Z|[-+]\d\d(?::?\d\d)?)\s*$", re.IGNORECASE)
+
 SLASHES: Final = re.compile(r"\d{1,2}[/-]\d{1,2}[/-]\d{2,4}\b.*")
 """A day and a month in an order that differs from country to country."""
 
@@ -49,6 +51,11 @@ def _seconds(year: str, month: str, day: str, time: str | None) -> int | None:
         return None
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
     return math.floor(found.timestamp())
+
+
+def has_offset(text: str) -> bool:
+    """Whether a time stamp says its distance from UTC: 2024-01-31T12:30:00+01:00, or Z."""
+    return OFFSET.search(text) is not None
 
 
 def read_numbers_of_steps(texts: Sequence[str]) -> tuple[list[int], bool] | None:

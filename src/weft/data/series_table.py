@@ -18,7 +18,7 @@ from weft.data.delimited import find_delimiter, split_lines
 from weft.data.objects import Objects
 from weft.data.series import Series
 from weft.data.series_columns import MISSING, SeriesColumns, SeriesRow, SeriesTable, find_columns, no_number, number_of
-from weft.data.series_stamps import read_numbers_of_steps, read_stamp, refusal
+from weft.data.series_stamps import has_offset, read_numbers_of_steps, read_stamp, refusal
 from weft.data.series_time import Frequency, find_frequency, read_frequency
 from weft.data.sources import each_path, lines, suffix
 from weft.data.steps import Steps
@@ -67,7 +67,7 @@ def _read_file(name: str, bad: BadLines) -> SeriesTable:
     delimiter = find_delimiter(sample, usual=usual, quoted=True, names=())
     cells = split_lines(_chain(sample, numbered), delimiter, quoted=True, name=name, bad=bad)
     number, header = next(cells, (0, []))
-    header = [cell.strip() for cell in header]
+    header = [" ".join(cell.split("\n")).strip() for cell in header]
     if not header:
         raise DataError("is empty", where=name, cure="give a table with a header line")
     twice = next((cell for place, cell in enumerate(header) if cell and cell in header[:place]), None)
@@ -127,6 +127,7 @@ def _series_of_rows(
             static,
             categories=categories,
             columns=(target, columns.time or "", columns.series or ""),
+            utc=isinstance(columns.time, str) and has_offset(str(rows[0].cells[places[columns.time]])),
         )
 
 
@@ -148,6 +149,8 @@ def _in_order(
         first, second = rows[doubled[0]], rows[doubled[0] + 1]
         what = f"the time stamp {first.cells[column]!s:.40}{shown} is there twice, first in {first.place}"
         cure = "remove one of the two, or name the column that tells series apart: data.series=COLUMN"
+        if ":" in str(first.cells[column]):
+            cure += "; where clocks were set back, write the offset too: 2024-10-27T02:00+01:00"
         raise DataError(what, where=second.place, cure=cure)
     given = columns.frequency
     frequency = find_frequency(stamps, numbered=numbered) if given is None else read_frequency(given)
@@ -185,7 +188,8 @@ def _check_regular(
     Messages have the frequency as it is written in the settings.
     """
     at = frequency.positions(int(stamps[0]), stamps)
-    other = "h" if str(frequency) == "D" else "D"
+    found = str(find_frequency(stamps, numbered=frequency.unit == "step"))
+    other = found if found != str(frequency) else "h" if found == "D" else "D"
     cure = f'give the distance of two steps, as in data.frequency="{other}", or mend the file'
     if at[-1] > MAX_INSERTED * len(rows) + 1000:
         what = f"the time stamps{shown} span {counted(int(at[-1]) + 1, 'step')} of {written} in {len(rows):,} rows"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -79,16 +78,18 @@ class Frequency(NamedTuple):
             return ((number // 5) * 7 + number % 5 + MONDAY) * DAY + start % DAY
         return start + steps * SECONDS[self.unit]
 
-    def show(self, start: int, first: int, count: int) -> list[str]:
-        """The stamps as text, only as precise as the unit needs."""
+    def show(self, start: int, first: int, count: int, *, utc: bool = False) -> list[str]:
+        """The stamps as text, only as precise as the unit needs; a time of day in `utc` ends in Z."""
         stamps = self.stamps(start, first, count)
         if self.unit == "step":
             return [str(stamp) for stamp in stamps.tolist()]
-        midnight = not np.any(stamps % DAY)
-        form = "%Y-%m-%d" if midnight and self.unit in ("D", "B", "W", "M", "Y") else "%Y-%m-%d %H:%M:%S"
-        first_days = self.unit in MONTHS_PER and all(_is_month_start(stamp) for stamp in stamps.tolist())
-        form = "%Y-%m" if first_days and midnight else form
-        return [datetime.fromtimestamp(stamp, UTC).strftime(form) for stamp in stamps.tolist()]
+        dates = stamps.astype("datetime64[s]")
+        if np.any(stamps % DAY) or self.unit not in ("D", "B", "W", "M", "Y"):
+            return [str(date).replace("T", " ") + "Z" * utc for date in dates]
+        days = dates.astype("datetime64[D]")
+        months = days.astype("datetime64[M]")
+        first_days = self.unit in MONTHS_PER and bool((months.astype("datetime64[D]") == days).all())
+        return [str(date) for date in (months if first_days else days)]
 
 
 def _month(stamps: Stamps) -> Stamps:
@@ -107,7 +108,7 @@ def _business(stamps: Stamps) -> Stamps:
 
 
 def _is_month_start(stamp: int) -> bool:
-    return datetime.fromtimestamp(stamp, UTC).day == 1
+    return int(_month_start(_month(np.array([stamp])))[0]) // DAY == stamp // DAY
 
 
 def _is_month_end(stamp: int) -> bool:

@@ -130,6 +130,12 @@ def check_width(steps: Steps, width: int, place: str) -> None:
         raise DataError(what, where=place or None, cure="give each step a number for every feature")
 
 
+def deviation_of(numbers: Numbers) -> float:
+    """The standard deviation of numbers (N,), also of numbers so small that their squares are 0; 0 without any."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    return float((numbers / largest).std()) * largest if largest else 0.0
+
+
 @dataclass(frozen=True)
 class Statistics:
     """The mean and the scale of each of D numbers in the training data."""

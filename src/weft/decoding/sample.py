@@ -53,13 +53,16 @@ def draw(log_probabilities: Tensor, uniforms: Tensor, config: DecodeConfig) -> T
 
 def reshape(log_probabilities: Tensor, config: DecodeConfig) -> tuple[Tensor, Tensor]:
     """log-probabilities (N, V) -> probabilities (N, M) to draw by, up to a factor, and their tokens (N, M)."""
-    scaled = log_probabilities.double() / config.temperature
+    size = log_probabilities.size(1)
     if not config.top_k and config.top_p == 1.0:
-        tokens = torch.arange(scaled.size(1), device=scaled.device).expand_as(scaled)
-        shares = scaled.softmax(-1)
+        tokens = torch.arange(size, device=log_probabilities.device).expand_as(log_probabilities)
+        shares = (log_probabilities.double() / config.temperature).softmax(-1)
     else:
-        scaled, tokens = scaled.topk(min(config.top_k or scaled.size(1), scaled.size(1)))
-        shares = scaled.softmax(-1)
+        if 0 < config.top_k < size:
+            ordered, tokens = log_probabilities.topk(config.top_k)
+        else:  # equally likely tokens, of which counts have many, in a fixed order: exported models draw the same ones
+            ordered, tokens = log_probabilities.sort(dim=-1, descending=True, stable=True)
+        shares = (ordered.double() / config.temperature).softmax(-1)
         # A token stays if those before it have less than top_p together; so the first always stays.
         before = torch.cat((torch.zeros_like(shares[:, :1]), shares.cumsum(-1)[:, :-1]), dim=-1)
         shares = shares.masked_fill(before >= config.top_p, 0.0)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from weft.errors import ConfigError
+from weft.errors import ConfigError, DataError
 from weft.importing.arpa import import_arpa
 from weft.importing.huggingface import import_huggingface
 from weft.run import Run
 from weft.run.folder.files import check_path
+
+CHECKPOINT_FILES: Final = (".json", ".safetensors", ".bin", ".pt", ".h5", ".msgpack", ".spm")
+"""The ends of names of files in the folder of a checkpoint."""
 
 __all__ = ["import_arpa", "import_huggingface", "import_run"]
 
@@ -34,4 +37,10 @@ def import_run(
         for name in text:
             raise ConfigError("is for an ARPA file: a checkpoint has its tokenizer", where=f"text.{name}")
         return import_huggingface(path, out=out, pair=pair, note=note)
+    if not Path(path).exists():
+        cure = "a checkpoint of the hub is downloaded first: huggingface-cli download NAME --local-dir FOLDER"
+        raise DataError("no such file or folder", where=str(path), cure=cure)
+    if Path(path).suffix in CHECKPOINT_FILES:
+        cure = f"give the folder: {Path(path).parent}"
+        raise DataError("is a file of a checkpoint, which is a folder", where=str(path), cure=cure)
     return import_arpa(path, out=out, text=text)

@@ -190,7 +190,7 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
             try:
                 shards.append(StoredTensors(file, path))
             except RunError as error:
-                raise DataError(error.what, where=error.where, cure="copy it again") from None
+                raise DataError(error.what, where=error.where, cure=error.cure) from None
         yield Checkpoint(folder, shards)
 
 

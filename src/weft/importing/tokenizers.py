@@ -8,7 +8,7 @@ vocab.json, source.spm …    unigram pieces of SentencePiece: Marian
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from weft.errors import DataError
@@ -88,7 +88,7 @@ def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
     """Read a tokenizer.json; raise where it has a part that weft would have to leave out."""
     tree, where = checkpoint.table(name, most=TOKENIZER_FILE_BYTES), str(checkpoint.folder / name)
     try:
-        return _read_tree(tree)
+        return _read_tree(tree, set(special_names(checkpoint).values()))
     except (TypeError, AttributeError):
         what = "a part of it has another type than in files of the tokenizers library"
         raise DataError(what, where=where, cure="save the tokenizer again with save_pretrained") from None
@@ -97,7 +97,8 @@ def _read_file(checkpoint: Checkpoint, name: str) -> Pieces:
         raise DataError(what, where=where, cure="weft imports WordPiece, byte-level BPE and Unigram") from None
 
 
-def _read_tree(tree: dict[str, Any]) -> Pieces:
+def _read_tree(tree: dict[str, Any], specials: Set[str]) -> Pieces:
+    """The pieces of a tokenizer.json; `specials` are the tokens that have roles in the checkpoint."""
     model = tree["model"]
     kind = model.get("type") or ("BPE" if "merges" in model else "")
     if kind not in MODELS:
@@ -108,9 +109,13 @@ def _read_tree(tree: dict[str, Any]) -> Pieces:
         entries = dict(enumerate(str(piece) for piece, _ in vocab))
         scores = {str(piece): float(score) for piece, score in vocab}
     else:
-        entries = {index: entry for entry, index in vocab.items()}
+        entries = _by_id(vocab)
     added = {one["id"]: one for one in tree.get("added_tokens") or []}
-    plain = [one["content"] for index, one in added.items() if not one.get("special") and index not in entries]
+    for index, one in added.items():
+        if one["content"] != entries.get(index, one["content"]):
+            both = f"{entries[index]!r:.40} in its vocabulary and {one['content']!r:.40} in its added_tokens"
+            raise ValueError(f"the id {index} is {both}")
+    plain = [one["content"] for one in added.values() if not one.get("special") and one["content"] not in specials]
     if plain:
         raise ValueError(f"it adds tokens that are found in texts ({name_some(plain)}), which weft cannot")
     entries |= {index: one["content"] for index, one in added.items()}
@@ -169,18 +174,40 @@ def _pair(merge: Any) -> tuple[str, str]:
     return left, right
 
 
+def _by_id(vocab: Mapping[str, int]) -> dict[int, str]:
+    """The entries of a vocabulary by their ids, of which each is there once."""
+    found: dict[int, str] = {}
+    for entry, index in vocab.items():
+        if found.setdefault(index, entry) != entry:
+            raise ValueError(f"the entries {found[index]!r:.40} and {entry!r:.40} have one id, {index}")
+    return found
+
+
 def _in_order(entries: Mapping[int, str]) -> list[str]:
     if len(entries) > VOCABULARY or set(entries) != set(range(len(entries))):
         raise ValueError(f"its ids are not 0, 1, 2, … up to {VOCABULARY:,}")
     found = [entries[index] for index in range(len(entries))]
-    if not all(isinstance(entry, str) for entry in found) or len(set(found)) < len(found):
-        raise ValueError("an entry is there twice, or is no text")
+    places: dict[str, int] = {}
+    for index, entry in enumerate(found):
+        if not isinstance(entry, str):
+            raise ValueError(f"the entry of the id {index} is no text")
+        if places.setdefault(entry, index) != index:
+            raise ValueError(f"the entry {entry!r:.40} is there twice, with the ids {places[entry]} and {index}")
     return found
+
+
+def _lines_of(checkpoint: Checkpoint, name: str) -> str:
+    """The text of a file with an entry in each line."""
+    try:
+        return checkpoint.content(name, most=TOKENIZER_FILE_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError("not text in UTF-8", where=f"{checkpoint.folder / name}:{line}", cure="copy it again") from None
 
 
 def _read_wordpiece(checkpoint: Checkpoint) -> Pieces:
     settings = checkpoint.table(SETTINGS) if checkpoint.has(SETTINGS) else {}
-    text = checkpoint.content("vocab.txt", most=TOKENIZER_FILE_BYTES).decode("utf-8", "replace")
+    text = _lines_of(checkpoint, "vocab.txt")
     entries = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
     normal = {
         "type": "BertNormalizer",
@@ -203,7 +230,7 @@ def _read_wordpiece(checkpoint: Checkpoint) -> Pieces:
 def _read_byte_pairs(checkpoint: Checkpoint) -> Pieces:
     settings = checkpoint.table(SETTINGS) if checkpoint.has(SETTINGS) else {}
     entries = _ids_in_order(checkpoint, "vocab.json")
-    text = checkpoint.content("merges.txt", most=TOKENIZER_FILE_BYTES).decode("utf-8", "replace")
+    text = _lines_of(checkpoint, "merges.txt")
     lines = [line.rstrip("\r") for line in text.split("\n")]
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     if any(len(pair) != 2 for pair in merges):
@@ -241,7 +268,7 @@ def read_sentencepieces(checkpoint: Checkpoint, spm: str, vocabulary: str) -> Pi
 
 def _ids_in_order(checkpoint: Checkpoint, name: str) -> list[str]:
     try:
-        return _in_order({index: entry for entry, index in checkpoint.table(name, most=TOKENIZER_FILE_BYTES).items()})
+        return _in_order(_by_id(checkpoint.table(name, most=TOKENIZER_FILE_BYTES)))
     except (ValueError, TypeError) as error:
         raise DataError(str(error), where=str(checkpoint.folder / name)) from None
 

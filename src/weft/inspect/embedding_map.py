@@ -19,7 +19,6 @@ from weft.inspect.view import Nothing, Option, View, ViewKind
 from weft.run import Run
 from weft.run.vectors import find_neighbours, find_table
 from weft.tasks.word_tables import WordTable, frequent_words
-from weft.text.terms import read_terms
 
 Kind = Literal["query", "sum", "neighbour", "context"]
 
@@ -126,7 +125,7 @@ def _map_words(
     """Return the points of the question, its neighbours and the most frequent words."""
     vectors, normalized = table.vectors, table.vectors.normalized()
     rows: dict[str, tuple[Kind, Tensor]] = {}
-    terms = read_terms(query)
+    terms = table.terms(query)
     for _, word in terms:
         own = table.vector(word)
         assert own is not None, "a word without a vector was refused before"
@@ -170,6 +169,7 @@ KIND = ViewKind(
     name="neighbours",
     question="What lies near what?",
     function=neighbours,
+    reads_words=True,
     options={
         "n": Option("int", 10, "neighbours", 1, 100),
         "words": Option("int", CONTEXT_WORDS, "frequent words on the map", 0, MAX_CONTEXT_WORDS),

@@ -154,11 +154,11 @@ def curves(
     if not 1 <= len(given) <= MAX_RUNS:
         raise RunError(f"{len(given)} runs cannot be drawn together", where="curves", cure=f"from 1 to {MAX_RUNS}")
     folders = [run.folder if isinstance(run, Run) else Path(run) for run in given]
-    # A model that counts was not trained in updates, and an imported one not here: they have no journal.
+    # An imported model was not trained here and has no journal; that of one that counts has a single validation.
     trained = [folder for folder in folders if (folder / JOURNAL).exists() or not (folder / MANIFEST).exists()]
     found = {str(folder): read_curve(folder) for folder in trained}
     found = {name: curve for name, curve in found.items() if curve.metrics or curve.train}
-    if not found:
+    if not any(curve.train or len(curve.valid) > 1 for curve in found.values()):
         return Nothing("curves", "the model was not trained in updates, or has only begun")
     first = next((folder for folder in trained if str(folder) in found and found[str(folder)].metrics), None)
     own = "loss" if first is None else own_metric(first, found[str(first)])  # a first epoch has no validation yet

@@ -283,9 +283,9 @@ KIND = ViewKind(
     positions,
     takes_text=False,
     options={
-        "length": Option("int", 100, "Positions", 2, MAX_LENGTH),
-        "width": Option("int", 64, "Features, of a kind alone", 2, limits.SIZE, of_runs=False),
-        "part": Option("choice", "auto", "Part", choices=("auto", "encoder", "decoder")),
-        "similarity": Option("choice", "cosine", "Similarity", choices=("cosine", "dot")),
+        "length": Option("int", 100, "positions", 2, MAX_LENGTH),
+        "width": Option("int", 64, "features, of a kind alone", 2, limits.SIZE, of_runs=False),
+        "part": Option("choice", "auto", "part", choices=("auto", "encoder", "decoder")),
+        "similarity": Option("choice", "cosine", "similarity", choices=("cosine", "dot")),
     },
 )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from weft.inspect.token_ranks import TokenRanks
 
-WIDTH_PIXELS: Final = 860
 COLOURS: Final = {
     "top 1": "rgba(86, 180, 233, 0.28)",
     "2–10": "rgba(86, 180, 233, 0.6)",
@@ -36,7 +35,7 @@ def draw_ranks(view: TokenRanks) -> Any:
     import altair as alt
 
     alt.data_transformers.disable_max_rows()
-    laid = lay_chips([one.token for one in view.tokens], view.text, width=WIDTH_PIXELS)
+    laid = lay_chips([one.token for one in view.tokens], view.text, width=view.width)
     rows = chip_rows(view, laid)
     chart = alt.vconcat(_chips(view, laid, rows), _histogram(view), spacing=24).resolve_scale(color="independent")
     # Named data is stored once; altair would check the rows of other data again for each layer.

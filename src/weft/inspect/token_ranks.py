@@ -20,6 +20,8 @@ CLASSES: Final = ((1, "top 1"), (10, "2–10"), (100, "11–100"), (math.inf, "o
 """The classes of ranks, each with its last rank."""
 
 CANDIDATES: Final = 10
+WIDTH_PIXELS: Final = 860
+MIN_WIDTH_PIXELS: Final = 160
 BY_RANK, BY_PROBABILITY = "rank", "probability"
 
 
@@ -56,6 +58,8 @@ class TokenRanks(View):
     words: bool
     """Whether tokens are whole words, with blanks between them."""
     colour: str
+    width: int
+    """Pixels of a line of tokens in the chart."""
     tokens: tuple[RankedToken, ...]
 
     name: ClassVar[str] = "ranks"
@@ -133,12 +137,19 @@ class TokenRanks(View):
 
 
 def ranks(
-    run: Run, text: Any, *, target: str | None = None, candidates: int = CANDIDATES, colour: str = BY_RANK
+    run: Run,
+    text: Any,
+    *,
+    target: str | None = None,
+    candidates: int = CANDIDATES,
+    colour: str = BY_RANK,
+    width: int = WIDTH_PIXELS,
 ) -> View:
     """Return each token of a text with its probability, rank and likeliest candidates, as `TokenRanks`.
 
     A language model scores the text; a masked one hides each token in turn. A translator or captioner scores `target`,
-    or its own answer. The numbers are those of `weft score`. `colour` is "rank" or "probability".
+    or its own answer. The numbers are those of `weft score`. `colour` is "rank" or "probability", and `width`
+    the pixels of a line of tokens in the chart.
     """
     if not run.task.scores_texts or run.task.label_column is not None:
         return Nothing("ranks", f"{run.config.task} gives no probability to the tokens of a text")
@@ -146,6 +157,8 @@ def ranks(
         raise ConfigError("is negative", where=f"candidates = {candidates}", cure="0 shows none")
     if colour not in (BY_RANK, BY_PROBABILITY):
         raise ConfigError("is no colour", where=f"colour = {colour!r}", cure=f"{BY_RANK} or {BY_PROBABILITY}")
+    if width < MIN_WIDTH_PIXELS:
+        raise ConfigError("is too narrow", where=f"width = {width}", cure=f"from {MIN_WIDTH_PIXELS}")
     record = run.record(text)
     if isinstance(record, Pair):
         answer = target if target is not None else run.predict(record)
@@ -165,6 +178,7 @@ def ranks(
         not run.task.writes,
         run.task.codec.side("target").kind == "word",
         colour,
+        width,
         tuple(RankedToken(*row) for row in rows),
     )
 
@@ -181,5 +195,6 @@ KIND = ViewKind(
     options={
         "colour": Option("choice", BY_RANK, "colour by", choices=(BY_RANK, BY_PROBABILITY)),
         "candidates": Option("int", CANDIDATES, "likeliest candidates of each token", 0, 100),
+        "width": Option("int", WIDTH_PIXELS, "pixels of a line of tokens", MIN_WIDTH_PIXELS, 4000),
     },
 )

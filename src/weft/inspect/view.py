@@ -228,6 +228,8 @@ class ViewKind:
     function: Callable[..., View]
     """function(run, text, target=…, **options) -> View; without `takes_text` it is function(run, **options)."""
     takes_text: bool = True
+    reads_words: bool = False
+    """Whether the text is words of the model's vocabulary, also where the model reads pairs or pictures."""
     takes_target: bool = False
     options: Mapping[str, Option] = field(default_factory=dict)
 

@@ -64,9 +64,10 @@ class LanguageModel(Writer):
         """Whether `follow` continues from the state in which an earlier batch ended."""
         return self.decoder.carries_state
 
-    def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
-        """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them."""
-        return self.decoder.follow(tokens, state)
+    def follow(self, tokens: Tensor, state: State = None, resets: Tensor | None = None) -> tuple[Tensor, State]:
+        """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them. Where resets
+        (B, T) is True another text begins, which sees nothing of the one before it."""
+        return self.decoder.follow(tokens, state, resets)
 
 
 AnyLanguageModel: TypeAlias = LanguageModel | NgramModel

@@ -152,8 +152,9 @@ class Decoder(nn.Module):
         """The decoder for beam search in C, which runs whole steps from a reserved state; None if C cannot run it."""
         return None
 
-    def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
-        """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them."""
+    def follow(self, tokens: Tensor, state: State = None, resets: Tensor | None = None) -> tuple[Tensor, State]:
+        """tokens (B, T) that continue where a state was left -> hidden (B, T, D) and the state after them. Where resets
+        (B, T) is True another text begins."""
         raise NotImplementedError(f"{type(self).__name__} carries no state from one batch to the next")
 
 

@@ -233,9 +233,10 @@ class RecurrentDecoder(Decoder):
         """tokens (B, T) -> hidden (B, T, D). Causal, so padding at the end changes nothing before it."""
         return self.follow(tokens)[0]
 
-    def follow(self, tokens: Tensor, state: State = None) -> tuple[Tensor, State]:
-        """tokens (B, T) that continue where a state was left -> hidden (B, T, D), the state after them."""
-        hidden, state = self.rnn(self.dropout(self.embedding(tokens)), state=state)
+    def follow(self, tokens: Tensor, state: State = None, resets: Tensor | None = None) -> tuple[Tensor, State]:
+        """tokens (B, T) that continue where a state was left -> hidden (B, T, D), the state after them. Where resets
+        (B, T) is True the state is the initial one again."""
+        hidden, state = self.rnn(self.dropout(self.embedding(tokens)), state=state, resets=resets)
         return self.dropout(hidden), state
 
     def prefill_rows(self, tokens: Tensor, lengths: Tensor, state: State) -> State:

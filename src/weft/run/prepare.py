@@ -281,7 +281,7 @@ def prepare(
         reader.notes += describe_labels(count_labels(task.codec, train, task.label_column), len(train))
     reader.notes += notes
     others = later_parts(task, corpus, aside, given)
-    running = config.train.truncate is not None
+    running = config.train.truncate is not None and config.data.running
     rest = {
         part: encode_evaluation(task, records, task.data, positions=positions(config), running=running)
         for part, records in others.items()

@@ -200,7 +200,7 @@ class Run:
         source = find_source(data, "data")
         layout = self._layout(columns or {})
         records = read_records(self.task, source, layout, bad)
-        running = self.config.train.truncate is not None
+        running = self.config.train.truncate is not None and self.config.data.running
         most = positions(self.config)
         examples = encode_evaluation(self.task, records, layout, positions=most, running=running, origins=backtest)
         found = evaluate(self.task, self.model, examples, decode=decode)

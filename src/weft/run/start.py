@@ -139,7 +139,7 @@ def find_sources(
     stacks = task.stacks(tree)
     if isinstance(setting, Mapping):
         if len(stacks) == 1 or not setting:
-            what = f"names sides, and a model of {task.name} has one"
+            what = f"names sides, and a model of {task.name} has one" if setting else "names no run"
             raise ConfigError(what, where=_where(setting), cure='give one run: train.start = "RUN"')
         runs = {side: read_start_run(path, _where(path, side), cells) for side, path in setting.items()}
         return {side: run.source(side) for side, run in runs.items()}
@@ -156,6 +156,8 @@ def read_start_run(path: str, where: str, cells: Mapping[str, CellClass] | None)
         codec = read_codec(files, config)
         return StartRun(path, where, config, codec, files.folder, hash_file(files.folder / MANIFEST))
 
+    if not path:
+        raise ConfigError("names no run", where=where, cure="give the folder of a run, or leave it out")
     try:
         run = read_run(local_folder(path, cells=cells), read)
     except RunError as error:
@@ -244,14 +246,14 @@ def _check(
         for name in place.model.split("."):
             now = getattr(now, name)
         before, after = run.settings(part).stack_settings(), now.stack_settings()
+        vectors = written(tree, *place.model.split("."), "embedding")
+        if isinstance(vectors, Mapping) or (isinstance(vectors, str) and vectors != "onehot"):
+            raise _contradiction(f"{place.model}.embedding", vectors, run, "embedding", before["embedding"])
         for name in sorted(before.keys() & after.keys()):
             if name not in type(now).model_fields and before[name] != after[name]:
                 what = f"has {name} = {show(before[name])}, which the {stack} of {task.name} cannot have"
                 raise ConfigError(what, where=run.where, cure="start from another run")
             _compare(f"{place.model}.{name}", after[name], run, name, before[name])
-        vectors = written(tree, *place.model.split("."), "embedding")
-        if isinstance(vectors, Mapping) or (isinstance(vectors, str) and vectors != "onehot"):
-            raise _contradiction(f"{place.model}.embedding", vectors, run, "embedding", before["embedding"])
 
 
 def _compare(path: str, value: Any, run: StartRun, name: str, expected: Any) -> None:

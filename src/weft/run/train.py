@@ -207,7 +207,7 @@ def train_events(
         ranks=ranks,
     )
     if setup.keep_last:
-        notes = (*notes, f"keeps the last model: {len(prepared.valid)} validation examples are too few to choose by")
+        notes = (*notes, f"keeps the last model: validation examples to choose by are too few ({len(prepared.valid)})")
     if point.checkpoint:
         job.restore(point.checkpoint)
         notes = (*notes, f"goes on after update {learner.number:,}")

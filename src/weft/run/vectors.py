@@ -17,7 +17,6 @@ from weft.tasks import Task
 from weft.tasks.embed import Embed
 from weft.tasks.states import Located, word_means
 from weft.tasks.word_tables import WordTable
-from weft.text.terms import read_terms
 
 Level: TypeAlias = Literal["word", "token", "sentence"]
 LEVELS: Final = ("word", "token", "sentence")
@@ -95,10 +94,13 @@ def find_table(task: Task, model: Any, part: str | None = None, text: str = "") 
         knowing = [name for name, table in tables.items() if not table.target(text)[1]]
         # Without a text, or where none knows it: words, before the characters that spell them.
         whole = max(tables, key=lambda name: len(tables[name].known_words()))
-        words = [word for _, word in read_terms(text)]
-        least = min(knowing, key=lambda name: sum(map(tables[name].count, words)), default=whole)
-        part = least if words else whole
+        least = min(knowing, key=lambda name: _tokens(tables[name], text), default=whole)
+        part = least if text.split() else whole
     return part, tables[part]
+
+
+def _tokens(table: WordTable, text: str) -> int:
+    return sum(table.count(word) for _, word in table.terms(text))
 
 
 def word_table(task: Task, model: Any) -> tuple[list[str], NDArray[np.float32]]:

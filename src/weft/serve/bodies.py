@@ -101,7 +101,13 @@ Kind = TypeVar("Kind", bound=BaseModel)
 
 
 async def read_body(request: Request, kind: type[Kind]) -> Kind:
-    """Return the body of a request; raise a `RequestError` where it is no JSON object of this form."""
+    """Return the body of a request; raise a `RequestError` where it is no JSON object, and pydantic's `ValidationError`
+    where it has another form."""
+    return kind.model_validate(await read_object(request))
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """Return the JSON object in the body of a request, within the limits of `weft.limits`."""
     try:
         tree = parse_json(await request.body())
     except (ValueError, RecursionError) as error:
@@ -109,4 +115,4 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
         raise RequestError(f"the body is no JSON: {reason}", cure="send an object in UTF-8") from None
     if not isinstance(tree, dict):
         raise RequestError("the body is no JSON object", cure='such as {"inputs": ["…"]}')
-    return kind.model_validate(tree)
+    return tree

@@ -17,7 +17,7 @@ from weft.serve.api_errors import Busy
 from weft.serve.groups import MAX_BATCH_INPUTS, BatchGroup, Group, SearchGroup
 from weft.serve.logs import log
 from weft.serve.metrics import Metrics
-from weft.serve.tickets import Job, Settings
+from weft.serve.tickets import Job, Outbox, Settings
 from weft.training import set_threads
 
 MAX_SEARCHES: Final = 8
@@ -46,6 +46,8 @@ class Engine:
         self.thread = threading.Thread(target=self._run, name="weft-engine", daemon=True)
 
     def start(self) -> None:
+        """Begin to compute; called inside the event loop that waits for the results."""
+        self.outbox = Outbox()
         self.thread.start()
 
     def close(self) -> None:
@@ -85,6 +87,7 @@ class Engine:
             try:
                 self._round()
             except Exception as error:  # a mistake in weft must not end the service
+                self.outbox.deliver()
                 log("engine failed", level=logging.ERROR, error=error)
                 time.sleep(0.1)
 
@@ -108,7 +111,9 @@ class Engine:
                     group.forget()
                     continue
                 searches += search
-            if group.turn() > 1 and not group.running:
+            together = group.turn()
+            self.outbox.deliver()
+            if together > 1 and not group.running:
                 self.gather_until = time.monotonic() + GATHER_SECONDS
             if not group.queue and not group.running:
                 del self.groups[settings]

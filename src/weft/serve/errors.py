@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -30,7 +31,7 @@ def describe_error(error: BaseException) -> tuple[int, dict[str, Any]]:
         status = error.status if isinstance(error, HTTPError) else 500 if isinstance(error, Fault) else 400
         message = ": ".join(part for part in (error.where, error.what) if part)
         return status, _body(message, error.cure)
-    if isinstance(error, RequestValidationError):
+    if isinstance(error, RequestValidationError | ValidationError):
         first = error.errors()[0]
         place = ".".join(str(part) for part in first.get("loc", ()) if part != "body")
         return 422, _body(f"{place or 'the body'}: {first.get('msg', 'is not valid')}", None)
@@ -54,7 +55,7 @@ def answer_errors(app: FastAPI) -> None:
         status, body = describe_error(error)
         return json_response(body, status)
 
-    for kind in (WeftError, RequestValidationError, HTTPException):
+    for kind in (WeftError, RequestValidationError, ValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
 
 

@@ -136,8 +136,9 @@ class Parent:
 
 def _work(settings: ServerSettings, listener: Listener, pipe: int | None, report: Report) -> NoReturn:
     """Serve in this process, and end it."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it
     code = 1
     try:
         from weft.serve.server import serve

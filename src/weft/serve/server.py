@@ -59,6 +59,8 @@ def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None =
 
 def serve(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[], None] | None = None) -> int:
     """Serve until Ctrl-C or SIGTERM -> the exit code: 0 where every request that was accepted has been answered."""
+    if hasattr(signal, "SIGHUP"):  # until the models are loaded there is nothing to load again
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     cells = {}
     if settings.imports:
         from weft.run import import_classes

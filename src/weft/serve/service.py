@@ -116,7 +116,7 @@ class Service:
 
     def begin(self, settings: Settings, jobs: Sequence[Job], *, streams: bool = False) -> Ticket:
         """Queue the jobs of a request."""
-        ticket = Ticket(len(jobs), seconds=self.limits.seconds, streams=streams)
+        ticket = Ticket(len(jobs), self.engine.outbox, seconds=self.limits.seconds, streams=streams)
         for job in jobs:
             job.ticket = ticket
         try:
@@ -140,8 +140,7 @@ class Service:
                 raise RequestError("the client has gone", status=499)
             return waiting.result()
         except (Busy, RequestError) as error:
-            if error.status in (503, 504):
-                self.metrics.rejected.labels("deadline").inc()
+            self._count_late(error)
             raise
         finally:
             ticket.cancel()
@@ -153,10 +152,19 @@ class Service:
         try:
             async for piece in ticket.follow():
                 yield piece
+        except (GeneratorExit, asyncio.CancelledError):
+            self.metrics.rejected.labels("disconnect").inc()
+            raise
+        except (Busy, RequestError) as error:
+            self._count_late(error)
+            raise
         finally:
-            if ticket.left:
-                self.metrics.rejected.labels("disconnect" if ticket.wanted else "deadline").inc()
             ticket.cancel()
+
+    def _count_late(self, error: Busy | RequestError) -> None:
+        """Count a request that was given up because its time was over."""
+        if error.status in (503, 504):
+            self.metrics.rejected.labels("deadline").inc()
 
 
 def search_settings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,15 +17,38 @@ Piece = tuple[int, str]
 """The number of an input, and more of its text."""
 
 
+class Outbox:
+    """Calls that the engine's thread leaves to the event loop, which is woken once for those of a turn: after each wake
+    both threads want the interpreter."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+
+    def post(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Add a call, from any thread; it is made after the next `deliver`."""
+        self.calls.append((function, arguments))
+
+    def deliver(self) -> None:
+        """Wake the event loop if there are calls."""
+        if self.calls and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._make)
+
+    def _make(self) -> None:
+        while self.calls:
+            function, arguments = self.calls.popleft()
+            function(*arguments)
+
+
 class Ticket:
     """The results of a request's inputs, as the engine's thread computes them."""
 
-    def __init__(self, count: int, *, seconds: float, streams: bool = False) -> None:
+    def __init__(self, count: int, outbox: Outbox, *, seconds: float, streams: bool = False) -> None:
         self.results: list[Any] = [None] * count
         self.left, self.started, self.over = count, False, False
         self.deadline, self.seconds = time.monotonic() + seconds, seconds
-        self.loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[list[Any]] = self.loop.create_future()
+        self.outbox = outbox
+        self.done: asyncio.Future[list[Any]] = outbox.loop.create_future()
         self.pieces: asyncio.Queue[Piece | None] | None = asyncio.Queue() if streams else None
         self._lock = threading.Lock()
 
@@ -41,7 +65,7 @@ class Ticket:
             finished = self.left == 0 and not self.over
             self.over |= finished
         if finished:
-            self._call(self._finish, None)
+            self.outbox.post(self._finish, None)
 
     def fail(self, error: BaseException) -> None:
         """End the request with an error, from any thread; its other inputs are not computed."""
@@ -49,7 +73,7 @@ class Ticket:
             if self.over:
                 return
             self.over = True
-        self._call(self._finish, error)
+        self.outbox.post(self._finish, error)
 
     def cancel(self) -> None:
         """Mark the ticket as abandoned: its client has gone."""
@@ -58,11 +82,7 @@ class Ticket:
     def piece(self, number: int, text: str) -> None:
         """Pass on more of the text of an input."""
         if self.pieces is not None and text:
-            self._call(self.pieces.put_nowait, (number, text))
-
-    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(function, *arguments)
+            self.outbox.post(self.pieces.put_nowait, (number, text))
 
     def _finish(self, error: BaseException | None) -> None:
         if not self.done.done():

@@ -181,9 +181,10 @@ def state_of(folder: Path) -> State:
     """Return whether a run is finished, in training, stopped before its end, or without a model."""
     if is_locked(folder):
         return "training"
-    if (folder / REPORT).exists() and (folder / MANIFEST).exists():
-        return "finished"
-    return "stopped" if (folder / MANIFEST).exists() else "broken"
+    if not (folder / MANIFEST).exists():
+        return "broken"
+    stopped = (folder / JOURNAL).exists() and not (folder / REPORT).exists()  # an imported run has neither
+    return "stopped" if stopped else "finished"
 
 
 METRICS: Final = {

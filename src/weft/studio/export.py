@@ -22,7 +22,7 @@ from weft.errors import ConfigError, Fault, WeftError
 from weft.studio.discovery import Found, describe_run
 from weft.studio.inputs import example_inputs, read_text
 from weft.studio.studio import Studio
-from weft.studio.views import available_views, views_of
+from weft.studio.views import available_views, read_source, views_of
 
 if TYPE_CHECKING:
     from weft.inspect import ViewKind
@@ -47,43 +47,50 @@ def export(
         raise ConfigError("there are no runs", where=", ".join(map(str, paths)), cure="name a folder of runs")
     _write(out / SCRIPT, javascript())
     rows: list[tuple[str, str | None, dict[str, Any]]] = []
-    for row, folder in zip(listed, _folder_names(row["id"] for row in listed), strict=True):
-        found = studio.library.run(row["id"])
-        say(f"{found.id} …")
+    for row, folder in zip(listed, _folder_names(row["name"] for row in listed), strict=True):
+        name, found = row["name"], studio.library.run(row["id"])
+        say(f"{name} …")
         try:
             run = studio.runs().get(found)
         except WeftError as error:
-            rows.append((visible(found.id), None, {"error": str(error)} | row))
+            rows.append((visible(name), None, {"error": str(error)} | row))
             continue
-        _export_run(run, found, out / folder, studio.roots)
-        rows.append((found.id, f"{folder}/index.html", row))
+        _export_run(run, found, name, out / folder, studio.roots)
+        rows.append((name, f"{folder}/index.html", row))
     _write(out / "index.html", page("weft: runs", [], LinkedScript(SCRIPT), before=_index(rows)))
     return out / "index.html"
 
 
-def _export_run(run: Run, found: Found, folder: Path, roots: list[Path]) -> None:
+def _export_run(run: Run, found: Found, run_name: str, folder: Path, roots: list[Path]) -> None:
     """Write the pages of one run."""
     texts = example_inputs(run, roots)[:INPUTS]
     kinds = available_views()
     names = views_of(run)
     script = LinkedScript(f"../{SCRIPT}")
-    links = [("all runs", "../index.html"), (found.id, "index.html"), *((name, f"{name}.html") for name in names)]
+    links = [("all runs", "../index.html"), (run_name, "index.html"), *((name, f"{name}.html") for name in names)]
     for name in names:
         figures = list(_view_figures(kinds[name], run, texts))
-        _write(folder / f"{name}.html", page(f"{found.id}: {name}", figures, script, before=_navigation(links)))
+        _write(folder / f"{name}.html", page(f"{run_name}: {name}", figures, script, before=_navigation(links)))
     figures = [_about(run, found), *_answers(run, texts)]
-    _write(folder / "index.html", page(found.id, figures, script, before=_navigation(links)))
+    _write(folder / "index.html", page(run_name, figures, script, before=_navigation(links)))
 
 
 def _view_figures(kind: ViewKind, run: Run, texts: Sequence[str]) -> Iterable[Figure]:
     """Yield the figure of a view for each input; an error is a figure of words."""
     if kind.takes_text and not texts:
         yield Figure(kind.name, "There is no input to show it for: the data of the run cannot be read from here.", None)
+    nothing = set[str]()
     for text in texts if kind.takes_text else [""]:
         try:
-            view = kind.show(run, read_text(run, text)) if kind.takes_text else kind.show(run)
+            view = kind.show(run, read_source(kind, run, text)) if kind.takes_text else kind.show(run)
             figure = view.figure()
-            yield figure._replace(title=f"{figure.title}: {text}" if text and len(text) < 100 else figure.title)
+            if figure.specification is None:  # the reason is the same for each input
+                if figure.summary not in nothing:
+                    yield figure
+                nothing.add(figure.summary)
+                continue
+            named = not text or len(text) >= 100 or text in figure.title
+            yield figure if named else figure._replace(title=f"{figure.title}: {text}")
         except WeftError as error:
             yield Figure(kind.name, f"There is nothing to show: {error}.", None)
 

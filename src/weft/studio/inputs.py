@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -53,20 +54,49 @@ def read_text(run: Run, text: str) -> Any:
 def _read_table(run: Run, text: str) -> Any:
     """CSV with a header line -> rows by their columns, or for feature vectors and plain series lists of numbers."""
     columns = run.task.columns(run.config.data)
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
+    given = [line for line in text.splitlines() if line.strip()]
+    if not given:
         raise DataError("is empty", where="the table", cure="paste rows of numbers")
-    if len(lines) > MAX_ROWS:
-        raise DataError(f"{len(lines):,} rows, and {MAX_ROWS:,} is the limit", where="the table", cure="send the end")
-    dialect = "\t" if "\t" in lines[0] else ";" if ";" in lines[0] and "," not in lines[0] else ","
-    try:
-        rows = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=dialect))
-    except csv.Error as error:
-        raise DataError(f"cannot be read: {error}", where="the table", cure="paste a CSV") from None
+    if len(given) > MAX_ROWS:
+        raise DataError(f"{len(given):,} rows, and {MAX_ROWS:,} is the limit", where="the table", cure="send the end")
+    rows = _cells("\n".join(given))
     if columns.steps or _is_number(rows[0][0]):
         return _numbers(rows) if columns.steps else [value for row in _numbers(rows) for value in row]
     head, *body = rows
+    if not body:
+        raise DataError("is a line of column names without rows", where="the table", cure="paste the rows too")
     return [dict(zip(head, row, strict=False)) for row in body]
+
+
+def _cells(table: str) -> list[list[str]]:
+    head = table.partition("\n")[0]
+    delimiter = "\t" if "\t" in head else ";" if ";" in head and "," not in head else ","
+    try:
+        return list(csv.reader(io.StringIO(table), delimiter=delimiter))
+    except csv.Error as error:
+        raise DataError(f"cannot be read: {error}", where="the table", cure="paste a CSV") from None
+
+
+def _with_open_end(run: Run, table: str) -> str:
+    """Return the table so that a run which reads columns of the future can forecast its end: the last rows of each
+    series, as many as the horizon, lose their targets."""
+    data: Any = run.config.data
+    if not getattr(data, "known", None):
+        return table
+    head, *rows = _cells(table)
+    columns = data.layout
+    place = head.index(columns.series) if columns.series in head else None
+    targets = [number for number, name in enumerate(head) if name in columns.target]
+    left: Counter[str] = Counter()
+    for row in reversed(rows):
+        series = "" if place is None else row[place]
+        left[series] += 1
+        if left[series] <= data.horizon:
+            for number in targets:
+                row[number] = ""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows([head, *rows])
+    return written.getvalue()
 
 
 def _numbers(rows: list[list[str]]) -> list[list[float]]:
@@ -123,12 +153,13 @@ def _inside(path: str, folders: list[Path]) -> str | None:
 
 def _read_examples(run: Run, path: str) -> list[str]:
     from weft.data import BadLines
+    from weft.data.sources import lines
     from weft.errors import WeftError
 
-    if input_kind(run) == "table":
-        with Path(path).open(encoding="utf-8", errors="replace") as file:
-            return ["".join(islice(file, EXAMPLE_ROWS))[:MAX_CHARACTERS]]
     try:
+        if input_kind(run) == "table":
+            table = "\n".join(line for _, line in islice(lines(path, BadLines(skip=True)), EXAMPLE_ROWS))
+            return [_with_open_end(run, table[:MAX_CHARACTERS])]
         records = islice(run.task.read(path, run.config.data, BadLines(skip=True)), EXAMPLES)
         found = [_show(record) for record in records]
     except (WeftError, OSError):

@@ -7,20 +7,23 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from weft.errors import Fault
-from weft.serve import Feed, HTTPError
+from weft.serve import Event, Feed, HTTPError
 from weft.studio.toys import find_toy, toys
 
 MAX_STEPS: Final = 20_000
 MAX_LINE_CHARACTERS: Final = 1 << 20
 END_SECONDS: Final = 2.0
 """Time that the process has to end by itself."""
+
+UNWATCHED_SECONDS: Final = 30.0
+"""A training that no page has followed for this time is stopped: its browser crashed, or was killed."""
 
 COMMANDS: Final = ("pause", "resume", "step", "stop")
 DEFAULT_RATES: Final = {"rnn": 0.01, "transformer": 0.003}
@@ -80,10 +83,36 @@ class Training:
         self._write(json.dumps(order))
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
+        self.followers, self.lock = 0, threading.Lock()
+        self._stop_unless_followed()
 
     @property
     def running(self) -> bool:
         return self.process.poll() is None and not self.feed.closed
+
+    async def follow(self, after: int = 0) -> AsyncIterator[Event]:
+        """Yield the events with a number greater than `after`, to the last one."""
+        with self.lock:
+            self.followers += 1
+        try:
+            async for event in self.feed.follow(after):
+                yield event
+        finally:
+            with self.lock:
+                self.followers -= 1
+            self._stop_unless_followed()
+
+    def _stop_unless_followed(self) -> None:
+        """Stop the process after `UNWATCHED_SECONDS` unless a page follows it then."""
+
+        def stop() -> None:
+            if not self.followers:
+                self._write("stop")
+
+        timer = threading.Timer(UNWATCHED_SECONDS, stop)
+        timer.daemon = True
+        if not self.feed.closed:
+            timer.start()
 
     def command(self, name: Command) -> None:
         """Send a command to the process; one that has ended takes none."""
@@ -120,6 +149,7 @@ class Training:
         if not done:
             self.feed.publish("done", {"reason": "stopped", "message": "the training ended"})
         self.feed.close()
+        self.process.wait()
 
 
 class Playground:

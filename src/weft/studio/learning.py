@@ -59,6 +59,12 @@ class Control:
                 self.send("state", {"state": self.state})
             self.condition.notify_all()
 
+    def begin(self) -> None:
+        """Send the state in which the training begins; it is a pause if one was requested before."""
+        with self.condition:
+            if self.state != "stopped":
+                self.send("state", {"state": self.state})
+
     def proceed(self) -> bool:
         """Block while the training is paused; return whether it continues."""
         with self.condition:
@@ -82,7 +88,7 @@ def train(order: Mapping[str, Any], send: Send, control: Control) -> None:
     cells = import_classes(order.get("imports", ()))
     pupils = [Pupil(toy, settings, cells, seed=order["seed"]) for settings in order["models"]]
     reports = [Report(number, pupil, tests, send) for number, pupil in enumerate(pupils)]
-    send("state", {"state": "running"})
+    control.begin()
     for report in reports:
         report.send_all(0)
     spent, step = 0.0, 0

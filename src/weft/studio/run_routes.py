@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from weft.charts import ON_DARK, THEMES, can_draw
 from weft.errors import WeftError
 from weft.serve import Event, describe_error, event_stream
+from weft.serve.bodies import Body, read_body, read_object
 from weft.serve.errors import json_response
 from weft.serve.inputs import MAX_PICTURE_BYTES
 from weft.studio import answers, comparing, curves, details, views
@@ -23,12 +24,6 @@ from weft.studio.studio import COMPUTE_SECONDS, Studio
 from weft.version import __version__
 
 MAX_BODY_TEXT: Final = MAX_PICTURE_BYTES * 4 // 3 + 100
-
-
-class Body(BaseModel):
-    """The base of bodies: a field that is not known is refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Input(Body):
@@ -88,7 +83,8 @@ def run_routes(studio: Studio) -> APIRouter:
         return event_stream(curves.follow_curve(studio.library.run(id)))
 
     @router.post("/runs/{id:path}/view/{name}")
-    async def view(id: str, name: str, body: Input) -> Response:
+    async def view(id: str, name: str, request: Request) -> Response:
+        body = await read_body(request, Input)
         if name == "curves":
             found = studio.library.run(id)
             return json_response(await studio.with_folder(found, _show_curves, body.options))
@@ -96,19 +92,21 @@ def run_routes(studio: Studio) -> APIRouter:
         return json_response(await studio.with_run(id, _show, name, shown))
 
     @router.post("/runs/{id:path}/predict")
-    async def predict(id: str, body: Input) -> Response:
+    async def predict(id: str, request: Request) -> Response:
+        body = await read_body(request, Input)
         return json_response(await studio.with_run(id, answers.predict, body.text or "", body.options))
 
     @router.post("/runs/{id:path}/stream")
-    async def stream(id: str, body: Input) -> Response:
-        return event_stream(_pieces(studio, id, body))
+    async def stream(id: str, request: Request) -> Response:
+        return event_stream(_pieces(studio, id, await read_body(request, Input)))
 
     @router.post("/runs/{id:path}/search")
-    async def search(id: str, body: dict[str, Any]) -> Response:
-        return json_response(await studio.with_run(id, search_states, body))
+    async def search(id: str, request: Request) -> Response:
+        return json_response(await studio.with_run(id, search_states, await read_object(request)))
 
     @router.post("/compare")
-    async def compare(body: Compared) -> Response:
+    async def compare(request: Request) -> Response:
+        body = await read_body(request, Compared)
         found = [studio.library.run(id) for id in dict.fromkeys(body.runs)]
         data = None if body.data is None else studio.library.file(body.data)
 
@@ -119,7 +117,8 @@ def run_routes(studio: Studio) -> APIRouter:
         return json_response(await studio.workers.run("compare", compute))
 
     @router.post("/lesson/gradients")
-    async def gradients(body: GradientLesson) -> Response:
+    async def gradients(request: Request) -> Response:
+        body = await read_body(request, GradientLesson)
         return json_response(await studio.workers.run("lesson", lambda: show_gradients(body, studio.cells())))
 
     return router

@@ -74,8 +74,15 @@ def show(name: str, run: Run, *, text: str | None, target: str | None, options: 
     kind.check_options(options)
     if kind.takes_text and not (text and text.strip()):
         raise ConfigError("is missing", where="text", cure=f"{name} shows what the model does with an input")
-    source = read_text(run, text) if kind.takes_text and text is not None else None
+    source = read_source(kind, run, text) if kind.takes_text and text is not None else None
     return describe(kind.show(run, source, target=target or None, **options), question=kind.question)
+
+
+def read_source(kind: ViewKind, run: Run, text: str) -> Any:
+    """Return the input of a view; of a picture there are no words, so their map is shown without a question."""
+    if not kind.reads_words:
+        return read_text(run, text)
+    return None if input_kind(run) == "picture" else text
 
 
 def show_curves(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -274,7 +274,8 @@ class Forecast(SeriesTask):
         for option, value in (("--format", format), ("--column", column)):
             if value is not None:
                 raise ConfigError("a forecast reads tables as in training", where=f"{option} {value}", cure="remove it")
-        return SeriesInputs(self.read(name if name is not None else own_files(self.data), self.data, BadLines()))
+        bad = BadLines()
+        return SeriesInputs(self.read(name if name is not None else own_files(self.data), self.data, bad), bad)
 
     def record(self, source: Any) -> Series:
         if isinstance(source, Series):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from weft.data import Input
+from weft.data import BadLines, Input
 from weft.data.series import Series
-from weft.tasks.results import Prediction
+from weft.tasks.results import Prediction, show_number
 from weft.tasks.sections import Tree
-
-SHOWN_DIGITS = 6
-"""Digits of a number in a table."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,6 @@ class SeriesForecast(Prediction):
         return {"series": self.series, "time": list(self.times), name: list(self.values), **levels}
 
 
-def show_number(value: float) -> str:
-    return f"{value:.{SHOWN_DIGITS}g}"
-
-
 def _spell(cell: str | float) -> str:
     return show_number(cell) if isinstance(cell, float) else cell
 
@@ -57,6 +51,8 @@ class SeriesInputs:
     """A table of series as inputs; the answers are a table of their own, with a row for each step of each forecast."""
 
     records: Iterable[Series]
+    bad: BadLines
+    """What was read; its notes are warnings after the last series."""
     plain: ClassVar = False
     begun: bool = field(default=False, init=False)
     """Whether the header is written, which depends on the columns of the first answer."""
@@ -64,6 +60,8 @@ class SeriesInputs:
     def __iter__(self) -> Iterator[Input]:
         for record in self.records:
             yield Input(record.place, record, record)
+        for text in self.bad.notes:
+            warnings.warn(text, stacklevel=2)
 
     def begin(self) -> str:
         return ""

@@ -97,7 +97,10 @@ class ForecastData(DataConfig):
     @classmethod
     def _known_frequency(cls, frequency: str | None) -> str | None:
         if frequency is not None:
-            read_frequency(frequency)  # raises; the text stays as it is written, for notes and errors
+            try:
+                read_frequency(frequency)  # the text stays as it is written, for notes and errors
+            except ConfigError as error:
+                raise ConfigError(error.what, where=f'frequency = "{frequency}"', cure=error.cure) from None
         return frequency
 
     @property
@@ -134,6 +137,10 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
         where = f'data.frequency = "{data.frequency}"'
         raise ConfigError("there are no time stamps", where=where, cure="remove it, or name data.time")
     # Nothing is found in the test part: it is what a user does not know yet.
+    most = max(record.end for record in records)
+    if test_steps(most, data) >= most:
+        what = f"leaves nothing of the {counted(most, 'step')} of the longest series"
+        raise ConfigError(what, where=f"data.test = {data.test}", cure="lower it")
     records = [record.window(0, max(1, record.end - test_steps(record.end, data))) for record in records]
     longest = max(record.end for record in records)
     found: Tree = {
@@ -163,7 +170,12 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
         raise DataError(what, where=first.place, cure=cure)
     train = longest if data.files("valid") else longest - valid_steps(longest, longest, data, horizon)
     history = data.history or default_history(season, horizon, train)
+    for name, steps in (("season", season), ("history", history)):
+        if steps > longest:
+            what = f"is more than the {counted(longest, 'step')} of the longest series"
+            raise ConfigError(what, where=f"data.{name} = {steps}", cure="lower it")
     step = f"a step is {frequency} of {first.columns[1]}" if frequency else "in the order of the rows"
+    step += " in UTC" * first.utc
     notes.append(
         f"forecasts {counted(horizon, 'step')} of {_listed(found['target'])} from the last {history:,}, {step}"
     )
@@ -188,17 +200,19 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_NAMES])} and {more} more"
 
 
-def check_numbers(records: Sequence[Series]) -> None:
-    """Raise for a series that says nothing: no value, a single one, or always the same."""
+def check_numbers(records: Sequence[Series], part: str = "") -> None:
+    """Raise for a series that says nothing in a part of it: no value, a single one, or always the same."""
     for record in records:
         values = record.target[record.observed]
         where = f'{record.place}: series "{record.name}"'
         if not len(values):
-            raise DataError("all values are missing", where=where, cure="leave it out, or choose data.target")
+            what = "all values are missing" + (f" in {part}" if part else "")
+            raise DataError(what, where=where, cure="leave it out, or choose data.target")
         if len(values) == 1:
-            raise DataError("has a single value", where=where, cure="a forecast needs a past to learn from")
+            what = "has a single value" + (f" in {part}" if part else "")
+            raise DataError(what, where=where, cure="a forecast needs a past to learn from")
         if values.min() == values.max():
-            what = f"is constant: every value is {values[0]:g}"
+            what = f"is constant{f' in {part}' if part else ''}: every value is {values[0]:g}"
             raise DataError(what, where=where, cure="there is nothing to learn; leave it out")
     names = [record.name for record in records]
     if len(set(names)) < len(names):

@@ -69,6 +69,7 @@ def forecast_window(record: Series, data: ForecastData) -> Series:
         known = int(missing.argmax())
         what = f"{' and '.join(data.known)} known for {known} of the {horizon} steps to forecast"
         cure = f"give a row for each step after the last {record.columns[0]}, whose own cell is empty"
+        cure += f"; the first that lacks it is {window.times(history + known, 1)[0]}" if record.frequency else ""
         raise DataError(what, where=place, cure=cure)
     return replace(window, origin=history)
 

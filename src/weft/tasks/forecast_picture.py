@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.charts import CATEGORIES
+from weft.errors import counted
 from weft.tasks.forecast_answer import SeriesForecast
 
 if TYPE_CHECKING:
@@ -23,13 +24,15 @@ COLOUR, INK = CATEGORIES[0], CATEGORIES[-1]
 
 
 def draw_forecasts(answers: Sequence[SeriesForecast]) -> altair.VConcatChart:
-    """A panel for each of the first series."""
+    """A panel for each of the first series; a title says how many there are besides."""
     import altair
 
     if not answers:
         return altair.vconcat()
     panels = [_panel(answer) for answer in answers[:MAX_PANELS]]
     whole: altair.VConcatChart = altair.vconcat(*panels, spacing=24).configure_axisX(grid=False)
+    if len(answers) > MAX_PANELS:
+        whole = whole.properties(title=f"The first {MAX_PANELS} of {len(answers):,} series")
     return whole
 
 
@@ -56,7 +59,8 @@ def _panel(answer: SeriesForecast) -> Any:
         .encode(x=x, y=altair.Y(f"{name}:Q", title=None, scale=scale))
         for name, colour in (("value", INK), ("forecast", COLOUR))
     )
-    title = f"{answer.series}: {len(answer.values)} steps, {100 * (levels[-1] - levels[0]):.0f}% interval"
+    share = f"{100 * (levels[-1] - levels[0]):.0f}% interval"
+    title = f"{answer.series}: {counted(len(answer.values), 'step')} from {answer.times[0]} on, {share}"
     layers = [band.encode(x=x, y=altair.Y("low:Q", title=None, scale=scale), y2="high:Q"), *lines]
     return altair.LayerChart(layer=layers, title=title).properties(width=680, height=220)
 
@@ -86,5 +90,6 @@ def _place(time: str) -> dict[str, Any]:
 
 
 def full_date(time: str) -> str:
-    """A month as its first day, which every reader of dates understands."""
-    return f"{time}-01" if len(time) == 7 and time[4] == "-" else time
+    """A month as its first day, which every reader of dates understands; a time in UTC without the mark, by which it
+    would be shown in another zone than in the table."""
+    return f"{time}-01" if len(time) == 7 and time[4] == "-" else time.removesuffix("Z")

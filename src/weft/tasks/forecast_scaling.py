@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weft.data import Statistics
 from weft.data.series import Series
-from weft.data.steps import MAX_NUMBER
+from weft.data.steps import MAX_NUMBER, deviation_of
 from weft.errors import DataError
 from weft.metrics.forecast import seasonal_error
 from weft.tasks.forecast_data import check_numbers
@@ -45,7 +45,7 @@ class Scaling(NamedTuple):
 
 def learn_scalings(records: Sequence[Series]) -> tuple[tuple[str, ...], dict[str, Statistics]]:
     """The names of the series, and all statistics of their training parts."""
-    check_numbers(records)
+    check_numbers(records, "the training part")
     found = [scaling_of(record) for record in records]
     means, scales, errors, ends, floors = (tuple(column) for column in zip(*found, strict=True))
     zeros, ones = (0.0,) * len(records), (1.0,) * len(records)
@@ -61,7 +61,7 @@ def learn_scalings(records: Sequence[Series]) -> tuple[tuple[str, ...], dict[str
 def scaling_of(record: Series) -> Scaling:
     """The scaling of the observed values of a series."""
     values = record.target[record.observed]
-    deviation = float(values.std()) if len(values) else 0.0
+    deviation = deviation_of(values)
     mean = float(values.mean()) if len(values) else 0.0
     error = seasonal_error(record.target, record.season)
     until = float(record.seconds(record.end - 1, 1)[0]) if record.frequency else NO_TIME

@@ -55,6 +55,10 @@ class TextData(DataConfig):
     def running(self) -> bool:
         return self.unit == "stream"
 
+    @property
+    def in_a_row(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class TextBatch(Batch):

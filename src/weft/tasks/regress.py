@@ -23,7 +23,7 @@ from weft.models.bag.config import NUMBER_RATE
 from weft.nn import Packing
 from weft.settings import OneOf
 from weft.tasks.choice import choose_bag, describe_choice, fill_bag
-from weft.tasks.results import Numbers, Prediction, Scores
+from weft.tasks.results import Numbers, Prediction, Scores, show_number
 from weft.tasks.sections import Facts, Sections, Tree, written
 from weft.tasks.sequences import SequenceData, SequenceTask, describe_input, inputs_of, learn_inputs, sequence_defaults
 from weft.tasks.task import Baselines, Batch, Codec, Loss, Rows
@@ -55,7 +55,7 @@ class Regression(Prediction):
     steps: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.number:.6g}"
+        return show_number(self.number)
 
     def record(self) -> Tree:
         return describe_input(self) | {"number": self.number}

@@ -42,6 +42,11 @@ class Prediction(ABC):
         return None
 
 
+def show_number(value: float) -> str:
+    """A number of a table: six digits, and from a million on all those before the point."""
+    return f"{value:.0f}" if 999_999.5 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
 class ScoredText(ABC):
     """The probability that a model gives to a text, or to the tags of one: what `weft score` shows."""
 

@@ -55,6 +55,11 @@ class DataConfig(Settings):
         """Whether a file is one running text, whose records are blocks of it."""
         return False
 
+    @property
+    def in_a_row(self) -> bool:
+        """Whether `train.truncate` may lay the texts one after another and read on in them."""
+        return False
+
 
 class Sections(NamedTuple):
     """The types of the three sections of a configuration that differ between tasks.

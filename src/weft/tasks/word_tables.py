@@ -55,9 +55,13 @@ class WordTable:
         made = self.unseen(word)
         return None if made is None else F.normalize(made, dim=0)
 
+    def terms(self, text: str) -> list[tuple[int, str]]:
+        """Return the words of a text such as "a - b + c", each with its sign."""
+        return read_terms(text, lambda word: self.vector(word) is not None)
+
     def target(self, text: str) -> tuple[Tensor | None, tuple[str, ...]]:
         """Return the sum (D,) of the words of a text, None if there is none, and the words without a vector."""
-        terms = read_terms(text)
+        terms = self.terms(text)
         vectors = [self.vector(word) for _, word in terms]
         unknown = tuple(word for (_, word), vector in zip(terms, vectors, strict=True) if vector is None)
         if unknown or not terms:
@@ -71,7 +75,7 @@ class WordTable:
         target, unknown = self.target(text)
         if target is None:
             return Nearest((), unknown)
-        own = {number for _, word in read_terms(text) if (number := self.number(word)) is not None}
+        own = {number for _, word in self.terms(text) if (number := self.number(word)) is not None}
         return Nearest(tuple(nearest(self.vectors, target, n=n, without=own)))
 
     def known_words(self) -> list[str]:

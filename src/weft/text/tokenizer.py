@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 import tokenizers
 from tokenizers import models
@@ -39,6 +40,10 @@ _SILENT = frozenset({PAD, SOS, EOS})
 EMPTY: Mapping[int, str] = MappingProxyType({})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Characters by which Python represents bytes that are not UTF-8, for example on the command line."""
+
+MAX_SERIAL_CHARACTERS: Final = 4096
+"""Texts of no more characters together are encoded in the calling thread, in about a millisecond. For a batch the
+library wakes threads of its own, which on a busy machine takes longer than that."""
 
 
 class Tokenizer:
@@ -134,7 +139,7 @@ class Tokenizer:
         return self.encode_many([text])[0]
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, computed on all cores."""
+        """The ids of each text; many are computed on all cores."""
         if self._unknown is None:
             return self._encode(texts)
         parts = [self._unknown.split(text) for text in texts]
@@ -160,7 +165,10 @@ class Tokenizer:
             return []
         with no_panic(lambda reason: DataError(f"a text cannot be encoded: {reason}")):
             try:
-                encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+                if sum(map(len, texts)) <= MAX_SERIAL_CHARACTERS:
+                    encodings = [self._inner.encode(text, add_special_tokens=False) for text in texts]
+                else:
+                    encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
             except TypeError:
                 broken = [text for text in texts if isinstance(text, str) and _SURROGATE.search(text)]
                 if not broken:

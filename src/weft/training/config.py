@@ -68,7 +68,7 @@ class TrainConfig(Settings):
     teacher_forcing: ForcingSetting = 1.0
     """How often a decoder reads the true token: a probability, or a table such as { kind = "linear", k = 1000.0 }."""
     truncate: Length | None = None
-    """Steps of truncated backpropagation through time, for a recurrent language model of running text."""
+    """Steps of truncated backpropagation through time, for a recurrent language model."""
     evaluate_every: Count | None = None
     """Updates between two validations; by default an epoch, 1000 at most, and a 60th of all where epochs are short."""
     metric: str | None = None

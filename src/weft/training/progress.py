@@ -188,7 +188,10 @@ def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
 
 
 def show_metric(name: str, value: Any) -> str:
-    """Format a metric: shares as percentages, BLEU and chrF with one decimal, everything else with three."""
+    """Format a metric: shares as percentages, BLEU and chrF with one decimal, everything else with three; errors in the
+    unit of the data with three digits where they are smaller, and with an exponent where they are very large."""
     if name in PERCENT:
         return f"{100 * value:.2f}%"
+    if name in ("mae", "rmse") and (0 < value < 0.1 or value >= 1e15):
+        return f"{value:.3g}"
     return f"{value:.1f}" if name in ("bleu", "chrf") else f"{value:.3f}" if value < 100 else f"{value:,.0f}"

@@ -3,7 +3,12 @@
     text       a b c d e f g h i j k l        two streams of two steps at a time
     streams    a b c d e f | g h i j k l      batches   ab, gh → cd, ij → ef, kl
 
-The gradient of a batch ends at its first step; the state is carried on until the epoch ends.
+The gradient of a batch ends at its first step; the state is carried on until the epoch ends. Texts that are no running
+text are laid one after another in the same streams; the state begins anew with each, so that none sees another:
+
+    texts      <s> a b </s>  <s> c </s>  <s> d e f </s>
+    read       <s> a b <s> c <s> d e f                  expected  a b </s> c </s> d e f </s>
+
 B streams in a batch, T = `truncate` steps. An update of A batches reads the next T steps of A · B streams, as one batch
 A times as large would. Each batch has streams of its own, so that each of several processes carries its own states.
 """
@@ -26,6 +31,7 @@ from weft.nn.state import map_state, with_leaves
 from weft.tasks import Loss, Task, Tree
 from weft.tasks.lm import TextBatch
 from weft.tasks.shift import token_loss
+from weft.text import SOS
 from weft.training.ranks import Ranks
 
 
@@ -119,7 +125,7 @@ class Carry:
     """The objective of a language model that starts each batch from the final state of the batch before."""
 
     def __init__(self, task: Task, model: nn.Module, *, truncate: int) -> None:
-        if not task.data.running:
+        if not task.data.in_a_row:
             raise no_running_text(truncate)
         if not isinstance(model, LanguageModel) or not model.follows:
             raise ConfigError(
@@ -127,6 +133,8 @@ class Carry:
                 where=f"train.truncate = {truncate}",
                 cure='use model.kind = "rnn", or remove it',
             )
+        self.apart = not task.data.running
+        """Whether a text must not see the one before it."""
         self.carried: State = None
         self._restored: list[Tensor] = []
 
@@ -137,7 +145,8 @@ class Carry:
         before = None if batch.first else carried[batch.part]
         if before is None and not batch.first:
             before = self._restore(model, batch)
-        hidden, state = model.follow(batch.tokens, before)
+        resets = batch.tokens == SOS if self.apart else None
+        hidden, state = model.follow(batch.tokens, before, resets)
         carried[batch.part] = detach(state)
         self.carried = tuple(carried)
         return token_loss(model, hidden, batch, label_smoothing=label_smoothing)
@@ -179,7 +188,7 @@ class Carry:
 
 def no_running_text(truncate: int) -> ConfigError:
     return ConfigError(
-        "needs one running text to read on in",
+        "needs texts to read on in",
         where=f"train.truncate = {truncate}",
-        cure='use task = "lm" with data.unit = "stream", or remove it',
+        cure='use task = "lm", or remove it',
     )

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.export.c.models import RNN_, lines, make_run
+from tests.export.c.trained import trained
 
 from weft.errors import ConfigError, Fault
-from weft.export import export_run
+from weft.export import export_html, export_run
 from weft.export.c import compare
 from weft.export.c import export as c_export
 from weft.export.c.compare import answers_of, compile_folder
@@ -71,9 +72,19 @@ def test_without_a_compiler_nothing_is_written(run, tmp_path, monkeypatch):
 def test_what_has_no_c_is_refused_in_a_line(run, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="int8"):
         export_run(run, to="c", out=tmp_path / "model", quantization="int3")
+    with monkeypatch.context() as patch:
+        patch.setitem(c_export.COUNTED, type(run.model), None)
+        with pytest.raises(ConfigError, match="this model is one of counts"):
+            export_run(run, to="c", out=tmp_path / "model", quantization="int8")
     monkeypatch.setattr(c_export, "TASKS", {})
     with pytest.raises(ConfigError, match="is not written in C"):
         export_run(run, to="c", out=tmp_path / "model")
+
+
+def test_a_captioner_of_pictures_has_no_page(tmp_path):
+    model = {"encoder": {"kind": "conv", "channels": [4]}, "decoder": MODEL}
+    with pytest.raises(ConfigError, match="has no page"):
+        export_html(trained("caption", tmp_path, model), out=tmp_path / "page.html")
 
 
 @pytest.fixture(scope="module")

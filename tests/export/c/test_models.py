@@ -143,3 +143,17 @@ def test_answers_of_counts_are_those_of_the_run(task, model, decode, tmp_path):
 )
 def test_answers_of_all_counts_are_those_of_the_run(task, model, decode, tmp_path):
     _check_counted(task, model, decode, tmp_path)
+
+
+def test_large_numbers_are_printed_as_predict_prints_them(tmp_path):
+    texts = lines(50)
+    rows = "".join(f"{text}\t{number * 98_765.4 - 2e6}\n" for number, text in enumerate(texts) if "\t" not in text)
+    (tmp_path / "data.tsv").write_text(rows)
+    config = {"task": "regress", "data": {"train": str(tmp_path / "data.tsv")}, "model": {"kind": "bag"}}
+    run = weft.train(config, out=tmp_path / "run", quiet=True)
+    model = CModel(run, tmp_path)
+    printed = [model.answer(text, probabilities=0) for text in texts]
+    assert any(len(line.lstrip("-")) == 7 for line in printed)
+    assert not any("e" in line or "." in line for line in printed if abs(float(line)) > 1e6)
+    for line, answer in zip(printed, run.predict(texts), strict=True):
+        np.testing.assert_allclose(float(line), float(answer.line()), rtol=1e-5)

@@ -72,7 +72,7 @@ class Blocks(Cell):
         super().__init__(input_size, hidden_size)
         self.output_size = 3
         self.into, self.norm = nn.Linear(input_size, 2 * hidden_size), nn.LayerNorm(hidden_size // 2)
-        self.blocks = nn.Parameter(torch.empty(2, hidden_size // 2, hidden_size // 2))
+        self.blocks = nn.Parameter(torch.randn(2, hidden_size // 2, hidden_size // 2) * 0.1)
         self.out = nn.Linear(hidden_size, 3, bias=False)
         self.register_buffer("decay", torch.linspace(0.1, 0.9, hidden_size))
 
@@ -112,7 +112,7 @@ class Everything(Cell):
     def __init__(self, input_size, hidden_size):
         super().__init__(input_size, hidden_size)
         self.map = nn.Linear(input_size, hidden_size)
-        self.scale = nn.Parameter(torch.empty(1, hidden_size))
+        self.scale = nn.Parameter(torch.ones(1, hidden_size))
         self.register_buffer("order", torch.arange(hidden_size).flip(0))
 
     def step(self, x, h):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,7 @@ def test_a_captioner_describes_pictures(tmp_path: Path) -> None:
     [
         ({"beam": 0}, "beam = 0"),
         ({"beams": 3}, "did you mean"),
+        ({"prefix": 5}, "prefix: 5 is no text"),
         ({"groups": 2}, "use weft predict"),
         ({"n_best": 9}, "more than beam"),
         ({"temperature": -1.0}, "temperature"),
@@ -108,3 +110,15 @@ def test_models_that_count_are_refused_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--to c"):
         export_run(run, to="onnx", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_without_a_gpu_or_onnxruntime_the_error_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = build_run("lm", tmp_path, model=RNN, text=WORD)
+    exported(run, tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
+        with pytest.raises(ConfigError, match="onnxruntime-gpu"):
+            Runner(tmp_path / "out", device="cuda")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ConfigError, match="Runner: needs onnxruntime"):
+        Runner(tmp_path / "out")

@@ -12,7 +12,7 @@ from tests.export.onnx.test_matrix import sections_of
 
 from weft.catalog import TASKS
 from weft.errors import DataError
-from weft.export.onnx.loss import MEASURES, measure, read_examples
+from weft.export.onnx.loss import MAX_EXAMPLES, MEASURES, measure, read_examples, spread
 
 EMBED: dict[str, Any] = {"model": {"kind": "skipgram", "embedding": 8}}
 SAME = {
@@ -66,3 +66,12 @@ def test_word_vectors_are_measured_on_similarities_alone(tmp_path: Path) -> None
     run = build_run("embed", tmp_path, **EMBED)
     with pytest.raises(DataError, match="pairs of words with a similarity"):
         read_examples(run, run.config.data.train)
+
+
+def test_examples_are_of_all_parts_of_a_file() -> None:
+    assert spread([1, 2, 3]) == [1, 2, 3]
+    found = spread(range(3 * MAX_EXAMPLES + 7))
+    assert len(set(found)) == MAX_EXAMPLES
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert found[-1] >= 3 * MAX_EXAMPLES

@@ -170,6 +170,38 @@ def spoiled_step(random: Random, k: int, earlier: list[int]) -> Step:
     return random.choice(choices)
 
 
+def behaviour(cell: Written) -> StepClass:
+    """The class of a step by what it computes in float64, whatever its operations: which columns of a state change
+    which of the next one, and whether a state's second difference in itself is zero."""
+    cell, count, width = cell.double(), len(cell.steps), cell.hidden_size
+    random = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.normal_(generator=random)
+    x = 2 * torch.randn(200, cell.input_size, generator=random, dtype=torch.float64)
+    before = 3 * torch.randn(200, count * width, generator=random, dtype=torch.float64)
+    after = cell.step(x, before)[1]
+    reads: list[set[int]] = [set() for _ in range(count)]
+    straight = True
+    for state in range(count):
+        for column in range(width):
+            shift = torch.zeros_like(before)
+            shift[:, state * width + column] = 2 * torch.randn(200, generator=random, dtype=torch.float64)
+            up, down = (cell.step(x, before + sign * shift)[1] for sign in (1, -1))
+            changed = ((up - after).abs() > 1e-9).any(0).view(count, width)
+            if changed[:, [other for other in range(width) if other != column]].any():
+                return StepClass.PRODUCT
+            for other in range(count):
+                if changed[other, column]:
+                    reads[other].add(state)
+            bend = (up + down - 2 * after).abs() / (1 + after.abs() + up.abs() + down.abs())
+            straight &= bool((bend[:, state * width + column] < 1e-9).all())
+    ordered: set[int] = set()
+    while ready := [k for k in range(count) if k not in ordered and reads[k] - {k} <= ordered]:
+        ordered.update(ready)
+    return StepClass.LINEAR if straight and len(ordered) == count else StepClass.ELEMENTWISE
+
+
 @settings(max_examples=200, deadline=None)
 @given(random=st.randoms(use_true_random=False), expected=st.sampled_from(list(StepClass)))
 def test_random_steps_are_classified_right(random: Random, expected: StepClass) -> None:
@@ -195,6 +227,102 @@ def test_random_steps_are_classified_right(random: Random, expected: StepClass) 
     assert isinstance(found, Plan)
     assert found.kernels is not None
     assert found.kernels.step_class is expected
+    assert behaviour(cell) is expected
+
+
+def any_expression(random: Random, states: int, depth: int) -> Step:
+    """Any operations that the kernels know, on anything."""
+    if depth == 0 or random.random() < 0.15:
+        column, state = random.randrange(3), random.randrange(states)
+        leaves: list[Step] = [
+            lambda cell, x, h: x[column],
+            lambda cell, x, h: h[state],
+            lambda cell, x, h: torch.sigmoid(x[column]),
+            lambda cell, x, h: x[column] * (cell.vector + 0.7),
+        ]
+        return random.choice(leaves)
+    one, two, three = (any_expression(random, states, depth - 1) for _ in range(3))
+    choices: list[Step] = [
+        lambda cell, x, h: one(cell, x, h) + two(cell, x, h),
+        lambda cell, x, h: one(cell, x, h) - 0.5 * two(cell, x, h),
+        lambda cell, x, h: one(cell, x, h) * two(cell, x, h),
+        lambda cell, x, h: one(cell, x, h) / (1 + torch.exp(-two(cell, x, h).abs())),
+        lambda cell, x, h: torch.where(one(cell, x, h) > 0.2, two(cell, x, h), three(cell, x, h)),
+        lambda cell, x, h: torch.lerp(one(cell, x, h), two(cell, x, h), three(cell, x, h)),
+        lambda cell, x, h: torch.addcmul(one(cell, x, h), two(cell, x, h), three(cell, x, h)),
+        lambda cell, x, h: one(cell, x, h).masked_fill(two(cell, x, h) > 0, 0.3),
+        lambda cell, x, h: torch.sigmoid(one(cell, x, h)),
+        lambda cell, x, h: -one(cell, x, h),
+    ]
+    return random.choice(choices)
+
+
+@settings(max_examples=60, deadline=None)
+@given(random=st.randoms(use_true_random=False))
+def test_no_step_is_taken_for_linear_that_does_not_behave_so(random: Random) -> None:
+    states = random.randint(1, 3)
+    parts = [any_expression(random, states, 2) for _ in range(states)]
+    cell = Written(4, 2, [lambda cell, x, h, part=part: part(cell, x, h) + x[0] for part in parts])
+    found = plan_of(cell)
+    assert isinstance(found, Plan)
+    assert found.kernels is not None
+    if found.kernels.step_class is StepClass.LINEAR:
+        assert behaviour(cell) is StepClass.LINEAR
+    else:
+        assert found.kernels.step_class is StepClass.ELEMENTWISE
+
+
+Update = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(k, c, h) -> the next h, of the gate's argument k and the candidate c."""
+
+sigmoid, softplus = torch.sigmoid, nn.functional.softplus
+
+LINEAR_WAYS: dict[str, Update] = {
+    "paper": lambda k, c, h: (1 - sigmoid(k)) * h + sigmoid(k) * c,
+    "other gate": lambda k, c, h: sigmoid(-k) * h + (1 - sigmoid(-k)) * c,
+    "difference": lambda k, c, h: h + sigmoid(k) * (c - h),
+    "lerp": lambda k, c, h: torch.lerp(h, c, sigmoid(k)),
+    "lerp back": lambda k, c, h: c.lerp(h, 1 - sigmoid(k)),
+    "addcmul": lambda k, c, h: torch.addcmul(h, sigmoid(k), c - h),
+    "addcdiv": lambda k, c, h: torch.addcdiv(sigmoid(k) * c, h, 1 + torch.exp(k)),
+    "quotient": lambda k, c, h: (h + torch.exp(k) * c) / (1 + torch.exp(k)),
+    "positive": lambda k, c, h: (1 - sigmoid(k)) * h + sigmoid(k) * torch.where(c >= 0, c + 0.5, sigmoid(c)),
+    "logarithms of gates": lambda k, c, h: torch.exp(-softplus(k)) * h + torch.exp(-softplus(-k)) * c,
+    "logsigmoid": lambda k, c, h: (
+        torch.exp(nn.functional.logsigmoid(-k)) * h + torch.exp(nn.functional.logsigmoid(k)) * c
+    ),
+    "masked": lambda k, c, h: h.masked_fill(k > 0, 0.0) + sigmoid(k) * c,
+}
+OTHER_WAYS: dict[str, Update] = {
+    "state of logarithms": lambda k, c, h: torch.logaddexp(-softplus(k) + h, -softplus(-k) + c),
+    "gate reads h": lambda k, c, h: (1 - sigmoid(k + 0.1 * h)) * h + sigmoid(k) * c,
+    "weight reads h": lambda k, c, h: torch.lerp(h, c, sigmoid(k * h)),
+    "addcmul of h and h": lambda k, c, h: torch.addcmul(sigmoid(k) * c, h, h, value=0.1),
+    "divided by h": lambda k, c, h: torch.addcdiv(c, sigmoid(k), 2 + h.abs()),
+    "mask reads h": lambda k, c, h: h.masked_fill(h > 1, 0.0) + sigmoid(k) * c,
+}
+
+
+def way(update: Update) -> type[Cell]:
+    class Way(Cell):
+        def __init__(self, input_size: int, hidden_size: int) -> None:
+            super().__init__(input_size, hidden_size)
+            self.gate, self.candidate = nn.Linear(input_size, hidden_size), nn.Linear(input_size, hidden_size)
+
+        def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+            h = update(self.gate(x), self.candidate(x), h)
+            return h, h
+
+    return Way
+
+
+@pytest.mark.parametrize("name", [*LINEAR_WAYS, *OTHER_WAYS])
+def test_ways_to_write_a_minimal_gated_step(name: str) -> None:
+    """Each that is linear is found, none that is not, and all have kernels."""
+    linear = name in LINEAR_WAYS
+    cell = way((LINEAR_WAYS | OTHER_WAYS)[name])
+    assert kernels(cell).step_class is (StepClass.LINEAR if linear else StepClass.ELEMENTWISE)
+    Pair(cell, "scan" if linear else "engine", hidden_size=6).assert_same(torch.randn(2, 9, 5), None)
 
 
 def test_coefficients_are_those_of_the_expression() -> None:
@@ -228,12 +356,12 @@ class Pair:
         assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def measure(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State) -> dict[str, Tensor]:
+def measure(rnn: RNN, x: Tensor, lengths: Tensor | None, state: State, **more: Tensor) -> dict[str, Tensor]:
     """Outputs, last states and the gradients of everything, by name."""
     x = x.clone().requires_grad_()
     state = map_state(lambda part: part.clone().requires_grad_(), state)
     rnn.zero_grad()
-    output, final = rnn(x, lengths, state)
+    output, final = rnn(x, lengths, state, **more)
     parts = [output, *leaves_of(final)]
     sum((part * torch.linspace(-1, 1, part.numel()).to(part).view_as(part)).sum() for part in parts).backward()
     named = {f"result {number}": part.detach() for number, part in enumerate(parts)}
@@ -283,6 +411,40 @@ def test_gradients_of_a_scan_equal_those_of_the_loop_over_many_steps() -> None:
     found, expected = (measure(rnn, x, None, state) for rnn in (scan, loop))
     for name in ("x", "start 0", "result 0", "result 1"):  # the others are sums of 16,384 terms, which round
         assert_close(found[name], expected[name], rtol=1e-5, atol=1e-5)
+
+
+class Given(Cell):
+    """h' = a ⊙ h + b of an input that is a and b."""
+
+    def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = x.chunk(2, dim=-1)
+        h = a * h + b
+        return h, h
+
+
+@pytest.mark.parametrize("backend", ["loop", "scan"])
+def test_many_steps_with_gates_near_one_equal_float64(backend: Any) -> None:
+    """Of which a state remembers thousands of steps; its gradient too, which is a recurrence from the end."""
+    torch.manual_seed(3)
+    time = 16_384
+    a, b = torch.rand(time, 4) * torch.tensor([0.5, 0.01, 1e-3, 1e-4]), torch.randn(time, 4)
+    a = 1 - a
+    x = torch.cat((a, b), dim=-1)[None].requires_grad_()
+    output, _ = RNN(Given, 8, 4, backend=backend)(x)
+    weight = torch.randn(time, 4)
+    (output[0] * weight).sum().backward()
+    h, after = torch.zeros(4, dtype=torch.float64), torch.empty(time, 4, dtype=torch.float64)
+    for step, (slope, added) in enumerate(zip(a.double(), b.double(), strict=True)):
+        h = after[step] = slope * h + added
+    g, of_b = torch.zeros(4, dtype=torch.float64), torch.empty(time, 4, dtype=torch.float64)
+    for step in reversed(range(time)):
+        g = of_b[step] = weight[step].double() + g * (a[step + 1].double() if step + 1 < time else 0)
+    before = torch.cat((torch.zeros(1, 4), after[:-1]))
+    assert x.grad is not None
+    of_a, expected_of_a = x.grad[0, :, :4], of_b * before
+    for found, expected in ((output[0], after), (x.grad[0, :, 4:], of_b), (of_a, expected_of_a)):
+        error = (found.double() - expected).abs().amax(0) / expected.abs().amax(0)
+        assert (error < 1e-5).all(), error
 
 
 def test_gates_that_close_and_open_stay_exact_in_a_scan() -> None:

@@ -79,27 +79,40 @@ class Case:
 
     def describe(self) -> str:
         """The line above a table: the settings that all its cases share."""
-        parts = [f"one layer in {self.dtype}{' by autocast' if self.autocast else ''}, input as wide as the state"]
+        parts = [f"one layer{', weights in float32' if self.autocast else ''}, input as wide as the state"]
         parts += ["rows of T/2 to T steps, packed for torch.nn"] if self.lengths else []
         parts += ["both directions"] if self.bidirectional else []
         return ", ".join(parts)
 
 
 def plan_cases(
-    cells: Sequence[str], sizes: Sequence[str], *, known: Mapping[str, Any], device: str, dtype: str, **switches: bool
+    cells: Sequence[str],
+    sizes: Sequence[str],
+    *,
+    known: Mapping[str, Any],
+    device: str,
+    dtypes: Sequence[str] = (),
+    **switches: bool,
 ) -> list[Case]:
-    """Return every cell with every size, by default those that suit the device; raise on any wrong option."""
+    """Return every cell with every size and type, by default those that suit the device; raise on any wrong option."""
     for name in cells:
         if name not in known:
             raise UnknownCell(name, known, where="--cell")
     place = choose_place(device)
-    if dtype == "auto":
-        dtype = "bf16" if place.type == "cuda" else "float32"
-    elif dtype not in DTYPES:
-        raise ConfigError(f'"{dtype}" is not a choice', where="--dtype", cure=did_you_mean(dtype, ["auto", *DTYPES]))
     chosen = [Size.parse(text) for text in sizes] or SIZES[place.type]
     return [
         Case(cell=name, size=size, place=str(place), dtype=dtype, **switches)
         for size in chosen
         for name in cells or CELL_NAMES
+        for dtype in dtype_names(dtypes, place)
     ]
+
+
+def dtype_names(given: Sequence[str], place: torch.device) -> list[str]:
+    """The types to measure: "auto", which is also the default, is bf16 on a GPU and float32 on a CPU."""
+    for dtype in given:
+        if dtype not in ("auto", *DTYPES):
+            cure = did_you_mean(dtype, ["auto", *DTYPES])
+            raise ConfigError(f'"{dtype}" is not a choice', where="--dtype", cure=cure)
+    usual = "bf16" if place.type == "cuda" else "float32"
+    return list(dict.fromkeys(usual if dtype == "auto" else dtype for dtype in given or ["auto"]))

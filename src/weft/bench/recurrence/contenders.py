@@ -43,8 +43,20 @@ class Workload:
         """nn.LSTM, nn.GRU or nn.RNN (cuDNN, oneDNN), packed where rows differ; ConfigError if torch lacks the cell."""
         module = self.rnn.to_torch()
         module.flatten_parameters()
+        return self._passes(module, self._torch_forward(module))
+
+    def torch_half(self) -> Pass:
+        """`torch` with weights and data in fp16, for which cuDNN has its fastest kernels."""
+        module = self.rnn.to_torch().half()
+        module.flatten_parameters()
+        x, gradient = self.x.detach().half().requires_grad_(), self._gradient.half()
+        forward = self._torch_forward(module)
+        wanted = [x, *module.parameters()]
+        return lambda: torch.autograd.grad(forward(x), wanted, gradient)[0]
+
+    def _torch_forward(self, module: nn.RNNBase) -> Callable[[Tensor], Tensor]:
         if self.lengths is None:
-            return self._passes(module, lambda x: module(x)[0])
+            return lambda x: module(x)[0]
 
         def packed(x: Tensor) -> Tensor:
             assert self.lengths is not None
@@ -52,7 +64,7 @@ class Workload:
             output, _ = module(rows)
             return pad_packed_sequence(output, batch_first=True, total_length=x.size(1))[0]
 
-        return self._passes(module, packed)
+        return packed
 
     def cell(self) -> Cell:
         """The cell of the first direction."""

@@ -25,7 +25,7 @@ EAGER_EVERY_ROUNDS: Final = 5
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds of one forward and backward pass by contender (weft, torch, eager, limit).
+    """Seconds of one forward and backward pass by contender (weft, torch, torch_fp16, eager, limit).
 
     first is the time of weft's first call: trace, compile, run. memory is bytes by contender. missing is the reason for
     each contender that did not run, reason why weft's backend is not a faster one.
@@ -47,7 +47,8 @@ class Figures:
         """The JSON form; times in milliseconds."""
         case, row = self.case, dict[str, Any]()
         row |= {"cell": case.cell, "size": list(case.size), "backend": self.backend, "reason": self.reason}
-        for who in ("weft", "torch", "eager", "limit"):
+        row["dtype"] = case.dtype
+        for who in ("weft", "torch", "torch_fp16", "eager", "limit"):
             row[f"{who}_ms"] = 1000 * self.seconds[who] if who in self.seconds else None
             if who != "weft":
                 row["limit_share" if who == "limit" else f"{who}_ratio"] = self.ratio(who)
@@ -97,6 +98,8 @@ def measure_here(case: Case, cells: Mapping[str, CellClass], repeats: int) -> Fi
     contenders, peaks, missing = {"weft": Contender(weft)}, {"weft": first.peak}, dict[str, str]()
     others: dict[str, Callable[[], Callable[[], object]]]
     others = {"torch": work.torch, "eager": work.eager, "limit": lambda: _limit(work)}
+    if work.device.type == "cuda" and case.dtype != "fp16":
+        others["torch_fp16"] = work.torch_half
     for who, build in others.items():
         try:
             run = build()

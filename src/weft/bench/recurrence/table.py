@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from weft.bench.recurrence.measure import Figures
 from weft.bench.table import NOTHING
 
+NAMES: Final = {"torch": "torch.nn", "torch_fp16": "torch.nn fp16", "eager": "eager"}
+"""The contenders beside weft and the limit, as a table names them; the second on a GPU only."""
+
 
 def tabulate(rows: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
     """Return headings and lines; memory only where it was measured."""
-    headings = ["cell", "B,T,H", "weft ms", "backend", "torch.nn ms", "ratio", "eager ms", "ratio", "limit ms", "share"]
+    others = {
+        who: name for who, name in NAMES.items() if who != "torch_fp16" or any(who in row.seconds for row in rows)
+    }
+    headings = ["cell", "B,T,H", "dtype", "weft ms", "backend"]
+    headings += [heading for name in others.values() for heading in (f"{name} ms", "ratio")] + ["limit ms", "share"]
     with_memory = any(row.memory for row in rows)
     headings += ["weft MiB", "torch.nn MiB"] if with_memory else []
     lines = []
     for row in rows:
-        line = [row.case.cell, str(row.case.size), _milliseconds(row, "weft"), row.backend]
-        for who in ("torch", "eager"):
+        line = [row.case.cell, str(row.case.size), row.case.dtype, _milliseconds(row, "weft"), row.backend]
+        for who in others:
             line += [_milliseconds(row, who), _ratio(row, who)]
         line += [_milliseconds(row, "limit"), _share(row)]
         line += [_megabytes(row, who) for who in ("weft", "torch")] if with_memory else []
@@ -31,7 +39,7 @@ def remarks(rows: Sequence[Figures]) -> list[str]:
         if row.reason:
             found[f"{row.case.cell} runs on {row.backend}: {row.reason}"] = None
         for who, why in row.missing.items():
-            found[f"{row.case.cell} without {'torch.nn' if who == 'torch' else who}: {why}"] = None
+            found[f"{row.case.cell} without {NAMES.get(who, who)}: {why}"] = None
     return list(found)
 
 

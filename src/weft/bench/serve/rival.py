@@ -15,6 +15,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
+from weft.export.tokenizer import TARGET
 from weft.serve.listening import listen, run_server
 from weft.text import SPECIALS, UNK
 
@@ -29,6 +30,12 @@ class Texts(BaseModel):
     inputs: list[str]
 
 
+def target_folder(folder: Path) -> Path:
+    """The folder of the tokenizer of what is written: a folder of its own where the two sides have different ones."""
+    own = folder / TARGET
+    return own if own.is_dir() else folder
+
+
 def huggingface(folder: Path, threads: int) -> Translate:
     """transformers' `generate`: its pipeline for translation does not exist in version 5 any more."""
     import torch
@@ -36,6 +43,7 @@ def huggingface(folder: Path, threads: int) -> Translate:
 
     torch.set_num_threads(threads)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    target: Any = AutoTokenizer.from_pretrained(target_folder(folder))
     model: Any = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
     def translate(texts: Sequence[str]) -> list[str]:
@@ -48,7 +56,7 @@ def huggingface(folder: Path, threads: int) -> Translate:
                 num_beams=BEAM,
                 max_new_tokens=min(MAX_LENGTH, 2 * longest + 20),
             )
-        return list(tokenizer.batch_decode(found, skip_special_tokens=True))
+        return list(target.batch_decode(found, skip_special_tokens=True))
 
     return translate
 
@@ -60,6 +68,7 @@ def ctranslate2(folder: Path, threads: int) -> Translate:
     from weft.export.ctranslate2 import load_ctranslate2
 
     tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    target: Any = Tokenizer.from_file(str(target_folder(folder) / "tokenizer.json"))
     model = load_ctranslate2().Translator(str(folder), inter_threads=threads, intra_threads=1)
     never = [[name] for number, name in enumerate(SPECIALS) if name in ("<pad>", "<sos>", "<mask>") and number != UNK]
 
@@ -69,8 +78,8 @@ def ctranslate2(folder: Path, threads: int) -> Translate:
         found = model.translate_batch(
             rows, beam_size=BEAM, suppress_sequences=never, max_decoding_length=min(MAX_LENGTH, 2 * longest + 20)
         )
-        ids = [[tokenizer.token_to_id(token) for token in one.hypotheses[0]] for one in found]
-        return list(tokenizer.decode_batch(ids))
+        ids = [[target.token_to_id(token) for token in one.hypotheses[0]] for one in found]
+        return list(target.decode_batch(ids))
 
     return translate
 

@@ -23,6 +23,9 @@ DOCUMENT = "-DOCSTART-"
 BLANKS = re.compile(r"[ \t]+")
 """The space between two columns; other blanks of Unicode may stand inside a word."""
 
+IOB = re.compile(r"O|[BI]-\S+")
+"""A tag of an entity or a chunk."""
+
 Tagged = list[tuple[str, str]]
 
 
@@ -41,7 +44,7 @@ def _sentences(name: str) -> Iterator[Tagged]:
                 yield sentence
             sentence = []
             continue
-        cells = _cells(line)
+        cells = _cells(line, (columns or 0) if sentence else 0)
         if cells is None:
             continue
         place, columns = f"{name}:{number}", columns or len(cells)
@@ -53,14 +56,19 @@ def _sentences(name: str) -> Iterator[Tagged]:
         yield sentence
 
 
-def _cells(line: str) -> list[str] | None:
-    """The columns of a line; None of a comment, a document's line, or a token of several words."""
-    if line.startswith((DOCUMENT, "# ")) or line.strip() == "#":
-        return None
+def _cells(line: str, columns: int) -> list[str] | None:
+    """The columns of a line; None of a comment, a document's line, or a token of several words.
+
+    A sign # is a word, such as the pound of CoNLL 2000, where the tag of an entity or a chunk ends its line, or within
+    a sentence whose lines have as many columns, from three on.
+    """
     cells = line.split("\t")
     if len(cells) >= X_COLUMNS and cells[0][:1].isdigit():
         return cells if cells[0].isdecimal() else None
-    return BLANKS.split(line.strip(" \t"))
+    cells = BLANKS.split(line.strip(" \t"))
+    word = len(cells) > 1 and (IOB.fullmatch(cells[-1]) is not None or len(cells) == columns > 2)
+    comment = line.startswith("# ") and not word
+    return None if comment or line.startswith(DOCUMENT) or line.strip() == "#" else cells
 
 
 def _word(cells: list[str], place: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.disk import atomic_write
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError, DataError, counted
 
 PARTS: Final = ("train", "valid", "test")
 
@@ -57,7 +57,8 @@ def convert(converter: Converter, files: list[str], out: Path) -> dict[Path, int
     least, most = converter.files
     if len(files) < least or (most is not None and len(files) > most):
         wanted = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
-        raise ConfigError(f"{len(files)} files where {wanted} are expected", where="FILES", cure=converter.summary)
+        what = f"{counted(len(files), 'file')} where {wanted} {'is' if wanted == '1' else 'are'} expected"
+        raise ConfigError(what, where="FILES", cure=converter.summary)
     rows: dict[str, list[str]] = {}
     seen: dict[str, set[str]] = {}
     for part, text in converter.read(files):

@@ -114,8 +114,7 @@ def _compare_texts(run: Run, program: Path, lines: list[str], given: list[Any], 
             str(longest),
             "--beam",
             str(beam),
-            "--sample",
-            str(int(drawn)),
+            "--sample" if drawn else "--no-sample",
         )
         options += ("--top-p", "1", "--top-k", "0") if drawn else ()
         options += () if language is None else ("--language", language)

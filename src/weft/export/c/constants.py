@@ -32,7 +32,6 @@ class Constants:
         self._parts: list[bytes] = []
         self._found: dict[tuple[int, str], int] = {}
         self._kept: list[NDArray[Any]] = []
-        self._largest: list[tuple[NDArray[Any], NDArray[Any]]] = []
 
     def plain(self, array: NDArray[Any], note: str = "") -> str:
         """The expression of C for an array as it is."""

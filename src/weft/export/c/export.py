@@ -40,6 +40,13 @@ def check_quantization_c(quantization: str) -> None:
         raise ConfigError(f'"{quantization}" is no type of weights in C', where="--quantization", cure="int8, float32")
 
 
+def check_quantizes(run: Run, quantization: str | None) -> None:
+    """Raise for int8 of a run that has no matrices."""
+    if quantization == INT8 and type(run.model) in COUNTED:
+        what = "acts on networks, and this model is one of counts"
+        raise ConfigError(what, where="--quantization int8", cure="leave it out")
+
+
 def sources_of(run: Run, *, int8: bool = False) -> Sources:
     """The files of a run."""
     task = run.config.task
@@ -65,6 +72,7 @@ def fill_folder(run: Run, folder: Path, quantization: str | None) -> ExportedC:
 
     In int8 the model computes another function: it is compared in float32 first, and then measured.
     """
+    check_quantizes(run, quantization)
     agreement, quantized = _compared(run, folder, int8=False), None
     if quantization == INT8:
         quantized = _compared(run, folder, int8=True)

@@ -27,6 +27,16 @@ static void weft_put_number(weft_out *out, const char *before, int precise, doub
     if (count > 0 && (size_t)count < sizeof text) weft_put(out, text, (size_t)count);
 }
 
+/* A number of a table with six digits; from a million on all those before the point, as show_number in Python. */
+static void weft_put_value(weft_out *out, int precise, double number)
+{
+    char text[48];
+    const double size = number < 0 ? -number : number;
+    const char *form = precise > 1 ? "%.9g" : size >= 999999.5 && size < 1e15 ? "%.0f" : "%.6g";
+    snprintf(text, sizeof text, form, number);
+    weft_put_string(out, text);
+}
+
 /* The text of some ids on one line. */
 static void weft_put_text(weft_out *out, const weft_text *text, const int32_t *ids, size_t count)
 {

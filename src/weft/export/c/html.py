@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 from weft.disk import atomic_write
 from weft.errors import ConfigError, Fault
 from weft.export.c.compare import CAgreement, compare_c, compile_folder
-from weft.export.c.export import INT8, check_quantization_c, left_out, sources_of, write_files
+from weft.export.c.export import INT8, check_quantization_c, check_quantizes, left_out, sources_of, write_files
+from weft.export.c.plan_reading import features_of
 from weft.export.c.source import read
 from weft.run import Run
 
@@ -30,15 +31,13 @@ WORDS: Final[dict[str, tuple[str, str, str, str]]] = {
     "translate": ("write", "Text", "Translate", "It translates a sentence."),
     "lm": ("write", "Beginning", "Continue", "It continues a text."),
     "mask": ("plain", "Text with <mask>", "Fill", "It fills the gaps of a text."),
-    "forecast": (
-        "plain",
-        "Numbers of a series: [112, 118, 132]",
-        "Forecast",
-        "It forecasts the next steps of a series.",
-    ),
-    "embed": ("plain", "Word", "Find", "It finds the words nearest to a word."),
+    "forecast": ("series", "Series: [112, 118, 132]", "Forecast", "It forecasts the next steps of a series."),
+    "embed": ("near", "Word", "Find", "It finds the words nearest to a word."),
+    "caption": ("write", "Features", "Describe", "It describes feature vectors."),
 }
 """How a page shows the answers of a task, and what it says."""
+
+STACK_BYTES: Final = 1 << 20
 
 
 class ExportedHtml(NamedTuple):
@@ -55,11 +54,14 @@ def export_html(run: Run, *, out: str | Path, quantization: str | None = None) -
     """Write the page of a run; its C is compiled here too and compared with the run before."""
     if quantization is not None:
         check_quantization_c(quantization)
+        check_quantizes(run, quantization)
     path = Path(out)
     if path.is_dir():
         path = path / "index.html"
     if path.exists():
         raise ConfigError("exists", where=str(path), cure="choose a new file, or remove it")
+    if run.config.task == "caption" and features_of(run) is None:
+        raise ConfigError("of pictures has no page", where='task = "caption"', cure="use --to c or --to onnx")
     find_tools()
     with tempfile.TemporaryDirectory(prefix="weft-html-") as name:
         folder, quantized = Path(name), None
@@ -89,6 +91,9 @@ def find_tools() -> str:
 def compile_wasm(folder: Path) -> bytes:
     """model.c and page.c as WebAssembly that imports nothing but calls to write files, which it never makes."""
     command = [find_tools(), "--target=wasm32-wasi", "-mexec-model=reactor", "-std=c99", "-O2", "-msimd128", "-Wall"]
+    command += [
+        f"-Wl,-z,stack-size={STACK_BYTES},--stack-first"
+    ]  # an overflow ends the program and writes nothing over
     command += [f"-Wl,--export={name}" for name in EXPORTS]
     command += ["-Wl,--strip-all", "-o", "model.wasm", "model.c", "page.c", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
@@ -114,13 +119,16 @@ def make_page(run: Run, program: bytes, weights: bytes) -> str:
         "show": show,
         "n_best": 1 if decode.sample or not run.task.writes else min(3, decode.beam),
         "sample": decode.sample,
+        "pair": getattr(run.config.data, "pair", None) is not None,
+        "languages": list(getattr(getattr(run.task, "languages", None), "names", ())),
     }
+    if (features := features_of(run)) is not None:
+        label = f"Feature vectors: [{[0] * len(features.mean)}]"
     parts = {
         "policy": policy,
         "title": html.escape(str(run.config.name or f"weft {run.config.task}")),
         "about": f"A model of weft. {does}",
         "label": html.escape(label),
-        "placeholder": "",
         "verb": verb,
         "style": style,
         "program": base64.b64encode(program).decode(),

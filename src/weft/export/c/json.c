@@ -71,14 +71,67 @@ static int json_number(weft_json *j, double *number)
     return fabs(*number) <= 1e30; /* as weft limits the numbers of data */
 }
 
-/* A text without escapes. */
+/* A text as it stands between its quotes, with its escapes. */
 static int json_text(weft_json *j, const char **text, size_t *size)
 {
     if (!json_is(j, '"')) return 0;
     *text = j->at;
-    while (j->at < j->end && *j->at != '"' && *j->at != '\\') j->at++;
+    while (j->at < j->end && *j->at != '"') j->at += *j->at == '\\' && j->end - j->at > 1 ? 2 : 1;
     *size = (size_t)(j->at - *text);
     return json_is(j, '"');
+}
+
+/* The number of four hexadecimal digits, or -1. */
+static long json_unit(const char *p, const char *end)
+{
+    long unit = 0;
+    if (end - p < 4) return -1;
+    for (int n = 0; n < 4; n++) {
+        const char c = p[n];
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        if (digit < 0) return -1;
+        unit = 16 * unit + digit;
+    }
+    return unit;
+}
+
+/* Read what follows a backslash; the number of bytes in UTF-8, or 0 where it is no escape of JSON. */
+static int json_escape(const char **at, const char *end, char *bytes)
+{
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    const char *const found = *at < end && **at ? strchr(names, **at) : 0;
+    if (found) {
+        bytes[0] = values[found - names], ++*at;
+        return 1;
+    }
+    long code = *at < end && **at == 'u' ? json_unit(*at + 1, end) : -1;
+    if (code < 0) return 0;
+    *at += 5;
+    if (code >= 0xd800 && code < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u') {
+        const long low = json_unit(*at + 2, end);
+        if (low >= 0xdc00 && low < 0xe000) code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), *at += 6;
+    }
+    const int count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const int first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (int n = count - 1; n > 0; n--, code >>= 6) bytes[n] = (char)(0x80 | (code & 63));
+    bytes[0] = (char)(first[count] | code);
+    return count;
+}
+
+/* Whether a text of JSON is this one. */
+static int json_same(const char *text, size_t size, const char *wanted)
+{
+    const char *const end = text + size;
+    while (text < end) {
+        char bytes[4] = {*text++};
+        const int count = bytes[0] == '\\' ? json_escape(&text, end, bytes) : 1;
+        if (!count || strncmp(wanted, bytes, (size_t)count) != 0 || !bytes[0]) return 0;
+        wanted += count;
+    }
+    return !*wanted;
 }
 
 /* Skip a value: brackets are counted, texts are jumped over. */
@@ -91,7 +144,7 @@ static int json_skip(weft_json *j)
         if (depth == 0 && (c == ',' || c == '}' || c == ']')) return 1;
         if (c == '"') {
             for (j->at++; j->at < j->end && *j->at != '"'; j->at++)
-                if (*j->at == '\\') j->at++;
+                if (*j->at == '\\' && j->end - j->at > 1) j->at++;
             if (j->at >= j->end) return 0;
         }
         depth += (c == '[' || c == '{') - (c == ']' || c == '}');
@@ -102,14 +155,13 @@ static int json_skip(weft_json *j)
 /* Go to the value of a key of an object: 1, 0 where it has none, -1 where the object is not one. */
 static int json_find(weft_json object, const char *key, weft_json *value)
 {
-    const size_t wanted = strlen(key);
     const char *name;
     size_t size;
     if (!json_is(&object, '{')) return -1;
     if (json_is(&object, '}')) return 0;
     do {
         if (!json_text(&object, &name, &size) || !json_is(&object, ':')) return -1;
-        if (size == wanted && memcmp(name, key, size) == 0) {
+        if (json_same(name, size, key)) {
             *value = object;
             return 1;
         }

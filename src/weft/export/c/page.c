@@ -22,14 +22,15 @@ int page_open(const void *weights, size_t bytes, void *memory, size_t size)
     return weft_open(&model, weights, bytes, memory, size, &limits);
 }
 
-/* The answer to a text with probabilities; n_best and seed are for tasks that write. */
-long page_answer(const char *text, size_t bytes, int n_best, int seed, char *answer, size_t capacity)
+/* The answer to a text with probabilities; n_best, seed and the number of the language are for tasks that write. */
+long page_answer(const char *text, size_t bytes, int n_best, int seed, int language, char *answer, size_t capacity)
 {
     weft_options own = options;
     own.probabilities = 2;
     own.n_best = n_best;
     own.beam = own.beam < n_best ? n_best : own.beam;
     own.seed += (uint64_t)(uint32_t)seed;
+    own.language = language;
     return weft_answer(model, &own, text, bytes, answer, capacity);
 }
 

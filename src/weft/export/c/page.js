@@ -48,12 +48,24 @@ async function open() {
   places = { text, answer: text + ROOM };
 }
 
+/* The line that the model reads: a pair of texts has a tab between them. */
+function line() {
+  const one = (id, blanks) => find(id).value.replace(blanks, " ");
+  if (!facts.pair) return one("text", /\n/g);
+  return `${one("text", /[\n\t]/g)}\t${one("second", /[\n\t]/g)}`;
+}
+
+/* The number of the chosen language; -1 where the model has none. */
+function language() {
+  return facts.languages.length ? find("language").selectedIndex : -1;
+}
+
 /* The parts of an answer: what the C prints with --precise. */
 function answer(text) {
-  const bytes = new TextEncoder().encode(text.replace(/\n/g, " "));
+  const bytes = new TextEncoder().encode(text);
   if (bytes.length > 16384) throw new Error("the text is too long");
   new Uint8Array(wasm.memory.buffer).set(bytes, places.text);
-  const size = wasm.page_answer(places.text, bytes.length, facts.n_best, seed, places.answer, ROOM);
+  const size = wasm.page_answer(places.text, bytes.length, facts.n_best, seed, language(), places.answer, ROOM);
   if (size < 0) throw new Error(message(size));
   return new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, places.answer, size));
 }
@@ -86,13 +98,33 @@ const SHOW = {
       if (parts.length > 2) add(shown, "span", `  ${Number(parts[i + 1]).toFixed(3)}`, "score");
     }
   },
+  near(to, parts) {
+    for (let i = 0; i + 1 < parts.length; i += 2) {
+      const row = add(to, "div", undefined, "row");
+      add(row, "span", parts[i]);
+      add(row, "span", Number(parts[i + 1]).toFixed(3), "score");
+    }
+  },
+  series(to, parts) {
+    const lines = [["forecast"]];
+    for (const part of parts) {
+      if (part.startsWith("q")) lines.push([`quantile ${part.slice(1)}`]);
+      else lines[lines.length - 1].push(part);
+    }
+    const table = add(to, "table");
+    for (let step = 0; step < lines[0].length; step++) {
+      const row = add(table, "tr");
+      add(row, "th", step ? `step ${step}` : "");
+      for (const one of lines) add(row, step ? "td" : "th", step ? String(Number(Number(one[step]).toPrecision(6))) : one[0]);
+    }
+  },
   plain(to, parts) {
     for (const part of parts) add(to, "p", part, "text");
   },
 };
 
 function run() {
-  const to = find("answer"), text = find("text").value, started = performance.now();
+  const to = find("answer"), text = line(), started = performance.now();
   to.replaceChildren();
   if (!text.trim()) return;
   try {
@@ -106,9 +138,14 @@ function run() {
 }
 
 find("form").addEventListener("submit", (event) => { event.preventDefault(); run(); });
-find("text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); run(); }
-});
+for (const id of facts.pair ? ["text", "second"] : ["text"]) {
+  find(id).addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); run(); }
+  });
+}
+for (const name of facts.languages) add(find("language"), "option", name);
+find("languages").hidden = !facts.languages.length;
+find("pair").hidden = !facts.pair;
 open().then(() => {
   find("go").disabled = false;
   find("status").textContent = "ready";

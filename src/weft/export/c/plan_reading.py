@@ -103,7 +103,7 @@ def options_source(run: Run) -> str:
     decode = run.decode({}) if run.task.writes or run.task.answer_options else run.config.decode
     values: dict[str, Any] = {
         "probabilities": 0,
-        "beam": decode.beam if not decode.sample else max(1, decode.n_best),
+        "beam": decode.beam,
         "n_best": decode.n_best,
         "max_length": decode.max_length,
         "min_length": decode.min_length,

@@ -18,9 +18,6 @@ from weft.tasks.forecast_encoding import SeriesTask
 from weft.tasks.forecast_scaling import COVARIATES, MIN_ZEROS, STATIC
 
 CYCLES: Final = {"day": 0, "week": 1, "year": 2}
-HELP: Final = (
-    "the line is no series: give numbers in the order of time, [3.5, null, 4], or an object; README.md has its keys"
-)
 
 
 def plan_forecast(run: Run, program: Program, constants: Constants) -> Plan:
@@ -35,7 +32,7 @@ def plan_forecast(run: Run, program: Program, constants: Constants) -> Plan:
     plan.limits = {field.grows: "SERIES_PAST" for field in program.state if field.grows}
     plan.longest = 1
     plan.defines |= {
-        "WEFT_NUMBERS_HELP": quoted(HELP),
+        "WEFT_NUMBERS_HELP": quoted(f"the line is no series that this model reads: give {_example(data)}"),
         "SERIES_HISTORY": task.history,
         "SERIES_HORIZON": task.horizon,
         "SERIES_PAST": f"({model.reads - 1} + SERIES_HORIZON)",
@@ -83,6 +80,19 @@ def plan_forecast(run: Run, program: Program, constants: Constants) -> Plan:
     plan.before = write_states(program, start="start") if recursive else [_forward(program)]
     plan.sources = [read("json.c"), *([read("calendar.c")] if data.calendar else []), read("task_forecast.c")]
     return plan
+
+
+def _example(data: Any) -> str:
+    """What a line must have: numbers alone, or an object."""
+    row = "[[0.5, …], …]"
+    parts = {
+        "past": f"{row} for each step" if data.past else "",
+        "known": f"{row} for each step and those to forecast" if data.known else "",
+        "static": "[0.5, …]" if data.static_numbers else "",
+        "start": '"2024-01-31"' if data.calendar else "",
+    }
+    needed = "".join(f', "{name}": {value}' for name, value in parts.items() if value)
+    return f'{{"target": [3.5, null, 4, …]{needed}}}' if needed else "numbers in the order of time, [3.5, null, 4, …]"
 
 
 def _add_memory(plan: Plan, *, recursive: bool) -> None:

@@ -65,7 +65,7 @@ static int32_t series_number(const weft_json *whole, int object)
     if (!object || !series_key(*whole, "series", &value)) return 1;
     if (!json_text(&value, &name, &size)) return 0;
     for (int n = 0; n < SERIES_NAMES; n++)
-        if (strlen(series_names[n]) == size && memcmp(series_names[n], name, size) == 0) return (int32_t)n + 1;
+        if (json_same(name, size, series_names[n])) return (int32_t)n + 1;
     return 0;
 }
 
@@ -91,10 +91,8 @@ static int series_static(weft_model *m, const weft_json *whole, int object)
         size_t size;
         if (n && !json_is(&value, ',')) return WEFT_NOT_NUMBERS;
         if (!json_text(&value, &text, &size)) return WEFT_NOT_NUMBERS;
-        for (int k = 0; k < category_sizes[n]; k++) {
-            const char *const known = category_texts[n][k];
-            if (strlen(known) == size && memcmp(known, text, size) == 0) m->categories[n] = (int32_t)k + 1;
-        }
+        for (int k = 0; k < category_sizes[n]; k++)
+            if (json_same(text, size, category_texts[n][k])) m->categories[n] = (int32_t)k + 1;
     }
 #endif
     return 0;
@@ -104,20 +102,21 @@ static int series_static(weft_model *m, const weft_json *whole, int object)
 /* The mean, the scale and the floor of a series that was not in the training data, from its window alone. */
 static void series_scaling(const weft_model *m, double *mean, double *scale, double *floor_)
 {
-    double total = 0.0, squares = 0.0, least = INFINITY;
+    double total = 0.0, squares = 0.0, least = INFINITY, largest = 0.0;
     long count = 0, zeros = 0;
     for (long n = 0; n < SERIES_HISTORY; n++) {
         const double value = m->window[n];
         if (value != value) continue;
         total += value, count++, zeros += value == 0.0;
         least = value < least ? value : least;
+        largest = fabs(value) > largest ? fabs(value) : largest;
     }
     *mean = count ? total / (double)count : 0.0;
-    for (long n = 0; n < SERIES_HISTORY; n++) {
-        const double value = m->window[n] - *mean;
+    for (long n = 0; largest > 0.0 && n < SERIES_HISTORY; n++) {
+        const double value = (m->window[n] - *mean) / largest; /* the squares of very small numbers would be 0 */
         if (value == value) squares += value * value;
     }
-    *scale = count ? sqrt(squares / (double)count) : 0.0;
+    *scale = count ? sqrt(squares / (double)count) * largest : 0.0;
     if (!(*scale > 0.0)) *scale = fabs(*mean) > 1.0 ? fabs(*mean) : 1.0;
     *floor_ = count && least == 0.0 && (double)zeros >= SERIES_MIN_ZEROS * (double)count ? 0.0 : -INFINITY;
 }
@@ -209,8 +208,7 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
             double value = (double)found * scale + mean;
             value = value > floor_ ? value : floor_;
             if (n || level >= 0) weft_put_string(out, "\t");
-            snprintf(text, sizeof text, options->probabilities > 1 ? "%.9g" : "%.6g", value);
-            weft_put_string(out, text);
+            weft_put_value(out, options->probabilities, value);
         }
     }
     return 0;

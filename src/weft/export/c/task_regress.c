@@ -11,10 +11,8 @@ int weft_regress(weft_model *m, const char *line, size_t count, double *number)
 static int weft_answer_line(weft_model *m, const weft_options *options, const char *line, size_t count, weft_out *out)
 {
     double number;
-    char text[48];
     const int error = weft_regress(m, line, count, &number);
     if (error) return error;
-    snprintf(text, sizeof text, options->probabilities > 1 ? "%.9g" : "%.6g", number);
-    weft_put_string(out, text);
+    weft_put_value(out, options->probabilities, number);
     return error;
 }

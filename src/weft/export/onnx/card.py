@@ -47,7 +47,8 @@ def write_card(run: Run, folder: Path, found: OnnxExport, *, quantized: bool) ->
     lines += ["Compared with the original on inputs made from the vocabulary:", ""]
     lines += [f"- {fact}" for fact in facts_of(found, quantized=quantized)]
     lines += [f"- left out, because the runner has no such setting: {one}" for one in found.left_out]
-    lines += ["", "It runs without torch, with `onnxruntime`, `numpy` and `tokenizers`:", "", "```python"]
+    lines += ["", "It runs without torch, with `onnxruntime`, `numpy` and `tokenizers`, where weft may be installed by"]
+    lines += ["`pip install --no-deps`:", "", "```python"]
     lines += ["from weft.export.onnx import Runner", "", 'runner = Runner("PATH_TO_THIS_FOLDER")']
     lines += [f"print({CALLS[run.config.task]})", "```", ""]
     lines += [

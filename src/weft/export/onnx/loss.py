@@ -23,7 +23,7 @@ MAX_EXAMPLES: Final = 500
 
 
 def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
-    """The first examples of a file, by default of the validation data of the run; None where there is none."""
+    """Examples from all parts of a file, by default of the validation data of the run; None where there is none."""
     task, source = run.task, data if data is not None else getattr(run.config.data, "valid", None)
     cut = isinstance(task, SeriesTask) and data is None
     if not (cut or isinstance(source, str | Path | list)):
@@ -34,7 +34,7 @@ def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
         records = read_records(task, find_source(source, "data"), run.config.data, BadLines())
         if task.name == "embed":
             records = _similarities(records)
-        return list(task.gather(records, run.config.data))[:MAX_EXAMPLES] or None
+        return spread(list(task.gather(records, run.config.data))) or None
     except WeftError:
         if data is not None:
             raise
@@ -57,7 +57,13 @@ def _set_aside(run: Run) -> list[Any] | None:
     records = Corpus.of(list(read_records(run.task, find_source(data.train, "data"), data, BadLines())))
     division = run.task.divide(records, data)
     held = None if division is None else division.aside.get("valid")
-    return None if held is None else list(run.task.gather(held, data))[:MAX_EXAMPLES]
+    return None if held is None else spread(list(run.task.gather(held, data)))
+
+
+def spread(examples: Sequence[Any]) -> list[Any]:
+    """At most MAX_EXAMPLES of them, at equal distances: files are often sorted."""
+    every = max(1.0, len(examples) / MAX_EXAMPLES)
+    return [examples[int(number * every)] for number in range(min(len(examples), MAX_EXAMPLES))]
 
 
 def measure(run: Run, folder: Path, examples: Sequence[Any] | None) -> tuple[str, float] | None:
@@ -94,8 +100,8 @@ def _tag(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]
 
 
 def _perplexity(run: Run, runner: Runner, examples: Sequence[Any]) -> tuple[str, float]:
-    lines = [line for one in examples for line in one.text.splitlines() if line.strip()][:MAX_EXAMPLES]
-    found = runner.score(lines)
+    lines = [line for one in examples for line in one.text.splitlines() if line.strip()]
+    found = runner.score(spread(lines))
     total = -sum(one["log_probability"] for one in found)
     return "perplexity", math.exp(total / max(1, sum(len(one["tokens"]) for one in found)))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
@@ -46,6 +47,9 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
 """The types that weft stores, by the names of the format."""
 
 DTYPE_NAMES: Final[Mapping[torch.dtype, str]] = {dtype: name for name, dtype in DTYPES.items()}
+
+OTHER_DTYPES: Final = re.compile(r"(?:F|E|C|U)\d+[A-Z0-9_]*")
+"""The names of types of the format that weft does not read: 8 bits and fewer, complex numbers."""
 
 METADATA: Final = "__metadata__"
 LENGTH_BYTES: Final = 8
@@ -91,6 +95,9 @@ class StoredTensors:
             content = file.read(length)
         try:
             self.entries = _read_header(parse_json(content), size - self.begin)
+        except OtherType as error:
+            cure = "save the model in float32, float16 or bfloat16"
+            raise RunError(str(error), where=str(path), cure=cure) from None
         except ValueError as error:
             raise self.damaged(str(error)) from None
 
@@ -259,12 +266,17 @@ def _read_header(header: Any, size: int) -> dict[str, TensorEntry]:
     return dict(entries)
 
 
+class OtherType(ValueError):
+    """A tensor of a type that weft does not read."""
+
+
 def _read_entry(name: str, entry: Any) -> TensorEntry:
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{shorten(name)} has no dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise ValueError(f"{shorten(name)} is of the type {dtype!a:.40}")
+        known = isinstance(dtype, str) and OTHER_DTYPES.fullmatch(dtype)
+        raise (OtherType if known else ValueError)(f"{shorten(name)} is of the type {dtype!a:.40}")
     if not _are_sizes(shape) or len(shape) > limits.DIMENSIONS or not _are_sizes(offsets) or len(offsets) != 2:
         raise ValueError(f"{shorten(name)} has a shape or offsets that are none")
     if offsets[1] - offsets[0] != math.prod(shape) * DTYPES[dtype].itemsize:

@@ -41,10 +41,10 @@ def load_onnxruntime() -> Any:
 class Graphs:
     """The graphs of a folder, each a session that is made when it is first used; weights are in memory once."""
 
-    def __init__(self, files: ExportedFiles, about: Mapping[str, Any], *, threads: int, device: str) -> None:
+    def __init__(self, files: ExportedFiles, about: Mapping[str, Any], *, threads: int, providers: list[str]) -> None:
         self.files, self.threads = files, threads
         self.runtime = load_onnxruntime()
-        self.providers = _providers(self.runtime, device)
+        self.providers = providers
         self.ragged = frozenset(about["ragged"])
         self.names = list(about["graphs"])
         self.fields = tuple(
@@ -123,8 +123,9 @@ class Graphs:
         return RunError(f"cannot be run: {shorten(what)}", where=where, cure=AGAIN)
 
 
-def _providers(runtime: Any, device: str) -> list[str]:
+def providers_of(device: str) -> list[str]:
     """The execution providers: those of a GPU where there are any and they are wanted, then the CPU."""
+    runtime = load_onnxruntime()
     found = [
         name for name in ("CUDAExecutionProvider", "ROCMExecutionProvider") if name in runtime.get_available_providers()
     ]

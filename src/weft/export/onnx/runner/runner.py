@@ -23,7 +23,7 @@ from weft.errors import ConfigError, DataError, RunError, WeftError
 from weft.export.onnx.runner.answering import Answering
 from weft.export.onnx.runner.folder import AGAIN, MODEL, ExportedFiles
 from weft.export.onnx.runner.gaps import Gaps
-from weft.export.onnx.runner.graphs import Array, Graphs
+from weft.export.onnx.runner.graphs import Array, Graphs, providers_of
 from weft.export.onnx.runner.labels import Labels, Numbers
 from weft.export.onnx.runner.series import Forecasts
 from weft.export.onnx.runner.tags import Tags
@@ -66,6 +66,7 @@ class Runner:
             raise ConfigError("is no number of threads", where=f"threads = {threads!r:.40}", cure="0 is one per core")
         if device not in ("auto", "cpu", "cuda"):
             raise ConfigError("is no device", where=f"device = {device!r:.40}", cure="auto, cpu or cuda")
+        providers = providers_of(device)
         files = ExportedFiles(folder)
         self.folder, where = files.folder, str(files.folder / MODEL)
         facts = files.read_json(MODEL)
@@ -73,7 +74,7 @@ class Runner:
             if type(facts["format_version"]) is not int or facts["format_version"] > FORMAT_VERSION:
                 raise NewerFormat("was written by a newer weft", where=where, cure="upgrade weft")
             self.task: str = facts["task"]
-            graphs = Graphs(files, facts, threads=threads, device=device)
+            graphs = Graphs(files, facts, threads=threads, providers=providers)
             constants = {name: _read_array(files, CONSTANT.format(name)) for name in facts["constants"]}
             labels = files.read_json(LABELS) if files.has(LABELS) else []
             if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
@@ -127,7 +128,7 @@ class Runner:
         """Raise what Python or numpy raise as a RunError: the parts of a changed folder do not fit together."""
         try:
             yield
-        except WeftError:
+        except WeftError:  # of which some are ValueErrors
             raise
         except UNFIT as error:
             what, where = f"an answer cannot be computed: {describe(error)}", str(self.folder)

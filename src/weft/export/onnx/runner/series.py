@@ -13,6 +13,7 @@ from weft.data.series import Series
 from weft.data.series_columns import SeriesColumns
 from weft.data.series_table import read_series, series_of_objects
 from weft.data.series_time import calendar
+from weft.data.steps import deviation_of
 from weft.errors import DataError
 from weft.export.onnx.runner.answering import Answering
 from weft.export.onnx.runner.graphs import Array, Arrays
@@ -88,7 +89,7 @@ class Forecasts(Answering):
         values = window.target[: self.history]
         values = values[~np.isnan(values)]
         mean = float(values.mean()) if len(values) else 0.0
-        deviation = float(values.std()) if len(values) else 0.0
+        deviation = deviation_of(values)
         positive = len(values) > 0 and values.min() == 0 and (values == 0).mean() >= MIN_ZEROS
         return mean, deviation or max(abs(mean), 1.0), 0.0 if positive else -np.inf
 

@@ -126,6 +126,8 @@ class WritesText(Answering):
                 raise ConfigError(
                     f"{len(values)} are given for {counted(count, 'text')}", where=name, cure="one for each"
                 )
+            if wrong := [one for one in values if not isinstance(one, str | None)]:
+                raise ConfigError(f"{wrong[0]!r:.40} is no text", where=name, cure="give a text, or one for each input")
             wording.append(values)
         unknown = bool(options.get("forbid_unknown"))
         return [

@@ -54,7 +54,7 @@ class WordVectors(Answering):
         return self._vector(word, self.tokenizer.encode_words([word])[0])
 
     def _neighbours(self, text: str) -> dict[str, Any]:
-        terms = read_terms(text)
+        terms = read_terms(text, lambda word: self.vector_of(word) is not None)
         numbers = [self.tokenizer.encode_words([word])[0] for _, word in terms]
         vectors = [self._vector(word, number) for (_, word), number in zip(terms, numbers, strict=True)]
         unknown = [word for (_, word), vector in zip(terms, vectors, strict=True) if vector is None]

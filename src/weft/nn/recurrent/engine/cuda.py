@@ -20,6 +20,7 @@ from weft.nn.recurrent.engine.argument import KEYS, SAVED, Argument, Kind
 from weft.nn.recurrent.engine.attend_cuda import BACKWARD, FORWARD
 from weft.nn.recurrent.engine.capture import run_apart
 from weft.nn.recurrent.engine.generated import load_generated
+from weft.nn.recurrent.engine.precision import product_precision
 from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
 from weft.nn.recurrent.engine.triton_stage import Stage
@@ -100,6 +101,7 @@ class CUDABackend:
             steps.first is None,
             stream,
             SAVED in tensors[0],
+            like.dtype == torch.float32 and product_precision(),  # a graph keeps the precision it was captured with
         )
         if key not in self._sessions:
             self._sessions[key] = _Session(self, kind, tensors, batch, steps)

@@ -21,8 +21,11 @@ def explain(cell: Cell, choice: BackendChoice, *, directions: int) -> str:
     """Several lines: the backend and why, then the plan."""
     backend, reason = choice.backend, choice.reason
     twice = ", both directions side by side" if directions == 2 else ""
-    lines = [f"{type(cell).__name__} runs {BACKENDS[backend].words}{twice}" + (f" ({reason})" if reason else "")]
     plan = plan_of(cell)
+    words = BACKENDS[backend].words
+    if backend == "cuda" and isinstance(plan, Plan) and plan.kernels is not None and plan.kernels.lanes is not None:
+        words = "on the GPU, in generated kernels that hold the loop over time"
+    lines = [f"{type(cell).__name__} runs {words}{twice}" + (f" ({reason})" if reason else "")]
     if isinstance(plan, Plan) and BACKENDS[backend].planned:
         lines += [f"  {line}" for line in _describe(plan, backend, choice.method)]
     return "\n".join(lines)

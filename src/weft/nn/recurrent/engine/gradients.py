@@ -9,6 +9,7 @@ from torch import Tensor
 
 from weft.nn.recurrent.engine.adjoint import pure_state
 from weft.nn.recurrent.engine.argument import KEYS, SOURCE_LENGTHS, VALUES, Argument, Kind
+from weft.nn.recurrent.engine.precision import EXACT, products_in
 
 if TYPE_CHECKING:
     from weft.nn.recurrent.engine.plan import Kernels, StepCounts, Tensors
@@ -26,7 +27,7 @@ def input_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, backw
         elif argument.kind is Kind.SHIFT:
             steps_of = tensors[Argument(Kind.GRAD_HOISTED, argument.number)]
             summed = tensors.get(Argument(Kind.SUM_HOISTED, argument.number), steps_of)
-            gradients.append(_over_steps(summed).to(tensors[argument].dtype))
+            gradients.append(_over_steps(summed, of_steps=summed is steps_of).to(tensors[argument].dtype))
         elif argument.is_source:
             gradients.append(source[argument].to(tensors[argument].dtype))
         else:
@@ -89,7 +90,7 @@ def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, b
     for number, product in enumerate(program.products):
         if product.attention:
             if product.attention.over is not None:
-                add(product.attention.over, _over_steps(tensors[Argument(Kind.GRAD_OVER, number)]))
+                add(product.attention.over, tensors[Argument(Kind.GRAD_OVER, number)].sum(0))
             continue
         assert product.weight is not None
         gradient = _product_gradient(plan, tensors, number)
@@ -100,7 +101,7 @@ def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, b
     for number, expr in enumerate(layout.vectors):
         assert expr.leaf is not None
         constant = tensors[Argument(Kind.CONSTANT, expr.leaf.place)]
-        summed = _over_steps(tensors[Argument(Kind.GRAD_VECTOR, number)])
+        summed = _over_steps(tensors[Argument(Kind.GRAD_VECTOR, number)], of_steps=plan.lanes is None)
         full = torch.zeros(constant.numel(), dtype=summed.dtype, device=summed.device)
         if expr.leaf.stride:
             full[expr.leaf.offset : expr.leaf.offset + expr.width] = summed
@@ -110,10 +111,12 @@ def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, b
     return constants
 
 
-def _over_steps(gradient: Tensor) -> Tensor:
-    """The sum of all rows; on a GPU by a product: for its own sum torch takes twice the memory of what it adds."""
-    if gradient.is_cuda:
-        return (gradient.new_ones(1, gradient.size(0)) @ gradient)[0]
+def _over_steps(gradient: Tensor, *, of_steps: bool = True) -> Tensor:
+    """The sum of all rows; on a GPU by a product if there is one of every step: for its own sum torch takes twice the
+    memory of what it adds."""
+    if gradient.is_cuda and of_steps:
+        with products_in(EXACT, gradient.device):
+            return (gradient.new_ones(1, gradient.size(0)) @ gradient)[0]
     return gradient.sum(0)
 
 

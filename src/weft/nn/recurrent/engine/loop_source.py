@@ -59,16 +59,40 @@ def scan_arguments(plan: Kernels) -> list[Argument]:
     return [Argument(kind, state) for kind in (Kind.BEGIN, Kind.SLOPE) for state in range(len(plan.program.state))]
 
 
+def loop_columns(plan: Kernels) -> dict[Argument, int]:
+    """The columns of every buffer of a loop."""
+    columns = dict(plan.layout.columns)
+    columns |= {Argument(Kind.SUM_HOISTED, k): plan.program.hoisted[k] for k in plan.biased}
+    kinds = (Kind.START, Kind.FINAL, Kind.GRAD_START, Kind.GRAD_FINAL, Kind.BEGIN, Kind.SLOPE)
+    for state, width in enumerate(plan.program.state):
+        columns |= {Argument(kind, state): width for kind in kinds}
+    return columns
+
+
+def lane_sums(plan: Kernels, stores: Iterable[Assignment]) -> list[tuple[Argument, int]]:
+    """The places of what a lane adds up over all steps."""
+    found = []
+    for store in stores:
+        if store.buffer.is_summed:
+            found.append((store.buffer, store.offset))
+        elif (summed := sum_beside(plan, store)) is not None:
+            found.append(summed)
+    return found
+
+
+def sum_beside(plan: Kernels, store: Assignment) -> tuple[Argument, int] | None:
+    """The sum of a gradient of a hoisted value whose bias the loop has added, which is stored at every step too."""
+    if store.buffer.kind is not Kind.GRAD_HOISTED or store.buffer.number not in plan.biased:
+        return None
+    return Argument(Kind.SUM_HOISTED, store.buffer.number), store.offset
+
+
 class LoopSource:
     """The text, and the sizes that it names n[0], n[1], …"""
 
     def __init__(self, plan: Kernels) -> None:
         self.plan = plan
-        self.columns = dict(plan.layout.columns)
-        self.columns |= {Argument(Kind.SUM_HOISTED, k): plan.program.hoisted[k] for k in plan.biased}
-        kinds = (Kind.START, Kind.FINAL, Kind.GRAD_START, Kind.GRAD_FINAL, Kind.BEGIN, Kind.SLOPE)
-        for state, width in enumerate(plan.program.state):
-            self.columns |= {Argument(kind, state): width for kind in kinds}
+        self.columns = loop_columns(plan)
         self.sizes: list[int] = []
 
     @cached_property
@@ -123,7 +147,7 @@ class _LaneSource:
         lane, stores = self.lane, self.lane.backward if self.backward else self.lane.forward
         news = lane.before if self.backward else lane.after
         step, targets = self._step(stores, dict(enumerate(news)))
-        sums = self._sums(stores)
+        sums = lane_sums(self.source.plan, stores)
         last, end = ("grad_start", "c == 0") if self.backward else ("final", "ends")
         lines = [*self._head(name), *(f"    float sum{k}[COLUMNS] CARRIED;" for k in range(len(sums)))]
         lines += [f"    set(sum{k}, columns, 0.0f);" for k in range(len(sums))]
@@ -245,7 +269,7 @@ class _LaneSource:
         wanted = [*(store.expr for store in stores), *news.values(), *slopes.values()]
         for expr in closure(wanted):
             names[expr] = self._value(expr, names, lines)
-        sums = self._sums(stores)
+        sums = lane_sums(self.source.plan, stores)
         for store in stores:
             value = names[store.expr]
             if store.buffer.is_summed:
@@ -253,26 +277,10 @@ class _LaneSource:
                 continue
             lines += [f"{self._pointer(store.buffer, store.offset)}[j] = {value};"]
             targets.append((store.buffer, store.offset))
-            if (summed := self._summed(store)) is not None:
+            if (summed := sum_beside(self.source.plan, store)) is not None:
                 lines += [f"sum{sums.index(summed)}[j] += {value};"]
         lines += [f"factor{k}[j] *= {names[expr]};" for k, expr in slopes.items()]
         return [*lines, *(f"now{k}[j] = {names[expr]};" for k, expr in news.items())], targets
-
-    def _sums(self, stores: Iterable[Assignment]) -> list[tuple[Argument, int]]:
-        """The places of what is added up over all steps."""
-        found = []
-        for store in stores:
-            if store.buffer.is_summed:
-                found.append((store.buffer, store.offset))
-            elif (summed := self._summed(store)) is not None:
-                found.append(summed)
-        return found
-
-    def _summed(self, store: Assignment) -> tuple[Argument, int] | None:
-        """The sum of a gradient of a hoisted value whose bias the loop has added."""
-        if store.buffer.kind is not Kind.GRAD_HOISTED or store.buffer.number not in self.source.plan.biased:
-            return None
-        return Argument(Kind.SUM_HOISTED, store.buffer.number), store.offset
 
     def _value(self, expr: Expr, names: dict[Expr, str], lines: list[str]) -> str:
         if expr.value is not None:

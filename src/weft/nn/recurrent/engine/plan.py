@@ -108,6 +108,10 @@ class Kernels:
     @cached_property
     def cuda(self) -> Backend:
         """Generated on first use; raises ImportError without Triton."""
+        if self.lanes is not None:
+            from weft.nn.recurrent.engine.loop_cuda import TritonLoop
+
+            return TritonLoop(self)
         from weft.nn.recurrent.engine.cuda import CUDABackend
 
         return CUDABackend(self)

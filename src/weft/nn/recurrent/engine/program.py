@@ -21,7 +21,7 @@ from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.colours import is_product
 from weft.nn.recurrent.engine.expr import Builder, Expr, Row, width_of
 from weft.nn.recurrent.engine.split import Split
-from weft.nn.recurrent.engine.torch_operations import BINARY, COMPOSED, UNARY
+from weft.nn.recurrent.engine.torch_operations import BINARY, COMPOSED, UNARY, log_sigmoid
 from weft.nn.recurrent.engine.trace import Untraceable, item
 
 aten = torch.ops.aten
@@ -295,6 +295,12 @@ def _last_dimension(dim: int, columns: RowView) -> None:
         raise Untraceable("it takes a state apart across rows")
 
 
+def _log_sigmoid(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[RowView]:
+    """Its second result is for torch's own derivative."""
+    x: RowView = lowering.values[arguments(node)[0]]
+    return [RowView(log_sigmoid(lowering.build, x.row), x.tail), RowView([], ())]
+
+
 STRUCTURE: Final[dict[Any, Callable[[_Lowering, fx.Node, tuple[int, ...]], Any]]] = {
     aten.split.Tensor: _split,
     aten.split_with_sizes.default: _split,
@@ -307,6 +313,7 @@ STRUCTURE: Final[dict[Any, Callable[[_Lowering, fx.Node, tuple[int, ...]], Any]]
     aten.clone.default: _same,
     aten.expand.default: _same,
     aten.alias.default: _same,
+    aten.log_sigmoid_forward.default: _log_sigmoid,
 }
 
 FILL: Final[dict[Any, Callable[[fx.Node], Any]]] = {

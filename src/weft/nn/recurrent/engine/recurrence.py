@@ -18,6 +18,7 @@ from weft.nn.native import pages
 from weft.nn.recurrent.engine.argument import KEYS, Argument, Kind, arguments
 from weft.nn.recurrent.engine.gradients import input_gradients
 from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, StepCounts, Tensors
+from weft.nn.recurrent.engine.precision import product_precision, products_in
 
 START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 """Every plan has a state; the tensors of the first have the numbers of rows and of steps."""
@@ -61,7 +62,8 @@ def _forward(
             }
         mine |= made
         kept += [mine[argument] for argument in plan.kept] if keep != NOTHING else []
-    plan.backend(inputs[0]).forward(tensors, steps, reverse)
+    with products_in(product_precision(), inputs[0].device):
+        plan.backend(inputs[0]).forward(tensors, steps, reverse)
     return outputs, kept
 
 
@@ -86,12 +88,13 @@ def _backward(
         given = gradients[direction * share : (direction + 1) * share]
         mine |= {argument: gradient.contiguous() for argument, gradient in zip(order, given, strict=True)}
         mine |= _empty_gradients(plan, mine, rows)
-    plan.backend(kept[0]).backward(tensors, steps, reverse)
-    return [
-        gradient
-        for mine, backwards in zip(tensors, reverse, strict=True)
-        for gradient in input_gradients(plan, mine, steps, backwards=backwards)
-    ]
+    with products_in(product_precision(), kept[0].device):
+        plan.backend(kept[0]).backward(tensors, steps, reverse)
+        return [
+            gradient
+            for mine, backwards in zip(tensors, reverse, strict=True)
+            for gradient in input_gradients(plan, mine, steps, backwards=backwards)
+        ]
 
 
 @torch.library.custom_op("weft::recurrence", mutates_args=())

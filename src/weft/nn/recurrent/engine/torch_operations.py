@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -89,6 +90,30 @@ def _addcmul(build: Builder, a: Row, b: Row, c: Row, *, value: Row | None = None
     return build.row_op("add", a, _scaled(build, build.row_op("mul", b, c), value))
 
 
+def _addcdiv(build: Builder, a: Row, b: Row, c: Row, *, value: Row | None = None) -> Row:
+    return build.row_op("add", a, _scaled(build, build.row_op("div", b, c), value))
+
+
+def _log_one_plus_exp(build: Builder, negative: Row) -> Row:
+    """log(1 + e^x) for x ≤ 0."""
+    return build.row_op("log", build.row_op("add", _fill(build, 1.0, negative), build.row_op("exp", negative)))
+
+
+def _logaddexp(build: Builder, a: Row, b: Row) -> Row:
+    """log(e^a + e^b). Equal ones, of which both may be -inf, are taken apart: their difference would be no number."""
+    high, low = build.row_op("max", a, b), build.row_op("min", a, b)
+    apart = build.row_op("add", high, _log_one_plus_exp(build, build.row_op("sub", low, high)))
+    mean = build.row_op("mul", build.row_op("add", a, b), _fill(build, 0.5, a))
+    equal = build.row_op("add", mean, _fill(build, math.log(2), a))
+    return build.row_op("where", build.row_op("eq", a, b), equal, apart)
+
+
+def log_sigmoid(build: Builder, x: Row) -> Row:
+    """log σ(x) = min(x, 0) - log(1 + e^-|x|)."""
+    away = build.row_op("neg", build.row_op("abs", x))
+    return build.row_op("sub", build.row_op("min", x, _fill(build, 0.0, x)), _log_one_plus_exp(build, away))
+
+
 def _leaky(build: Builder, x: Row, slope: Row | None = None) -> Row:
     zero = _fill(build, 0.0, x)
     return build.row_op("where", build.row_op("gt", x, zero), x, build.row_op("mul", x, slope or _fill(build, 0.01, x)))
@@ -120,6 +145,9 @@ COMPOSED: Final[dict[Any, Callable[..., Row]]] = {
     aten.lerp.Tensor: _lerp,
     aten.lerp.Scalar: _lerp,
     aten.addcmul.default: _addcmul,
+    aten.addcdiv.default: _addcdiv,
+    aten.logaddexp.default: _logaddexp,
+    aten.masked_fill.Scalar: lambda build, x, mask, value: build.row_op("where", mask, value, x),
 }
 
 POINTWISE: Final = UNARY.keys() | BINARY.keys() | COMPOSED.keys()

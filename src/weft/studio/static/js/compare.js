@@ -107,7 +107,7 @@ function intervalChart({ metric, rows }, available) {
   const values = rows.filter((row) => typeof row.value === "number").map((row) => ({ run: nameOf(row.id), value: row.value, low: row.low ?? row.value, high: row.high ?? row.value }));
   if (!values.length) return null;
   const y = { field: "run", type: "nominal", sort: null, axis: { title: null, labelLimit: 200, ticks: false, domain: false } };
-  const x = { field: "low", type: "quantitative", scale: { zero: false, nice: true }, axis: { title: metric ?? "score" } };
+  const x = { field: "low", type: "quantitative", scale: { zero: false, nice: true }, axis: { title: metric ?? "score", labelSeparation: 6, labelOverlap: "greedy" } };
   return {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     width: Math.max(160, Math.min(420, available - 180)),

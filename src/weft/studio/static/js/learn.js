@@ -144,6 +144,7 @@ class Lesson {
       if (!isAbort(error)) fill(this.status, failure(error), busy ? instead : null);
     }
     this.id = null;
+    this.progress.hidden = true;
     this.drawButtons();
   }
 
@@ -165,7 +166,6 @@ class Lesson {
     this.flush();
     const scores = Object.entries(this.scores).map(([place, accuracy]) => `${this.names[place]}: ${percent(accuracy)} right`);
     fill(this.status, make("p", { id: "learned" }, `${this.ended} ${scores.join(", ")}.`));
-    this.progress.hidden = true;
   }
 
   showState(found) {

@@ -20,7 +20,7 @@ export function mountRunView(place, run, details, view) {
     options: meaningful(view.options, details),
     values: state.options,
     sliders: state.sliders,
-    request: (options, signal) => post(runPath(run.id, `view/${view.name}`), body(details, view, options), { signal }),
+    request: (options, signal) => post(runPath(run.id, `view/${view.name}`), body(details, view, fitted(place, view, options)), { signal }),
     onoption: (options) => go({ options, sliders: {} }, { replace: true, silent: true }),
     onslider: (sliders) => go({ sliders }, { replace: true, silent: true }),
     openNumbers: view.name === "parameters", // the boxes are too narrow for their numbers
@@ -42,11 +42,20 @@ export function mountRunView(place, run, details, view) {
   return { update, dispose: () => (stop(), figure.dispose()) };
 }
 
-// A run with one language has none to choose; several are offered as a list.
-function meaningful({ language, ...options }, details) {
+// A run with one language has none to choose; several are offered as a list. The page itself knows the width.
+function meaningful({ language, width, ...options }, details) {
   const choices = details.languages ?? [];
   if (!language || choices.length < 2) return options;
   return { language: { ...language, kind: "choice", default: choices[0], choices }, ...options };
+}
+
+const AXIS = 60; // pixels of the axis of a part below, which moves the lines to the right
+const MOST = 1000;
+
+// Lines of tokens are broken where the column ends.
+function fitted(place, view, options) {
+  const { low } = view.options.width ?? {};
+  return low === undefined ? options : { width: Math.max(low, Math.min(MOST, place.clientWidth - AXIS)), ...options };
 }
 
 function body(details, view, options) {
