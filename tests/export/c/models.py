@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import random
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from tests.export.conftest import build
 
+from weft.decoding import SearchTrace
 from weft.export.c.export import sources_of, write_files
 from weft.export.c.samples import Sample
 from weft.nn.native.compiler import find_compiler
@@ -135,6 +137,29 @@ def make_run(
     return build(task, str(path), folder, **sections)
 
 
+SCORE: Final = re.compile(r"\t-?\d+(\.\d+)?(e-?\d+)?(?=\t|$)")
+"""The score behind a text."""
+
+
+TIED: Final = 3e-4
+"""The most by which a hypothesis that was kept and one that was dropped may differ for rounding to decide."""
+
+
+def nearly_tied(run: Run, sample: Sample, options: dict[str, Any]) -> bool:
+    """Whether a beam search of the run drops a hypothesis for one that is better by rounding alone."""
+    if options.get("beam", 1) == 1 or not run.task.writes:
+        return False
+    trace = SearchTrace(candidates=options["beam"])
+    run.predict(sample.given, **options, listener=trace)
+    gaps = [
+        min(one.sum for one in step.kept if one is not None) - step.dropped[0].sum
+        for steps in trace.steps
+        for step in steps
+        if step.dropped and any(step.kept)
+    ]
+    return min(gaps, default=1.0) < TIED
+
+
 def compare_lines(run: Run, model: CModel, texts: Sequence[str], *, tolerance: float = 1e-4) -> None:
     """The C's answers are those of the run: the same words, numbers within the tolerance."""
     compare_samples(run, model, [Sample(text, text) for text in texts], tolerance=tolerance)
@@ -150,6 +175,8 @@ def compare_samples(
     for sample, answer in zip(samples, run.predict([one.given for one in samples], **wanted), strict=True):
         own, other = precise(answer), model.answer(sample.line, probabilities=2, **options)
         difference = difference_of(own, other)
+        if (difference is None or difference > tolerance) and nearly_tied(run, sample, wanted):
+            continue
         assert difference is not None, (sample.line, own, other)
         assert difference <= tolerance, (sample.line, own, other)
         printed = model.answer(sample.line, probabilities=0, **options)
@@ -160,7 +187,7 @@ def compare_samples(
             near = difference_of(answer.line(), printed)
             assert near is not None, (sample.line, answer.line(), printed)
             assert near <= 2e-3, (sample.line, answer.line(), printed)
-        elif run.task.writes:  # equally good texts may come in either order
-            assert printed == "\t".join(other.split("\t")[::2])
+        elif run.task.writes:  # equally good texts may come in either order, and a text may have tabs
+            assert printed == SCORE.sub("", other)
         else:
             assert printed == answer.line()
