@@ -113,6 +113,17 @@ def test_runs_are_compared_with_their_settings(page: Any, address: Address) -> N
     page.wait_for_function("() => [...document.querySelectorAll('#view .chart')].at(-1).vegaView")
 
 
+def test_an_error_leaves_nothing_of_the_comparison_before(page: Any, address: Address, said: list[str]) -> None:
+    page.goto(address(view="compare", **{"with": ["translator", "untrained"]}))
+    page.locator("#view table").first.wait_for()
+    page.goto(address(view="compare", **{"with": ["translator", "reviews"]}))
+    page.locator("#view .failure", has_text="different tasks").wait_for()
+    assert page.locator("#view table").count() == page.locator("#view .chart").count() == 0
+    assert not page.locator("#view .summary").inner_text()
+    assert page.locator("#sources pre").count() == 0
+    said.clear()  # the refused request
+
+
 def test_a_ladder_is_shown_with_its_conclusion(page: Any, tmp_path: Path) -> None:
     rungs = [
         MeasuredRung("bag", 0.8, 0.7, 0.9, 0.1, 10, 1.0, 1000, 50.0),
@@ -254,3 +265,8 @@ def test_exported_pages_open_from_disk(page: Any, runs: Path, tmp_path: Path) ->
     page.wait_for_selector(".chart canvas")
     page.get_by_role("link", name="gates").click()
     page.get_by_text("There is nothing to show").wait_for()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, "links are in several rows"
+    page.get_by_role("link", name="all runs").click()
+    cell = page.locator(".runs tbody tr td").last.bounding_box()
+    assert cell["x"] + cell["width"] <= 390, "the score is on the screen"

@@ -58,7 +58,10 @@ def test_states_of_a_text_and_a_search_in_a_file(weft, run, tmp_path):
     assert found.code == 0
     assert 'on between " and "' in found.out
     assert found.out.count("precision") == 2
-    assert "explained by the token" in weft("inspect", "states", str(run), "corpus.txt").out
+    by_token = weft("inspect", "states", str(run), "corpus.txt").out
+    assert "explained by the token" in by_token
+    assert "in standard deviations" in by_token
+    assert weft("inspect", "states", str(run), "a.txt ").code == 0, "a blank says that it is a text"
     assert "on in “CAT”" in weft("inspect", "states", str(run), "corpus.txt", "--like", 'the "[[CAT]]" runs').out
     together = json.loads(weft("inspect", "states", str(run), "corpus.txt", "--on", "1,2", "--json").out)
     assert [unit["unit"] for unit in together["units"]] == [1, 2]
@@ -91,6 +94,8 @@ def test_a_cell_of_ones_own(weft, tmp_path):
         (("gates", "ab", "-o", "gates.gif"), "cannot write .gif"),
         (("states", "no such file", "--inside", "(", ")"), "--inside: searches a file of texts"),
         (("states", "missing.txt", "--inside", "(", ")"), "missing.txt: there is no such file"),
+        (("states", "missing.txt"), "write a blank after it"),
+        (("states", "data/missing"), "data/missing: there is no such file"),
         (("states", "corpus.txt", "--units", "3"), "--units: is for a text"),
         (("states", "corpus.txt", "--on", "a"), "--on: 'a' are no units"),
         (("states", "corpus.txt", "--on", "99"), "there are 6 units"),

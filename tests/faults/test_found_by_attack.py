@@ -12,9 +12,9 @@ import weft
 from weft.data import BadLines, read_labelled
 from weft.errors import DataError, Fault, RunError
 from weft.evaluate import Evaluation
+from weft.metric_text import show_score
 from weft.metrics import Confusion
 from weft.run import job
-from weft.training.progress import show_score
 
 TINY = {"embedding": 8, "hidden": 8}
 ROWS = [(f"{word} thing {number}", label) for word, label in (("good", "pos"), ("bad", "neg")) for number in range(12)]

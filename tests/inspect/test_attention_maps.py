@@ -202,6 +202,24 @@ def test_a_chart_binds_its_parameters_to_parts_that_it_has(transformer: Run) -> 
 
 
 @pytest.mark.usefixtures("extras")
+def test_a_single_map_leaves_the_title_to_the_view(swap: Run) -> None:
+    figure = attention(swap, "the red car").figure()
+    assert figure.specification is not None
+    assert figure.titled()["title"]["text"] == "Attention"
+    (map_of_cells,) = figure.specification["vconcat"]
+    names = {one["name"] for one in map_of_cells["layer"] if "name" in one}
+    assert {view for param in figure.specification["params"] for view in param.get("views", [])} == names
+
+
+@pytest.mark.usefixtures("extras")
+def test_pointing_changes_no_width_of_a_label(transformer: Run) -> None:
+    figure = attention(transformer, "the red car").figure()
+    assert 'fontWeight": "bold' not in json.dumps(figure.specification)
+    assert "A click on a small map" in figure.summary
+    assert "click" not in json.dumps(figure.titled()["vconcat"][1]["title"])
+
+
+@pytest.mark.usefixtures("extras")
 def test_a_long_input_is_shown_in_blocks() -> None:
     torch.manual_seed(0)
     stack = EncoderStack(24, layers=2, heads=3, feedforward=24)

@@ -16,7 +16,7 @@ from torch import Tensor
 import weft as library
 from weft.decoding import Step
 from weft.errors import ConfigError
-from weft.inspect import BeamTree, Nothing, beam, view_kind
+from weft.inspect import BeamTree, Nothing, beam, beam_lines, view_kind
 from weft.inspect.beam_chart import MAX_DRAWN_NODES, show_share, tree_rows
 from weft.run import Run
 from weft.text import EOS, SPECIALS
@@ -98,6 +98,36 @@ def test_lines_fit_the_terminal_and_name_the_best() -> None:
     assert "├─ .50 yes  .40 yes  1 ■ #2 score -1.609" in lines
     assert lines[-2].split() == ["#1", "-1.273", "0.28", "ok", "ok"]
     assert max(cell_len(line) for line in lines[2:-3]) <= 60
+
+
+class EndlessModel(TableModel):
+    """Each text may end or go on at each step, and never has to end."""
+
+    def step(self, tokens: Tensor, state: Tensor) -> Step:
+        state = torch.cat((state, tokens[:, None]), dim=1)
+        ends = [0.9 if said == [YES, OK] else 0.3 for _sos, *said in state.tolist()]
+        logits = torch.full((len(tokens), self.vocabulary), -torch.inf)
+        for row, end in enumerate(ends):
+            for token, share in {EOS: end, YES: 0.6 * (1 - end), OK: 0.4 * (1 - end)}.items():
+                logits[row, token] = math.log(share)
+        return Step(logits, state)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_terminal_draws_no_more_than_the_n_best_list_needs(width: int) -> None:
+    """The search goes on long after its best texts; each level of the tree has a bar of its own."""
+    found = beam(EndlessModel(), beam=4, words=WORDS, length_penalty=2.0, max_length=40, stop="bound")
+    assert isinstance(found, BeamTree)
+    last = beam_lines._last_step(found)
+    assert last <= found.tree.nodes[found.leaves[0].node].step + beam_lines.MAX_STEPS
+    branches = list(beam_lines._walk(found, last))
+    assert max(node.step for branch in branches for node in branch.chain) <= last
+    lines = [line.plain for line in found.lines(width)]
+    heads = [line for line in lines if line.lstrip("│ ").startswith(("●", "├"))]
+    assert [line.count("│") + line.count("├") for line in heads] == [branch.depth for branch in branches]
+    said = [line for line in lines if "--max-length" in line]
+    assert len(said) == (found.tree.steps > last)
+    assert all(f"to step {found.tree.steps} " in line for line in said)
 
 
 def test_shares_have_two_digits() -> None:

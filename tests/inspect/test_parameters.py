@@ -13,6 +13,7 @@ from weft.config import validate
 from weft.inspect import FORMULAS, Part, count_parameters, parameters, sketch
 from weft.nn import RNN, AttentionPooling, DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
 from weft.nn.attention import Additive
+from weft.nn.linear import Linear
 from weft.nn.recurrent import choose_cell
 
 BLOCK = {"heads": 8, "feedforward": 2048}
@@ -106,6 +107,8 @@ def test_a_shared_table_counts_once_and_says_whose_it_is() -> None:
         ),
         (FeedForward(12, 20, activation="swiglu"), "3·p·n"),
         (AttentionPooling(6, queries=4), "d·d + d + q·d"),
+        (Linear(5, 3), "a·b + b"),
+        (Linear(5, 3, bias=False), "a·b"),
     ],
 )
 def test_formulas_of_parts(part: nn.Module, text: str) -> None:

@@ -200,6 +200,10 @@ def test_all_forms_of_a_search(run: weft.Run, corpus: list[str], tmp_path: Path)
         chart = found.chart()
         assert chart is None or chart.to_dict()["$schema"]
     assert "do not occur in pairs" in searches[2].summary
+    ((heading, places),) = searches[3].more_tables
+    assert heading == "Where units 0, 1 are on together"
+    assert len(places.rows) == len(searches[3].places)
+    assert searches[3].figure().more_tables == searches[3].more_tables
     body = {"corpus": "\n".join(corpus), "inside": ['"', '"'], "state": "c"}
     assert answer_search(run, body).to_dict() == searches[1].to_dict()
 

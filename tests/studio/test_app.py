@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,6 +17,7 @@ from tests.studio.conftest import ADDRESS, TOKEN
 import weft
 from weft.errors import ConfigError, DataError
 from weft.inspect import VIEWS, view_kind
+from weft.run import import_classes
 from weft.serve import inputs as served_inputs
 from weft.studio import answers, create_app, inputs, views
 from weft.studio.discovery import Found
@@ -43,6 +46,8 @@ def test_health_and_the_list_of_runs(client):
     assert client.get("/api/health").json()["status"] == "ok"
     rows = {row["id"]: row for row in client.get("/api/runs").json()}
     assert rows["runs/numbers"]["state"] == "finished"
+    row = rows["runs/words/first"]
+    assert (row["metric_name"], row["shown"]) == ("accuracy", f"{100 * row['value']:.2f}%"), "as in the terminal"
     assert "error" in rows["runs/cut"]
     assert client.get("/api/ladders").json() == []
 
@@ -78,6 +83,11 @@ def test_examples_are_read_only_below_the_given_folders(runs):
         details = alone.get("/api/runs/numbers/details").json()
     assert details["examples"] == [], "sentences of other words say nothing about a run of numbers"
     assert details["examples_hint"].endswith(str(runs.parent / "data"))
+
+
+def test_the_hint_names_a_file_where_its_folder_has_no_name():
+    run = SimpleNamespace(config=SimpleNamespace(data=SimpleNamespace(valid=None, train="train.tsv")))
+    assert inputs.examples_hint(run).endswith("the one that has train.tsv")
 
 
 @pytest.mark.parametrize(("name", "offered"), [("phrasebook", True), ("other", False)])
@@ -141,10 +151,60 @@ def test_a_forecaster_shows_its_gates_for_a_table(tmp_path, extras):
         for view in ("gates", "states", "gradients", "attention"):
             found = client.post(f"/api/runs/sales/view/{view}", json={"text": text, "options": {}}).json()
             assert (found["specification"] is None) == (view == "attention"), found
-            assert found["code"].endswith(", inputs)")
+            if view == "gates":
+                again = eval(found["code"], {"weft": weft})
+                assert again.to_dict() == found["data"]
+        answer = client.post("/api/runs/sales/predict", json={"text": text}).json()
+        assert answered_by(answer["code"]) == answer["predictions"][0]
         refused = client.post("/api/runs/sales/predict", json={"text": "step,sales\n"})
         assert refused.status_code == 400
         assert "without rows" in message(refused)
+
+
+def answered_by(code):
+    """Run the code and return the record of its first answer."""
+    before, call, inputs_and_options = code.partition("run.predict(")
+    names = {}
+    exec(before, names)
+    found = eval(call + inputs_and_options, names)
+    return json.loads(json.dumps((found[0] if isinstance(found, list) else found).record()))
+
+
+@pytest.mark.parametrize("text", ["one two", 'a "quoted"\nline'])
+def test_the_code_of_an_answer_answers_the_same(client, text):
+    found = client.post(f"{NUMBERS}/predict", json={"text": text, "options": {"beam": 3, "n_best": 2}}).json()
+    assert answered_by(found["code"]) == found["predictions"][0]
+
+
+OWN = """
+import torch
+from weft.nn import Cell
+from weft.nn.linear import Linear
+
+
+class Leaky(Cell):
+    def __init__(self, input_size, hidden_size):
+        super().__init__(input_size, hidden_size)
+        self.map = Linear(input_size + hidden_size, hidden_size)
+
+    def step(self, x, h):
+        h = torch.tanh(self.map(torch.cat((x, h), -1)))
+        return h, h
+"""
+
+
+def test_the_code_shown_imports_a_cell_of_the_users_own(tmp_path, extras):
+    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
+    word = f"{tmp_path / 'mine.py'}:Leaky"
+    tree = {"task": "lm", "data": {"train": ["a b c", "b c a"] * 8, "valid": ["a b"]}, "train": {"steps": 1}}
+    tree |= {"model": {"kind": "rnn", "cell": "Leaky", "hidden": 4, "embedding": 4}, "text": {"kind": "word"}}
+    for name in ("one", "two"):
+        weft.train(tree, out=tmp_path / "runs" / name, cells=import_classes([word]))
+    with TestClient(create_app([tmp_path / "runs"], imports=[word]), base_url=ADDRESS) as client:
+        compared = client.post("/api/compare", json={"runs": ["one", "two"]}).json()
+        assert shlex.split(compared["code"])[-2:] == ["--import", word]
+        shown = client.post("/api/runs/one/view/ranks", json={"text": "a b"}).json()
+    assert eval(shown["code"], {"weft": weft}).to_dict() == shown["data"]
 
 
 def test_the_example_of_a_forecast_with_known_columns_can_be_answered(tmp_path):
@@ -303,6 +363,8 @@ def test_runs_are_compared_with_intervals(client, extras):
     for row in found["rows"]:
         assert row["low"] <= row["value"] <= row["high"]
     assert {"setting": "train.epochs", "values": [1, 2]} in found["differences"]
+    assert found["rows"][0]["shown"]["value"] == f"{100 * found['rows'][0]['value']:.2f}%"
+    assert shlex.split(found["code"])[:2] == ["weft", "compare"]
     assert '"words/first"' in json.dumps(found["specification"]), "curves have the names of the list"
     assert "data/labels.tsv" in client.get("/api/files").json()
     measured = client.post("/api/compare", json={"runs": ids, "data": "data/labels.tsv"}).json()

@@ -58,6 +58,25 @@ def test_a_page_has_the_views_of_some_inputs_and_the_script_is_shared(pages):
     assert "window.vegaEmbed = null" not in text
 
 
+def test_a_run_has_its_settings_and_its_answers_beside_the_references(pages):
+    text = (pages / "numbers" / "index.html").read_text(encoding="utf-8")
+    assert "<summary>the settings</summary>" in text
+    assert "<td>train.steps</td><td>20</td>" in text
+    assert "<th>input</th><th>reference</th><th>answer</th>" in text
+    classifier = (pages / "words-first" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r"<td>the \w+ here</td><td>(colour|animal)</td>", classifier)
+    assert re.search(r"<td>valid accuracy</td><td>\d+\.\d\d%</td>", classifier), "scores as in the terminal"
+    assert re.search(r"<td>accuracy \d+\.\d\d%</td>", (pages / "index.html").read_text(encoding="utf-8"))
+
+
+def test_a_view_that_a_model_has_nothing_for_is_named_where_there_are_no_inputs(runs, tmp_path, extras, monkeypatch):
+    monkeypatch.setattr(exporting, "javascript", lambda: "window.vegaEmbed = null;\n")
+    pages = exporting.export([runs / "words"], tmp_path / "pages").parent
+    assert "has no attention" in (pages / "first" / "attention.html").read_text(encoding="utf-8")
+    numbers = exporting.export([runs / "numbers"], tmp_path / "more").parent / "numbers" / "attention.html"
+    assert "There is no input to show it for" in numbers.read_text(encoding="utf-8")
+
+
 def test_a_run_that_cannot_be_read_is_listed_with_its_error(pages):
     text = (pages / "index.html").read_text(encoding="utf-8")
     assert ">cut<" in text

@@ -47,6 +47,8 @@ class Figure(NamedTuple):
     """The run and the input that it shows."""
     note: str = ""
     """The line of a picture below its title; a page has it in the summary."""
+    more_tables: tuple[tuple[str, Table], ...] = ()
+    """Tables below that of the data, each with its name."""
 
     def titled(self) -> dict[str, Any]:
         """The chart with title and subject in it, for a picture, which has no words around it."""
@@ -112,6 +114,8 @@ def _section(number: int, figure: Figure) -> str:
     if figure.table is not None:
         opened = " open" if figure.specification is None else ""
         parts.append(f"<details{opened}><summary>the numbers</summary>{_table(figure.table)}</details>")
+    for name, table in figure.more_tables:
+        parts.append(f"<details open><summary>{_text(name)}</summary>{_table(table)}</details>")
     unfolded = "\n".join(parts)
     subject = f'<p class="subject">{_text(figure.subject)}</p>\n' if figure.subject else ""
     return f"<section>\n{heading}{subject}<p>{_text(figure.summary)}</p>\n{chart}{unfolded}\n</section>"

@@ -63,7 +63,7 @@ def compare(
 def show(found: Comparison) -> None:
     """Print a row for each run, then the settings that differ and the intervals of the differences."""
     from weft.cli.output import print_table
-    from weft.training.progress import metric_name, show_metric
+    from weft.metric_text import metric_name, show_metric
 
     metrics = found.shown
     words = any(run.vocabulary is not None for run in found.runs)
@@ -105,13 +105,11 @@ def show_setting(value: object) -> str:
 
 def show_interval(name: str, interval: Any) -> str:
     """+1.20 [+0.40, +2.10] *; shares are in percentage points."""
-    from weft.training.progress import PERCENT
+    from weft.metric_text import show_change
 
     if interval is None:
         return "—"
-    scale = 100 if name in PERCENT else 1
-    digits = 2 if name in PERCENT or name in ("bleu", "chrf") else 3
-    difference, low, high = (f"{scale * value:+.{digits}f}" for value in interval)
+    difference, low, high = (show_change(name, value) for value in interval)
     return f"{difference} [{low}, {high}] {'*' if interval.sure else ' '}"
 
 

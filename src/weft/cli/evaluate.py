@@ -45,9 +45,9 @@ def evaluate(
     """
     from weft.cli.output import explain, print_json, print_table, say
     from weft.config import parse_overrides
+    from weft.metric_text import metric_name, show_score
     from weft.metrics import shown
     from weft.run import load
-    from weft.training.progress import metric_name, show_score
 
     options = {"beam": beam, "length_penalty": length_penalty, "copy_unknown": copy_unknown}
     model = load(run, device=device, cells=read_imports(imports))
@@ -73,7 +73,7 @@ def evaluate(
 
 def show_details(details: dict[str, Any], print_table: Any) -> None:
     """Print the tables of classes, spans, languages and confusions that the evaluation has."""
-    from weft.training.progress import metric_name, show_score
+    from weft.metric_text import metric_name, show_score
 
     for key, title in (("spans", "by kind of span"), ("per_class", "by class")):
         rows = details.get(key)

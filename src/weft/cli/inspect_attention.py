@@ -89,8 +89,10 @@ def positions(
     weft inspect positions sinusoid --width 64 --length 100
     weft inspect positions runs/demo -o positions.html
     """
+    from weft.errors import ConfigError
     from weft.inspect import check_ending, view_kind
     from weft.nn import POSITIONS
+    from weft.run.hub.address import is_address
 
     options: dict[str, Any] = {"width": width, "length": length, "part": part, "similarity": similarity}
     given = {name: value for name, value in options.items() if value is not None}
@@ -98,5 +100,8 @@ def positions(
         check_ending(out)
     kind = view_kind("positions")
     kind.check_options(given)
+    if what not in POSITIONS and not is_address(what) and not Path(what).exists():
+        cure = f"name a run folder, or one of {', '.join(POSITIONS)}"
+        raise ConfigError("is neither a run nor a kind of positions", where=what, cure=cure)
     source: Any = what if what in POSITIONS and not Path(what).is_dir() else open_run(what, imports)
     show_view(kind.show(source, **given), out=out, json=json, dark=dark)

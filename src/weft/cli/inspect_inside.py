@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,6 +112,7 @@ def show_states(
     """Show the states of a text, or search a file of texts."""
     from weft.errors import ConfigError
     from weft.inspect import check_ending, search_states
+    from weft.inspect.calls import loading
     from weft.inspect.unit_states import KIND
 
     if out is not None:
@@ -120,10 +122,11 @@ def show_states(
     chosen = KIND.check_options(about)
     run = open_run(folder, imports)
     if run.task.reads_files or not is_file(text):
+        if not run.task.reads_files and looks_like_a_file(text):
+            cure = "is it in another folder? If it is a text, write a blank after it"
+            raise ConfigError("there is no such file", where=text, cure=cure)
         if name := next(iter(search), None):
             option = {"units": "on", "limit": "tokens"}.get(name, name)
-            if not run.task.reads_files and looks_like_a_file(text):
-                raise ConfigError("there is no such file", where=text, cure="is it in another folder?")
             raise ConfigError("searches a file of texts", where=f"--{option}", cure="name a file in place of the text")
         show_view(KIND.show(run, text, **shown, **about), out=out, json=json, dark=dark)
         return
@@ -131,8 +134,8 @@ def show_states(
         raise ConfigError("is for a text, and a file is searched", where=f"--{name}", cure="leave it out")
     found = search_states(run, Path(text), **chosen, **search)
     named = [f"{name}={value!r}" for name, value in {**chosen, **search}.items()]
-    first = [f'weft.load("{run.folder}")', f'Path("{text}")']
-    found.with_code(f"weft.inspect.search_states({', '.join([*first, *named])})")
+    first = [loading(run), f'Path("{text}")']
+    found.with_code(f"from pathlib import Path\n\nweft.inspect.search_states({', '.join([*first, *named])})")
     show_view(found, out=out, json=json, dark=dark)
 
 
@@ -145,10 +148,10 @@ def is_file(text: str) -> bool:
 
 
 def looks_like_a_file(text: str) -> bool:
-    """Return whether a text is one word with the ending of a file of data, such as valid.txt or data/valid.tsv.gz."""
+    """Return whether a text is one word that is a path or ends as files of data do: data/valid, valid.tsv.gz."""
     from weft.studio.discovery import DATA_SUFFIXES
 
-    return not any(character.isspace() for character in text) and text.lower().endswith(DATA_SUFFIXES)
+    return not any(map(str.isspace, text)) and (os.sep in text or text.lower().endswith(DATA_SUFFIXES))
 
 
 def read_units(text: str | None) -> list[int] | None:

@@ -86,14 +86,14 @@ def describe(trial: Trial) -> str:
 
 
 def show_score(trial: Trial) -> str:
-    from weft.training.progress import show_metric
+    from weft.metric_text import show_metric
 
     return trial.ended if trial.score is None else show_metric(trial.metric, trial.score)
 
 
 def show(found: Outcome, paths: list[str]) -> None:
     from weft.cli.output import note, print_table
-    from weft.training.progress import metric_name
+    from weft.metric_text import metric_name
 
     rows = [
         [

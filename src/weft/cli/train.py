@@ -148,9 +148,9 @@ def summarise(run: Run, reason: str, imports: list[str]) -> None:
     """Print the scores of a run and the next commands, with the --import options that these need."""
     from weft.cli.output import explain, note
     from weft.errors import counted
+    from weft.metric_text import metric_name, show_score
     from weft.metrics import describe_vocabulary, shown
     from weft.run.conclusions import conclusions
-    from weft.training.progress import metric_name, show_score
 
     report = run.report
     took = f"{counted(report['steps'], 'update')}, {report['seconds']:.0f} s"

@@ -37,9 +37,10 @@ def draw_map(view: Attention) -> Any:
     import altair as alt
 
     blocks, small = view.blocks(), view.small[:MAX_SMALL_MAPS]
+    # A chart in a concatenation leaves the title of the picture to the view.
     if len(small) < 2:
-        return _large(view, blocks, ()).properties(params=_params(view, blocks, ""))
-    whole = blocks.single and all(one.weights.shape == view.weights.shape for one in small)
+        return alt.vconcat(_large(view, blocks, ())).properties(params=_params(view, blocks, "_0"))
+    whole = view.can_switch
     charts = _large(view, blocks, small if whole else ()), _small(view, small, whole=whole)
     # altair gives the parts of chart 0 and chart 1 names that end so.
     picks = [_point("pick", "m", view="small_maps_1", on="click", toggle=False)] if whole else []
@@ -194,7 +195,7 @@ def _small(view: Attention, small: tuple[SmallMap, ...], *, whole: bool) -> Any:
     frames, note = base.mark_rect(filled=False, color=LIT, strokeWidth=2), "of all layers and heads"
     if whole:
         images = images.properties(name="small_maps")
-        frames, note = frames.transform_filter(f"datum.m == {PICKED}"), f"{note}; a click shows one above"
+        frames = frames.transform_filter(f"datum.m == {PICKED}")
     else:
         frames = frames.transform_filter(f"datum.layer == {view.layer} && datum.head == {view.head or 0}")
     return alt.layer(images, frames).properties(
@@ -235,6 +236,8 @@ def draw_pictures(view: Attention) -> Any:
     images = base.mark_image(width=PANEL, height=PANEL, aspect=False).encode(url="url:N", tooltip=told)
     words = base.mark_text(dy=-PANEL / 2 - 8, fontSize=15, limit=PANEL).encode(text="word:N")
     columns, rows = min(PICTURES_PER_ROW, len(values)), -(-len(values) // PICTURES_PER_ROW)
-    return alt.layer(images, words).properties(
-        width=(PANEL + 12) * columns, height=(PANEL + 36) * rows, title=view.heading
+    return alt.vconcat(
+        alt.layer(images, words).properties(
+            width=(PANEL + 12) * columns, height=(PANEL + 36) * rows, title=view.heading
+        )
     )

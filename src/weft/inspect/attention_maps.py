@@ -119,9 +119,17 @@ class Attention(View):
         blocks = self.blocks()
         if not blocks.single:
             parts.append(f"The input is long: a cell is the mean of {blocks.tall} × {blocks.wide} weights.")
+        if self.picture is None and self.can_switch:
+            parts.append("A click on a small map shows it in the place of the large one.")
         if self.small and (every := max(one.every for one in self.small)) > 1:
             parts.append(f"The small maps show one row in {every}.")
         return " ".join(parts)
+
+    @property
+    def can_switch(self) -> bool:
+        """Whether the chart has several maps, all whole, so that each can take the place of the large one."""
+        whole = all(one.weights.shape == self.weights.shape for one in self.small)
+        return len(self.small) > 1 and whole and self.blocks().single
 
     def blocks(self, *, sides: tuple[int, int] | None = None) -> Blocks:
         """The map in blocks, as large as a chart can be, or with at most so many rows and columns."""

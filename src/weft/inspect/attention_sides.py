@@ -90,9 +90,8 @@ class Side(NamedTuple):
             found = found.transform_window(rank="rank()", sort=[alt.SortField("w", "descending")])
             found = found.transform_filter(f"datum.rank <= {MAX_PARTNERS}")
         weight = alt.Opacity("share:Q", scale=None)
-        return found.mark_text(**self.text, fontWeight="bold").encode(
-            **self._at(), text=f"{self.label}:N", opacity=weight
-        )
+        # No bolder than the labels: wider ones would be cut at the edge of the picture.
+        return found.mark_text(**self.text).encode(**self._at(), text=f"{self.label}:N", opacity=weight)
 
     def _at(self) -> dict[str, Any]:
         return {"y" if self.place == "r" else "x": self.channel, **self.beside}

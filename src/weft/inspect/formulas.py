@@ -9,6 +9,7 @@ from torch import nn
 
 from weft.models.embedding import Vectors
 from weft.nn import CELLS, AttentionPooling, FeedForward, MultiHeadAttention
+from weft.nn.linear import Linear
 from weft.nn.transformer import ReZero
 from weft.nn.transformer.norm import LayerNorm
 
@@ -103,6 +104,7 @@ FORMULAS: Final[dict[type, Callable[[Any], Formula | None]]] = {
     MultiHeadAttention: attention,
     FeedForward: feedforward,
     nn.Linear: linear,
+    Linear: linear,
     nn.Conv2d: convolution,
     nn.GroupNorm: group_norm,
     nn.LayerNorm: norm,

@@ -14,10 +14,10 @@ from weft.charts import Table
 from weft.errors import RunError
 from weft.inspect.terminal import colour, shade
 from weft.inspect.view import Nothing, Option, View, ViewKind
+from weft.metric_text import metric_name, show_metric
 from weft.run import Run
 from weft.run.curves import Curve, chart, own_metric, read_curve
 from weft.run.folder.files import JOURNAL, MANIFEST
-from weft.training.progress import metric_name, show_metric
 
 MAX_RUNS: Final = 8
 """Runs in one picture; more have no colours of their own."""

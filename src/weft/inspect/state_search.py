@@ -80,6 +80,11 @@ class StateSearch(View):
             )
         elif self.share is not None:
             text += " No token is inside: the marks do not occur in pairs."
+        if any(unit.tokens for unit in self.units):
+            text += (
+                " A number beside a token is the mean of the unit there, in standard deviations from its mean over all "
+                "tokens."
+            )
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,16 +130,24 @@ class StateSearch(View):
             return Table(FoundUnit.headings, [unit.row() for unit in self.units])
         return Table(Place.headings, [place.row() for place in self.places])
 
+    @property
+    def more_tables(self) -> tuple[tuple[str, Table], ...]:
+        if not self.units or not self.places:
+            return ()
+        return ((self.places_heading, Table(Place.headings, [place.row() for place in self.places])),)
+
+    @property
+    def places_heading(self) -> str:
+        units = ", ".join(map(str, self.excerpt.units))
+        return f"Where units {units} are on together" if len(self.excerpt.units) > 1 else f"Where unit {units} is on"
+
     def lines(self, width: int) -> list[Text]:
         found = [Text(self.title, style="bold"), Text(self.summary), Text()]
         for unit in self.units:
             found.append(unit.line())
             found += [place.line(width) for place in unit.contexts]
         if self.places:
-            several = len(self.excerpt.units) > 1
-            units = ", ".join(map(str, self.excerpt.units))
-            heading = f"Where units {units} are on together" if several else f"Where unit {units} is on"
-            found += [Text(), Text(heading, style="bold")]
+            found += [Text(), Text(self.places_heading, style="bold")]
             found += [place.line(width) for place in self.places]
         if self.excerpt.tokens:
             rows = ((self.excerpt.scaled() + 1) / 2).tolist()

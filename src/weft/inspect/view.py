@@ -24,8 +24,7 @@ from weft.charts import FORMATS, Figure, Table, check_format, draw_figures, them
 from weft.disk import atomic_write
 from weft.documents import to_json
 from weft.errors import ConfigError, Fault
-from weft.run import Run
-from weft.run.user_classes import user_cell_names
+from weft.inspect.calls import loading, written
 
 
 class View(ABC):
@@ -81,6 +80,11 @@ class View(ABC):
         """The line of a picture below its title, because it has no summary; empty for nothing."""
         return ""
 
+    @property
+    def more_tables(self) -> tuple[tuple[str, Table], ...]:
+        """Tables that a page has below that of the numbers, each with its name."""
+        return ()
+
     def with_code(self, code: str, subject: str = "") -> View:
         """Set the call that returned this view and the subject of its pictures, and return the view."""
         self.__dict__.update(_code=code, _subject=subject)
@@ -91,10 +95,8 @@ class View(ABC):
         chart = self.chart()
         # Altair checks every row of the data against its schema, which takes seconds for long inputs.
         specification = None if chart is None else chart.to_dict(validate=False)
-        note = self.picture_note
-        return Figure(
-            self.title, self.summary, specification, self.equations, self.code, self.table(), self.subject, note
-        )
+        words = (self.title, self.summary, specification, self.equations, self.code, self.table(), self.subject)
+        return Figure(*words, note=self.picture_note, more_tables=self.more_tables)
 
     def save(self, path: str | Path, *, dark: bool = False) -> Path:
         """Write the view in the format of the file's ending: .html, .svg, .png or .json."""
@@ -251,7 +253,7 @@ class ViewKind:
         arguments = [text] if self.takes_text and text is not None else []
         found = self.function(run, *arguments, **inputs, **chosen)
         named = [f"{name}={value!r}" for name, value in {**inputs, **chosen}.items()]
-        call = f"weft.inspect.{self.name}({', '.join([_loading(run), *map(_input_code, arguments), *named])})"
+        call = f"weft.inspect.{self.name}({', '.join([loading(run), *map(written, arguments), *named])})"
         shown = shorten(
             " ".join(one for one in arguments if isinstance(one, str)), SUBJECT_CHARACTERS, placeholder=" …"
         )
@@ -262,23 +264,6 @@ class ViewKind:
 
 SUBJECT_CHARACTERS: Final = 90
 """Characters of the input in the title of a picture."""
-
-
-def _input_code(given: Any) -> str:
-    """The Python expression of an input; a table or a picture has a name in its place."""
-    if isinstance(given, str | Path):
-        return repr(str(given))
-    return repr(given) if isinstance(given, tuple) else "inputs"
-
-
-def _loading(run: Any) -> str:
-    """The Python expression that loads a run, with the names of the user's own cells."""
-    if isinstance(run, Path):
-        return repr(str(run))
-    if not isinstance(run, Run):
-        return "model"
-    cells = ", ".join(f'"{name}": {name}' for name in user_cell_names(run.config))
-    return f'weft.load("{run.folder}"' + (f", cells={{{cells}}})" if cells else ")")
 
 
 VIEWS: Final[dict[str, str]] = {

@@ -18,8 +18,8 @@ from weft.errors import WeftError
 from weft.extras import EXTRAS
 from weft.ladder.rungs import lower_is_better
 from weft.ladder.summary import MeasuredRung, Summary
+from weft.metric_text import PERCENT, metric_name, show_metric
 from weft.run.folder.files import write_json, write_text
-from weft.training.progress import PERCENT, metric_name, show_metric
 
 if TYPE_CHECKING:
     import altair

@@ -14,12 +14,12 @@ from weft.config.schema import positions
 from weft.console import visible
 from weft.documents import to_json
 from weft.errors import counted
+from weft.metric_text import metric_name, show_score
 from weft.metrics import describe_vocabulary, shown
 from weft.run.card_header import PARTS, header, pipeline, title
 from weft.run.conclusions import conclusions
 from weft.run.harmless import harmless
 from weft.run.user_classes import user_cell_names, user_parts
-from weft.training.progress import metric_name, show_score
 
 COMPARABLE: Final = (
     "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"

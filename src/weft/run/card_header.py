@@ -17,8 +17,8 @@ from typing import Any, Final
 from weft.catalog import TASKS
 from weft.config import Config
 from weft.documents import to_json
+from weft.metric_text import metric_name
 from weft.run.harmless import last_part
-from weft.training.progress import metric_name
 
 PARTS: Final = {"valid": "validation", "test": "test"}
 """The names of the parts of the data here and on the hub."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from weft.metric_text import PERCENT, metric_name, show_metric
 from weft.metrics import wilson
 from weft.metrics.calibration import MIN_EXAMPLES as MIN_CALIBRATED
 from weft.metrics.thresholds import MIN_EXAMPLES, MIN_SUPPORT
-from weft.training.progress import PERCENT, metric_name, show_metric
 
 BASELINES = {
     "majority": "always the most frequent label",

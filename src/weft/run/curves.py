@@ -20,8 +20,8 @@ from weft.disk import open_regular
 from weft.documents import parse_json
 from weft.errors import ConfigError, RunError, WeftError, did_you_mean
 from weft.limits import JOURNAL_FILE_BYTES, JOURNAL_LINE_BYTES, JOURNAL_VALUES, STEP
+from weft.metric_text import metric_name
 from weft.run.folder.files import CONFIG, JOURNAL, read_table
-from weft.training.progress import metric_name
 
 if TYPE_CHECKING:
     import altair

@@ -66,9 +66,10 @@ def predict(run: Run, text: str, given: Mapping[str, Any]) -> dict[str, Any]:
     options = read_options(given)
     if run.task.continues:
         options.setdefault("max_length", DEFAULT_MAX_LENGTH)
-    answers = run.predict(_one(run, read_text(run, text)), **options)
+    source = read_text(run, text)
+    answers = run.predict(_one(run, source), **options)
     found = answers if isinstance(answers, list) else [answers]
-    result: dict[str, Any] = {"predictions": [answer.record() for answer in found]}
+    result: dict[str, Any] = {"predictions": [answer.record() for answer in found], "code": _code(run, source, options)}
     if input_kind(run) == "table" and not run.task.reads_text and can_draw():
         result["specification"] = run.task.draw(found).to_dict()
     shortcomings = [answer.shortcoming for answer in found if answer.shortcoming]
@@ -86,7 +87,17 @@ def stream(run: Run, text: str, given: Mapping[str, Any]) -> Iterator[tuple[str,
     for piece in run.stream(source, **options):
         whole.append(piece)
         yield "piece", {"text": piece}
-    yield "done", {"prediction": {"text": "".join(whole)}}
+    yield "done", {"prediction": {"text": "".join(whole)}, "code": _code(run, source, options)}
+
+
+def _code(run: Run, source: Any, options: Mapping[str, Any]) -> str:
+    """Return the lines of Python that answer the same."""
+    from weft.inspect.calls import loading, written
+
+    pair = isinstance(source, tuple)  # two texts in a tuple are two inputs to `predict`
+    arguments = [f"[{written(source)}]" if pair else written(source)]
+    arguments += [f"{name}={value!r}" for name, value in options.items() if value is not False]
+    return f"import weft\n\nrun = {loading(run)}\nrun.predict({', '.join(arguments)})"
 
 
 def _one(run: Run, source: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.charts import can_draw
 from weft.errors import ConfigError, RunError, WeftError
+from weft.metric_text import PERCENT, metric_name, show_change, show_metric
 from weft.studio.discovery import LADDER, Found, read_table
 
 if TYPE_CHECKING:
@@ -24,8 +26,10 @@ def compare_runs(
     cells: Mapping[str, Any],
     metric: str | None = None,
     names: Mapping[str, str] | None = None,
+    imports: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return scores, costs, differing settings and curves of runs of one task; `names` are those of the curves, by id.
+    """Return scores, costs, differing settings and curves of runs of one task; `names` are those of the curves, by id,
+    and `imports` what --import named.
 
     `data` is a file that all runs are measured on now, which gives intervals of the differences to the first run.
     Without it scores and their intervals are those of the reports.
@@ -35,11 +39,13 @@ def compare_runs(
     from weft.compare import compare
     from weft.run import load_config
     from weft.run.report import read_report
+    from weft.run.user_classes import has_user_class
 
     ids = {str(one.folder): one.id for one in found}
     compared = compare([one.folder for one in found], data=data, device="cpu", cells=cells)
     config = load_config(found[0].folder, cells=cells)
     chosen = metric or _metric(compared, config)
+    own = imports if any(has_user_class(load_config(one.folder, cells=cells)) for one in found) else ()
     part = compared.measured_on if data is None else None
     reports = [read_report(one.folder) for one in found] if part is not None else [{} for _ in found]
     rows = [
@@ -49,6 +55,9 @@ def compare_runs(
     settings = compared.runs[0].settings
     return {
         "metric": chosen,
+        "metric_name": metric_name(chosen),
+        "percent": chosen in PERCENT,
+        "code": _command(found, data, own),
         "measured_on": "the data" if data is not None else compared.measured_on,
         "rows": rows,
         "differences": [
@@ -78,6 +87,7 @@ def _row(run: Compared, id: str, metric: str, details: Mapping[str, Any]) -> dic
         "value": _finite(run.metrics.get(metric)),
         "low": _finite(low),
         "high": _finite(high),
+        "shown": _shown(metric, run.metrics.get(metric), low, high, difference),
         "difference": None if difference is None else difference._asdict(),
         "sure": None if difference is None else difference.sure,
         "metrics": {name: _finite(value) for name, value in run.metrics.items()},
@@ -87,6 +97,27 @@ def _row(run: Compared, id: str, metric: str, details: Mapping[str, Any]) -> dic
         "vocabulary": run.vocabulary,
         "unknown_share": run.unknown_share,
     }
+
+
+def _shown(metric: str, value: Any, low: Any, high: Any, difference: Any) -> dict[str, str | None]:
+    """Return the numbers of a row as the terminal prints them."""
+    score, bounds = _finite(value), [_finite(low), _finite(high)]
+    return {
+        "value": None if score is None else show_metric(metric, score),
+        "range": None if None in bounds else " to ".join(show_metric(metric, bound) for bound in bounds),
+        "difference": None
+        if difference is None
+        else "{} ({} to {})".format(*(show_change(metric, one) for one in difference)),
+    }
+
+
+def _command(found: Sequence[Found], data: str | None, imports: Sequence[str]) -> str:
+    """Return the command that prints the comparison."""
+    options = [
+        *(["--data", data] if data is not None else []),
+        *(word for name in imports for word in ("--import", name)),
+    ]
+    return shlex.join(["weft", "compare", *(str(one.folder) for one in found), *options])
 
 
 def _curves(found: Sequence[Found], metric: str, names: Mapping[str, str]) -> dict[str, Any] | None:

@@ -34,7 +34,6 @@ def describe(run: Run, folders: list[Path]) -> dict[str, Any]:
         "scores_texts": run.task.scores_texts,
         "views": views_of(run),
         "labels": list(run.task.codec.labels)[:1000],
-        "folder": str(run.folder),
     }
 
 

@@ -20,6 +20,7 @@ from weft.disk import is_locked, read_regular
 from weft.documents import parse_json
 from weft.errors import RunError
 from weft.limits import SMALL_FILE_BYTES
+from weft.metric_text import metric_name, show_metric
 from weft.serve import HTTPError
 
 State = Literal["finished", "training", "stopped", "broken"]
@@ -146,6 +147,7 @@ def describe_run(found: Found) -> dict[str, Any]:
     """Return what the list shows of a run."""
     folder = found.folder
     row: dict[str, Any] = {"id": found.id, "name": found.id, "task": None, "kind": None, "metric": None, "value": None}
+    row |= {"metric_name": None, "shown": None}
     row |= {"parameters": None, "seconds": None, "updated": _updated(folder), "state": state_of(folder)}
     row["saved"] = _modified(folder / MANIFEST)
     try:
@@ -160,6 +162,8 @@ def describe_run(found: Found) -> dict[str, Any]:
     part = next((part for part in ("test", "valid") if isinstance(report.get(part), dict)), None)
     value = report[part].get(metric) if part is not None else None
     row |= {"task": _text(config.get("task")), "kind": _kind(model), "metric": metric, "value": _number(value)}
+    if metric is not None and row["value"] is not None:
+        row |= {"metric_name": metric_name(metric), "shown": show_metric(metric, row["value"])}
     return row | {"parameters": _number(report.get("parameters")), "seconds": _number(report.get("seconds"))}
 
 

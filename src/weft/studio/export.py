@@ -19,8 +19,10 @@ from weft.console import visible
 from weft.disk import atomic_write
 from weft.documents import to_json
 from weft.errors import ConfigError, Fault, WeftError
+from weft.metric_text import metric_name, show_metric
+from weft.serve.inputs import input_kind
 from weft.studio.discovery import Found, describe_run
-from weft.studio.inputs import example_inputs, read_text
+from weft.studio.inputs import Example, find_examples, read_text
 from weft.studio.studio import Studio
 from weft.studio.views import available_views, read_source, views_of
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 INPUTS: Final = 3
 """Inputs of a run for which its views are shown."""
+
+PROBES: Final = {"text": "a", "words": "a", "pair": "a\ta"}
+"""Inputs that show whether a model has anything for a view, where there is none of its data."""
 
 SCRIPT: Final = "vega.js"
 
@@ -63,7 +68,8 @@ def export(
 
 def _export_run(run: Run, found: Found, run_name: str, folder: Path, roots: list[Path]) -> None:
     """Write the pages of one run."""
-    texts = example_inputs(run, roots)[:INPUTS]
+    examples = find_examples(run, roots)[:INPUTS]
+    texts = [example.text for example in examples]
     kinds = available_views()
     names = views_of(run)
     script = LinkedScript(f"../{SCRIPT}")
@@ -71,14 +77,14 @@ def _export_run(run: Run, found: Found, run_name: str, folder: Path, roots: list
     for name in names:
         figures = list(_view_figures(kinds[name], run, texts))
         _write(folder / f"{name}.html", page(f"{run_name}: {name}", figures, script, before=_navigation(links)))
-    figures = [_about(run, found), *_answers(run, texts)]
+    figures = [_about(run, found), *_answers(run, examples)]
     _write(folder / "index.html", page(run_name, figures, script, before=_navigation(links)))
 
 
 def _view_figures(kind: ViewKind, run: Run, texts: Sequence[str]) -> Iterable[Figure]:
     """Yield the figure of a view for each input; an error is a figure of words."""
     if kind.takes_text and not texts:
-        yield Figure(kind.name, "There is no input to show it for: the data of the run cannot be read from here.", None)
+        yield Figure(kind.name, _without_inputs(kind, run), None)
     nothing = set[str]()
     for text in texts if kind.takes_text else [""]:
         try:
@@ -95,31 +101,67 @@ def _view_figures(kind: ViewKind, run: Run, texts: Sequence[str]) -> Iterable[Fi
             yield Figure(kind.name, f"There is nothing to show: {error}.", None)
 
 
+def _without_inputs(kind: ViewKind, run: Run) -> str:
+    """Return why a view has no figure: the model has nothing for it, or there are no inputs."""
+    from weft.inspect import Nothing
+
+    try:
+        found = kind.show(run, read_source(kind, run, PROBES.get(input_kind(run), "")))
+        if isinstance(found, Nothing):
+            return found.summary
+    except WeftError:
+        pass
+    return (
+        "There is no input to show it for, because the data of the run is not in the folders that were given; "
+        "name its folder too."
+    )
+
+
 def _about(run: Run, found: Found) -> Figure:
-    """Return the scores of a run as a table, with its settings as code."""
+    """Return the scores and the settings of a run as tables."""
+    from weft.config.tree import flatten
+    from weft.inspect.calls import loading
+
     row = describe_run(found)
-    kept = ("task", "kind", "metric", "value", "parameters", "seconds", "state")
-    facts = [(name, "—" if row[name] is None else row[name]) for name in kept]
+    kept = ("task", "kind", "metric_name", "shown", "parameters", "seconds", "state")
+    names = {"metric_name": "metric", "shown": "value"}
+    facts = [(names.get(name, name), "—" if row[name] is None else row[name]) for name in kept]
     scores = [
-        (f"{part} {name}", value) for part in ("valid", "test") for name, value in run.report.get(part, {}).items()
+        (f"{part} {metric_name(name)}", show_metric(name, value))
+        for part in ("valid", "test")
+        for name, value in run.report.get(part, {}).items()
+        if isinstance(value, int | float)
     ]
-    summary = f"A run of {run.config.task}. Its settings are below."
-    settings = to_json(run.config.tree(), indent=2)
-    return Figure("the run", summary, None, code=settings, table=Table(("", "value"), [*facts, *scores]))
+    settings = [(path, _setting(value)) for path, value in flatten(run.config.tree())]
+    return Figure(
+        "the run",
+        f"A run of {run.config.task}. Its scores are here, and its settings below them.",
+        None,
+        code=f"import weft\n\nrun = {loading(run)}",
+        table=Table(("", "value"), [*facts, *scores]),
+        more_tables=(("the settings", Table(("setting", "value"), settings)),),
+    )
 
 
-def _answers(run: Run, texts: Sequence[str]) -> Iterable[Figure]:
-    """Yield the answers to the inputs as a table."""
+def _setting(value: Any) -> str:
+    return "—" if value is None else value if isinstance(value, str) else to_json(value)
+
+
+def _answers(run: Run, examples: Sequence[Example]) -> Iterable[Figure]:
+    """Yield the answers to the inputs as a table, beside those of the data."""
+    known = any(example.answer for example in examples)
     rows: list[tuple[str | float | int, ...]] = []
-    for text in texts:
+    for text, reference in examples:
         try:
             answer: Any = run.predict(read_text(run, text))
             shown = "; ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
         except WeftError as error:
             shown = str(error)
-        rows.append((text[:200], shown[:500]))
+        rows.append((text[:200], *([reference[:500]] if known else []), shown[:500]))
     if rows:
-        yield Figure("answers", "Inputs, and what the model answers.", None, table=Table(("input", "answer"), rows))
+        summary = f"Inputs, {'their references in the data, ' if known else ''}and what the model answers."
+        headings = ("input", *(["reference"] if known else []), "answer")
+        yield Figure("answers", summary, None, table=Table(headings, rows))
 
 
 def _index(rows: Sequence[tuple[str, str | None, dict[str, Any]]]) -> str:
@@ -128,12 +170,12 @@ def _index(rows: Sequence[tuple[str, str | None, dict[str, Any]]]) -> str:
     for name, address, row in rows:
         first = _text(name) if address is None else f'<a href="{escape(address)}">{_text(name)}</a>'
         value = (
-            row["error"] if "error" in row else "" if row["value"] is None else f"{row['metric']} {row['value']:.4g}"
+            row["error"] if "error" in row else "" if row["shown"] is None else f"{row['metric_name']} {row['shown']}"
         )
         cells = [row["task"] or "", row["kind"] or "", row["state"], value]
         body.append(f"<tr><td>{first}</td>{''.join(f'<td>{_text(str(cell))}</td>' for cell in cells)}</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("run", "task", "model", "state", "score"))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>\n"
+    return f'<table class="runs"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>\n'
 
 
 def _navigation(links: Sequence[tuple[str, str]]) -> str:

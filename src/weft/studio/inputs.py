@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.errors import DataError
 from weft.serve.inputs import input_kind, read_picture
@@ -31,6 +31,13 @@ SENTENCES: Final = ("The small cat sleeps.", "They read the old book.", "The dog
 """Texts to try where a run was trained on the phrasebook and its data cannot be read."""
 
 PHRASEBOOK: Final = "phrasebook"
+
+
+class Example(NamedTuple):
+    """An input of a run's own data, and its answer there; "" where it has none."""
+
+    text: str
+    answer: str = ""
 
 
 def read_text(run: Run, text: str) -> Any:
@@ -115,24 +122,32 @@ def _is_number(cell: str) -> bool:
 
 
 def example_inputs(run: Run, folders: list[Path]) -> list[str]:
+    """Return the texts of `find_examples`."""
+    return [example.text for example in find_examples(run, folders)]
+
+
+def find_examples(run: Run, folders: list[Path]) -> list[Example]:
     """Return inputs to try: some of the run's validation data where that file lies in one of the folders, else
     sentences of weft's own for a run of the phrasebook; none for pictures and tables that are not there."""
     for part in ("valid", "test", "train"):
         path = getattr(run.config.data, part, None)
         if isinstance(path, str) and (found := _inside(path, folders)) is not None:
-            texts = _read_examples(run, found)
-            if texts:
-                return texts
+            examples = _read_examples(run, found)
+            if examples:
+                return examples
     if input_kind(run) in ("text", "words") and _learned_phrasebook(run):
-        return list(SENTENCES)
+        return list(map(Example, SENTENCES))
     return []
 
 
 def examples_hint(run: Run) -> str:
     """Return how to have the run's own data as inputs to try."""
     path = getattr(run.config.data, "valid", None) or getattr(run.config.data, "train", None)
-    where = str(Path(path).parent) if isinstance(path, str) and path else "the folder of its data"
-    return f"Inputs of the run's own data stand here if the studio is started with their folder too: {where}"
+    hint = "Inputs of the run's own data stand here if the studio is started with their folder too"
+    if not isinstance(path, str) or not path:
+        return hint
+    folder = Path(path).parent
+    return f"{hint}, the one that has {path}" if folder == Path() else f"{hint}: {folder}"
 
 
 def _learned_phrasebook(run: Run) -> bool:
@@ -151,7 +166,7 @@ def _inside(path: str, folders: list[Path]) -> str | None:
     return str(real) if inside else None
 
 
-def _read_examples(run: Run, path: str) -> list[str]:
+def _read_examples(run: Run, path: str) -> list[Example]:
     from weft.data import BadLines
     from weft.data.sources import lines
     from weft.errors import WeftError
@@ -159,12 +174,25 @@ def _read_examples(run: Run, path: str) -> list[str]:
     try:
         if input_kind(run) == "table":
             table = "\n".join(line for _, line in islice(lines(path, BadLines(skip=True)), EXAMPLE_ROWS))
-            return [_with_open_end(run, table[:MAX_CHARACTERS])]
+            return [Example(_with_open_end(run, table[:MAX_CHARACTERS]))]
         records = islice(run.task.read(path, run.config.data, BadLines(skip=True)), EXAMPLES)
-        found = [_show(record) for record in records]
+        found = [Example(_show(record), _answer(record)) for record in records]
     except (WeftError, OSError):
         return []
-    return [text for text in found if text]
+    return [example for example in found if example.text]
+
+
+def _answer(record: Any) -> str:
+    """Return the answer of a record as text."""
+    from weft.data.records import labels_of
+
+    tags, number = getattr(record, "tags", None), getattr(record, "number", None)
+    if number is not None:
+        return f"{number:g}"
+    if tags is not None:
+        return " ".join(tags)
+    accepted = [text for text in getattr(record, "accepted", ()) if text]
+    return " / ".join(accepted) or ", ".join(labels_of(record))
 
 
 def _show(record: Any) -> str:

@@ -1,18 +1,18 @@
-"""Progress of a training on standard error: a live bar on a terminal, plain lines in a pipe; and metrics as text."""
+"""Progress of a training on standard error: a live bar on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from weft.console import SafeConsole, styled
 from weft.errors import counted
+from weft.metric_text import metric_name, show_metric
 from weft.training.events import Awaited, Ended, Event, Measuring, Started, Update, Validated
 
 PLAIN_SECONDS = 10.0
@@ -158,40 +158,3 @@ class Watch:
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
-
-
-PERCENT = ("accuracy", "f1", "micro_f1", "span_f1", "exact", "wer", "cer", "coverage")
-"""Metrics that are shown as percentages."""
-
-MIN_SHOWN_HALF_WIDTH = 0.01
-"""Half the width from which on a confidence interval is shown."""
-
-
-def metric_name(name: str) -> str:
-    """The name of a metric for the user: `f1` is the macro average over labels."""
-    return {"f1": "macro f1", "micro_f1": "micro f1"}.get(name, name)
-
-
-def show_score(name: str, value: Any, details: Mapping[str, Any]) -> str:
-    """A metric with its interval if that is wide: "80.00% ± 16.8 (95% interval, 20 examples)".
-
-    Near 0% and 100% the interval is not symmetric, and its bounds are shown: "100.00% (95% interval 20.7–100.0, …)".
-    """
-    shown = show_metric(name, value)
-    low, high = details.get("intervals", {}).get(name, (0.0, 0.0))
-    if (half := (high - low) / 2) < MIN_SHOWN_HALF_WIDTH:
-        return shown
-    of = counted(details["count"], details["count_of"].removesuffix("s"))
-    if not half <= value <= 1 - half:
-        return f"{shown} (95% interval {100 * low:.1f}–{100 * high:.1f}, {of})"
-    return f"{shown} ± {100 * half:.1f} (95% interval, {of})"
-
-
-def show_metric(name: str, value: Any) -> str:
-    """Format a metric: shares as percentages, BLEU and chrF with one decimal, everything else with three; errors in the
-    unit of the data with three digits where they are smaller, and with an exponent where they are very large."""
-    if name in PERCENT:
-        return f"{100 * value:.2f}%"
-    if name in ("mae", "rmse") and (0 < value < 0.1 or value >= 1e15):
-        return f"{value:.3g}"
-    return f"{value:.1f}" if name in ("bleu", "chrf") else f"{value:.3f}" if value < 100 else f"{value:,.0f}"

@@ -20,6 +20,11 @@ export function mountCompare(place) {
   let files = [];
   const drawBar = () => fill(bar, files.length && state.partners.length > 1 ? measured(files) : null);
   get("/api/files").then((found) => { files = found; drawBar(); }).catch(() => {}); // without files the reports remain
+  const clear = () => {
+    fill(summary);
+    fill(content);
+    showSources({});
+  };
   const update = async () => {
     aborter.abort();
     aborter = new AbortController();
@@ -28,14 +33,15 @@ export function mountCompare(place) {
     const data = state.options.data ?? null;
     drawBar();
     if (runs.length < 2) {
-      fill(content);
+      clear();
       fill(status, chooser());
       return;
     }
-    fill(status, waiting("Comparing …", () => aborter.abort()));
+    const own = aborter;
+    fill(status, waiting("Comparing …", () => own.abort()));
     try {
       const found = await post("/api/compare", { runs, data }, { signal });
-      showSources({ code: `weft compare ${runs.join(" ")}${data ? ` --data ${data}` : ""}` });
+      showSources({ code: found.code });
       fill(summary, reading(found));
       fill(content, scores(found), intervals.place, make("h2", {}, "Curves"), curves.place, curves.tools("compare", () => found), notes(found), differences(found));
       const bars = intervalChart(found, content.clientWidth);
@@ -44,11 +50,13 @@ export function mountCompare(place) {
       if (found.specification) await curves.draw(found.specification, { label: "Learning curves of all runs" });
       fill(status);
     } catch (error) {
+      if (own !== aborter) return; // another comparison has begun
+      clear(); // an error does not stand above the results of other runs
       fill(status, isAbort(error) ? make("p.empty", {}, "Stopped.") : failure(error));
     }
   };
   update();
-  return { update, dispose: () => (aborter.abort(), curves.dispose(), intervals.dispose()) };
+  return { update, dispose: () => (aborter.abort(), (aborter = null), curves.dispose(), intervals.dispose()) };
 }
 
 function chooser() {
@@ -75,21 +83,17 @@ function measured(files) {
 
 const nameOf = (id) => runOf(id)?.name ?? id;
 
-function scores({ metric, rows }) {
+function scores({ metric_name: metric, rows }) {
   const ranged = hasIntervals({ rows });
   const paired = rows.some((row) => row.difference);
   const cell = (value) => make("td.number", {}, show(value));
   const line = (row) =>
-    make("tr", {}, make("td", {}, make("a", { href: link({ run: row.id, view: "playground" }) }, nameOf(row.id))), cell(row.value), ranged ? make("td.number", {}, typeof row.low === "number" ? `${show(row.low)} to ${show(row.high)}` : "–") : null, paired ? make("td.number", {}, difference(row)) : null, cell(row.parameters ?? runOf(row.id)?.parameters), cell(row.seconds ?? runOf(row.id)?.seconds));
+    make("tr", {}, make("td", {}, make("a", { href: link({ run: row.id, view: "playground" }) }, nameOf(row.id))), cell(row.shown.value), ranged ? make("td.number", {}, row.shown.range ?? "–") : null, paired ? make("td.number", {}, difference(row)) : null, cell(row.parameters ?? runOf(row.id)?.parameters), cell(row.seconds ?? runOf(row.id)?.seconds));
   const headings = ["run", metric ?? "score", ...(ranged ? ["95 % interval"] : []), ...(paired ? [`difference to ${nameOf(rows[0].id)}`] : []), "parameters", "seconds"];
   return make("div.scroll", {}, make("table", {}, make("thead", {}, make("tr", {}, headings.map((name, column) => make("th", { class: column ? "number" : null, scope: "col" }, name)))), make("tbody", {}, rows.map(line))));
 }
 
-function difference({ difference: found, sure }) {
-  if (!found) return "–";
-  const signed = (value) => `${value > 0 ? "+" : ""}${show(value, 3)}`;
-  return `${signed(found.difference)} (${signed(found.low)} to ${signed(found.high)})${sure ? "" : ", may be chance"}`;
-}
+const difference = ({ shown, sure }) => (shown.difference ? `${shown.difference}${sure ? "" : ", may be chance"}` : "–");
 
 const hasIntervals = ({ rows }) => rows.some((row) => typeof row.low === "number");
 
@@ -103,11 +107,11 @@ const reading = (found) =>
 // Notes on options of the command line are for its users.
 const notes = ({ notes: found }) => (found ?? []).filter((note) => !note.includes("--")).map((note) => make("p.faint.small", {}, note));
 
-function intervalChart({ metric, rows }, available) {
+function intervalChart({ metric_name: metric, percent, rows }, available) {
   const values = rows.filter((row) => typeof row.value === "number").map((row) => ({ run: nameOf(row.id), value: row.value, low: row.low ?? row.value, high: row.high ?? row.value }));
   if (!values.length) return null;
   const y = { field: "run", type: "nominal", sort: null, axis: { title: null, labelLimit: 200, ticks: false, domain: false } };
-  const x = { field: "low", type: "quantitative", scale: { zero: false, nice: true }, axis: { title: metric ?? "score", labelSeparation: 6, labelOverlap: "greedy" } };
+  const x = { field: "low", type: "quantitative", scale: { zero: false, nice: true }, axis: { title: metric ?? "score", labelSeparation: 6, labelOverlap: "greedy", ...(percent ? { format: ".4~%" } : {}) } };
   return {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     width: Math.max(160, Math.min(420, available - 180)),

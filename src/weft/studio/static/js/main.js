@@ -13,7 +13,7 @@ import { mountLearn } from "./learn.js";
 import { loadLibrary, setThemes } from "./picture.js";
 import { mountPlayground } from "./playground.js";
 import { mountRunView } from "./run_view.js";
-import { allRuns, drawRuns, kindOf, runNamed, runOf, score, startRuns } from "./runs.js";
+import { allRuns, drawRuns, kindOf, runNamed, runOf, scoreOf, startRuns } from "./runs.js";
 import { get, runPath } from "./server.js";
 import { startTheme } from "./theme.js";
 import { welcome } from "./welcome.js";
@@ -119,7 +119,7 @@ function mount(key, make_view, same = false) {
 }
 
 function drawHeading(run) {
-  const about = [run.task, kindOf(run), run.parameters ? `${show(run.parameters)} parameters` : null, run.metric && run.value !== null && run.value !== undefined ? `${run.metric} ${score(run)}` : null];
+  const about = [run.task, kindOf(run), run.parameters ? `${show(run.parameters)} parameters` : null, scoreOf(run)];
   fill(find("heading"), make("h2", {}, run.name), make("span.faint", {}, about.filter(Boolean).join(" · ")));
 }
 

@@ -51,7 +51,7 @@ export function mountPlayground(place, run, details) {
     const partner = state.partners.map(runOf).find((other) => other && other.id !== run.id && other.task === run.task);
     shown = [pane(run, details, offered, streams), ...(partner && state.options.beside === "true" ? [pane(partner, null, offered, streams)] : [])];
     fill(panes, shown.map((one) => one.place));
-    showSources({ code: codeOf(run, details, offered), card: details.card, settings: details.config && JSON.stringify(details.config, null, 1) });
+    showSources(about(details));
     fill(tools, linkButton(), dataButton(run.name, () => shown.map((one) => ({ run: one.run.id, predictions: one.predictions }))));
   };
   update();
@@ -98,11 +98,7 @@ function chosen(offered) {
   return found;
 }
 
-function codeOf(run, details, offered) {
-  const quoted = JSON.stringify(details.inputs === "picture" ? "picture.png" : state.text);
-  const settings = Object.entries(chosen(offered)).filter(([, value]) => value !== false).map(([name, value]) => `, ${name}=${value === true ? "True" : value === false ? "False" : JSON.stringify(value)}`);
-  return `run = weft.load("${details.folder ?? run.id}")\nrun.predict(${quoted}${settings.join("")})`;
-}
+const about = (details) => ({ card: details.card, settings: details.config && JSON.stringify(details.config, null, 1) });
 
 function pane(run, details, offered, streams) {
   const aborter = new AbortController();
@@ -111,11 +107,12 @@ function pane(run, details, offered, streams) {
   const found = { run, place: make("section.answer", {}, make("h3", {}, run.name), status, content), stop: () => aborter.abort(), predictions: [] };
   const ask = async () => {
     try {
-      const about = details ?? (await get(runPath(run.id, "details"), { signal: aborter.signal }));
-      const asked = { text: inputOf(about), options: chosen(offered) };
+      const known = details ?? (await get(runPath(run.id, "details"), { signal: aborter.signal }));
+      const asked = { text: inputOf(known), options: chosen(offered) };
       const answer = streams ? await streamed(run, asked, content, aborter.signal) : await post(runPath(run.id, "predict"), asked, { signal: aborter.signal });
       found.predictions = answer.predictions;
-      await drawAnswer(content, answer, { run, links: (target) => links(run, about, target) });
+      await drawAnswer(content, answer, { run, links: (target) => links(run, known, target) });
+      if (details && answer.code && !aborter.signal.aborted) showSources({ code: answer.code, ...about(details) });
       fill(status);
     } catch (error) {
       fill(status, isAbort(error) ? make("p.faint.small", {}, "Stopped.") : failure(error));
@@ -129,15 +126,17 @@ async function streamed(run, asked, content, signal) {
   const given = make("span.faint");
   const text = make("span");
   let whole = "";
+  let code = null;
   fill(content, make("p.text", { dir: "auto" }, given, text));
   for await (const { event, data } of events(runPath(run.id, "stream"), { body: asked, signal })) {
     if (event === "error") throw Object.assign(new Error(data.message), { cure: data.cure });
+    if (event === "done") code = data.code;
     if (event !== "piece") continue;
     whole += data.text;
     [given.textContent, text.textContent] = apart(whole, asked.text);
   }
   const [source, written] = apart(whole, asked.text);
-  return { predictions: [{ source, text: written }], streamed: true };
+  return { predictions: [{ source, text: written }], streamed: true, code };
 }
 
 // The text of a language model begins with its prompt.

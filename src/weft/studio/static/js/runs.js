@@ -2,7 +2,7 @@
 
 import { go, link, state } from "./address.js";
 import { ACROSS, labelOf, STATES } from "./catalog.js";
-import { fill, find, make, show } from "./dom.js";
+import { fill, find, make } from "./dom.js";
 import { get } from "./server.js";
 
 const REFRESH = 5000; // milliseconds between two looks at the folder
@@ -69,7 +69,7 @@ function line(run) {
     make("span.dot", { class: `dot ${run.state}`, title: meaning, "aria-label": meaning, role: "img" }, mark),
     make("span.name", {}, run.name),
     make("span.about", {}, [run.task, kindOf(run), run.state === "finished" ? null : meaning].filter(Boolean).join(" · ")),
-    run.value === null || run.value === undefined ? null : make("span.score", { title: run.metric }, make("span.faint", {}, `${metricOf(run)} `), score(run)),
+    run.shown ? make("span.score", { title: run.metric }, make("span.faint", {}, `${run.metric_name} `), run.shown) : null,
   );
   const box = make("input", { type: "checkbox", checked: state.partners.includes(run.id), title: "Compare this run", "aria-label": `Compare ${run.name}` });
   box.addEventListener("change", () => {
@@ -81,10 +81,8 @@ function line(run) {
 
 export const kindOf = (run) => run.kind?.replaceAll("_", " ");
 
-const metricOf = (run) => (run.metric ?? "").replaceAll("_", " ");
-
-// Four digits hide nothing that a table of scores would show.
-export const score = (run) => show(run.value, 4);
+// The score with the name and the digits that the terminal prints.
+export const scoreOf = (run) => (run.shown ? `${run.metric_name} ${run.shown}` : null);
 
 function across() {
   const count = state.partners.length;

@@ -18,7 +18,7 @@ export function stateSearch({ run, details, found, place }) {
   where.value = corpus ?? [state.text, ...(details.examples ?? [])].join("\n");
   where.addEventListener("input", () => (corpus = where.value));
   const about = { part: data.part, layer: data.layer, direction: data.direction, state: data.state };
-  const search = searcher(run, result, about, () => where.value);
+  const search = searcher(run, result, about, () => where.value, (texts) => searchedIn(texts, details));
   const marks = ["(", ")"].map((mark, side) => make("input", { type: "text", placeholder: mark, "aria-label": side ? "closing mark" : "opening mark" }));
   const inside = () => search({ inside: marks.map((box) => box.value || box.placeholder) });
   fill(
@@ -61,7 +61,15 @@ function chips(tokens, onspan) {
   return make("div.tokens", { onpointerleave: () => first !== null && ((first = null), mark(null)) }, buttons);
 }
 
-function searcher(run, result, about, texts) {
+// What was searched; where it is the input alone, how there would be more.
+function searchedIn(texts, details) {
+  const lines = texts.split("\n").filter((line) => line.trim());
+  if (texts.trim() !== state.text.trim()) return `Searched in “the texts to search in”, ${lines.length} ${lines.length === 1 ? "line" : "lines"}.`;
+  const more = "Paste more below “the texts to search in”";
+  return details.examples?.length ? `Searched in your input alone. ${more}.` : `Searched in your input alone, because the data of the run is not below the folders that the studio was started with. ${more}, or name the folder of the data too: weft studio RUNS DATA.`;
+}
+
+function searcher(run, result, about, texts, searched) {
   let aborter = new AbortController();
   const picture = new Picture();
   return async (question) => {
@@ -70,9 +78,10 @@ function searcher(run, result, about, texts) {
     const { signal } = aborter;
     fill(result, waiting("Searching …", () => aborter.abort()));
     try {
-      const found = await post(runPath(run.id, "search"), { corpus: texts(), ...about, ...question }, { signal });
+      const sent = texts();
+      const found = await post(runPath(run.id, "search"), { corpus: sent, ...about, ...question }, { signal });
       const data = found.data ?? found;
-      fill(result, make("p.summary", {}, found.summary ?? ""), units(data.units ?? []), places(data.places ?? []), picture.place);
+      fill(result, make("p.summary", {}, found.summary ?? ""), make("p.faint.small", { class: "searched" }, searched(sent)), units(data.units ?? []), places(data.places ?? []), picture.place);
       if (found.specification) await picture.draw(found.specification, { label: found.title });
     } catch (error) {
       fill(result, isAbort(error) ? null : failure(error));
@@ -87,7 +96,7 @@ function units(found) {
   const known = Object.keys(HEADINGS).filter((name) => found.some((unit) => unit[name] !== null && unit[name] !== undefined));
   const tokens = found.some((unit) => unit.tokens?.length);
   const row = (unit) =>
-    make("tr", {}, known.map((name) => make("td.number", {}, show(unit[name], 3))), make("td.number", {}, `${unit.sign < 0 ? "≤" : "≥"} ${show(unit.threshold, 3)}`), tokens ? make("td.token", {}, (unit.tokens ?? []).map(({ token }) => token).join("  ")) : null);
+    make("tr", {}, known.map((name) => make("td.number", {}, show(unit[name], 3))), make("td.number", {}, `${unit.sign < 0 ? "≤" : "≥"} ${show(unit.threshold, 3)}`), tokens ? make("td.token", {}, (unit.tokens ?? []).map(({ token, mean }) => `${token} ${mean > 0 ? "+" : ""}${mean.toFixed(1)}`).join("  ")) : null);
   const heads = [...known.map((name) => HEADINGS[name]), "on where", ...(tokens ? ["tokens"] : [])];
   return make("div.scroll", {}, make("table", { class: "found-units" }, make("thead", {}, make("tr", {}, heads.map((name) => make("th.number", { scope: "col" }, name)))), make("tbody", {}, found.map(row))));
 }
