@@ -40,13 +40,12 @@ def test_scheduled_sampling(train, task, model):
     assert run.config.train.teacher_forcing(1) == pytest.approx(2 / (2 + 2.718281828**0.5))
 
 
-def test_truncated_backpropagation(train):
-    assert train("lm", RNN, {"truncate": 8}, unit="stream").report["steps"] == 4
+@pytest.mark.parametrize("unit", ["stream", "line"])
+def test_truncated_backpropagation(train, unit):
+    assert train("lm", RNN, {"truncate": 8}, unit=unit).report["steps"] == 4
 
 
-@pytest.mark.parametrize(
-    ("task", "model", "data"), [("translate", RNN, {}), ("lm", RNN, {}), ("lm", TRANSFORMER, {"unit": "stream"})]
-)
+@pytest.mark.parametrize(("task", "model", "data"), [("translate", RNN, {}), ("lm", TRANSFORMER, {"unit": "stream"})])
 def test_truncated_backpropagation_where_there_is_none(train, task, model, data):
     with pytest.raises(ConfigError, match=r"train\.truncate = 8: needs"):
         train(task, model, {"truncate": 8}, **data)

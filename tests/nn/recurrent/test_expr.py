@@ -257,6 +257,11 @@ WRITTEN: dict[str, Function] = {
     "lerp": lambda h, x: torch.lerp(h, x, 0.3) + torch.lerp(x, h, torch.sigmoid(h)),
     "addcmul": lambda h, x: torch.addcmul(h, x, h),
     "addcmul with a factor": lambda h, x: torch.addcmul(h, x, h, value=0.5),
+    "addcdiv": lambda h, x: torch.addcdiv(h, x, 9.0 + h),
+    "addcdiv with a factor": lambda h, x: torch.addcdiv(h, h, 9.0 + x, value=0.5),
+    "logaddexp": lambda h, x: torch.logaddexp(h, x) + torch.logaddexp(2 * x, h),
+    "logsigmoid": lambda h, x: functional.logsigmoid(h) + functional.logsigmoid(10 * x),
+    "masked fill": lambda h, x: h.masked_fill(x > 0.5, 0.25) + x.masked_fill(h < 0, 2.0),
 }
 CORNERS = torch.tensor([-6.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 6.0], dtype=torch.float64)
 
