@@ -18,6 +18,7 @@ ORDER = [
     "limits",
     "memory",
     "console",
+    "metric_text",
     "extras",
     "spinning",
     "forking",

@@ -39,7 +39,7 @@ def draw_map(view: Attention) -> Any:
     blocks, small = view.blocks(), view.small[:MAX_SMALL_MAPS]
     # A chart in a concatenation leaves the title of the picture to the view.
     if len(small) < 2:
-        return alt.vconcat(_large(view, blocks, ())).properties(params=_params(view, blocks, "_0"))
+        return alt.vconcat(_large(view, blocks, ())).properties(params=_params(view, blocks, ""))
     whole = view.can_switch
     charts = _large(view, blocks, small if whole else ()), _small(view, small, whole=whole)
     # altair gives the parts of chart 0 and chart 1 names that end so.
