@@ -103,6 +103,7 @@ def test_units_are_found_by_dragging_over_tokens(page: Any, address: Address) ->
     page.mouse.up()
     page.locator("#view .found-units tbody tr").first.wait_for()
     assert page.locator("#view .chip.chosen").all_inner_texts() == ["red", "house"]
+    assert "your input alone, because the data of the run" in page.locator("#view .searched").inner_text()
     margins = [
         float(row.locator("td").nth(1).inner_text()) for row in page.locator("#view .found-units tbody tr").all()
     ]

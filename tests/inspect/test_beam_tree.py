@@ -116,7 +116,7 @@ class EndlessModel(TableModel):
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_a_terminal_draws_no_more_than_the_n_best_list_needs(width: int) -> None:
     """The search goes on long after its best texts; each level of the tree has a bar of its own."""
-    found = beam(EndlessModel(), beam=4, words=WORDS, length_penalty=2.0, max_length=40, stop="bound")
+    found = beam(EndlessModel(), beam=4, words=WORDS, length_penalty=1.0, max_length=40, stop="bound")
     assert isinstance(found, BeamTree)
     last = beam_lines._last_step(found)
     assert last <= found.tree.nodes[found.leaves[0].node].step + beam_lines.MAX_STEPS
@@ -125,9 +125,12 @@ def test_a_terminal_draws_no_more_than_the_n_best_list_needs(width: int) -> None
     lines = [line.plain for line in found.lines(width)]
     heads = [line for line in lines if line.lstrip("│ ").startswith(("●", "├"))]
     assert [line.count("│") + line.count("├") for line in heads] == [branch.depth for branch in branches]
-    said = [line for line in lines if "--max-length" in line]
-    assert len(said) == (found.tree.steps > last)
-    assert all(f"to step {found.tree.steps} " in line for line in said)
+    (said,) = [line for line in lines if "--max-length" in line]
+    assert f"{found.tree.steps - last} more steps, to step {found.tree.steps} " in said
+    assert any(line.endswith("  …") for line in lines)
+    deep = [beam_lines._Branch([found.tree.nodes[1]], depth, depth > 0, False) for depth in range(16)]
+    drawn = [beam_lines._chain_lines(found, branch, 1, width)[0].plain for branch in deep]
+    assert [line.count("│") + line.count("├") for line in drawn] == list(range(16))
 
 
 def test_shares_have_two_digits() -> None:

@@ -106,3 +106,10 @@ def test_a_decoder_is_shown_without_a_run() -> None:
 
     decoder = config.build_decoder(build_embedding(16, 10, scaled=True))
     assert positions(decoder, length=7).codes.shape == (7, 16)
+
+
+def test_what_is_neither_a_run_nor_a_kind_gets_the_list(weft: Any) -> None:
+    found = weft("inspect", "positions", "foo")
+    assert found.code == 2
+    assert "foo: is neither a run nor a kind of positions" in found.err
+    assert "sinusoid" in found.err

@@ -112,7 +112,7 @@ def run_routes(studio: Studio) -> APIRouter:
 
         def compute() -> dict[str, Any]:
             names = studio.library.run_names()
-            own = {"cells": studio.cells(), "imports": studio.imports}
+            own: dict[str, Any] = {"cells": studio.cells(), "imports": studio.imports}
             return comparing.compare_runs(found, data=data, metric=body.metric, names=names, **own)
 
         return json_response(await studio.workers.run("compare", compute))
