@@ -301,7 +301,7 @@ class SourceAttention(nn.Module):
         return found[0].flatten(0, 1), found[1].flatten(0, 1)
 
     def steps_source(self, memory: Memory) -> Source:
-        """What a recurrence attends to: the lengths in the place of a mask."""
+        """The source of a recurrence, with lengths in the place of a mask."""
         assert isinstance(memory.lengths, Tensor), "batches are packed only if both encoder and decoder pack"
         return Source(self.score.keys(memory.states), memory.states, memory.lengths)
 

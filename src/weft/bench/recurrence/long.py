@@ -34,7 +34,7 @@ both results backward."""
 
 SLOW_EVERY_ROUNDS: Final = 5
 SLOW_SECONDS: Final = 1.0
-"""What takes longer takes part in every fifth round."""
+"""Seconds of a pass above which a contender takes part in every fifth round only."""
 
 Scan = Callable[[Tensor, Tensor], Tensor]
 """a, b (B, T, D) -> h (B, T, D)."""

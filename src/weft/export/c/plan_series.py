@@ -83,7 +83,7 @@ def plan_forecast(run: Run, program: Program, constants: Constants) -> Plan:
 
 
 def _example(data: Any) -> str:
-    """What a line must have: numbers alone, or an object."""
+    """The form that a line must have: numbers alone, or an object."""
     row = "[[0.5, …], …]"
     parts = {
         "past": f"{row} for each step" if data.past else "",

@@ -42,7 +42,7 @@ def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
 
 
 def _similarities(records: Iterable[Any]) -> Iterator[Similarity]:
-    """Those records that word vectors are measured on without the weights that were trained beside them."""
+    """Return the records of similarities, which need only the vectors and not the weights trained beside them."""
     found = [record for record in records if isinstance(record, Similarity)]
     if not found:
         raise DataError(

@@ -54,7 +54,7 @@ def scaled_dot(query: Tensor, key: Tensor) -> Tensor:
 
 
 class StepScore(NamedTuple):
-    """What a compiled recurrence computes for each key k that `keys` gave: scale * q·k, or over·tanh(q + k)."""
+    """The score that a compiled recurrence computes for each key k of `keys`: scale * q·k, or over·tanh(q + k)."""
 
     query: Tensor
     over: Tensor | None

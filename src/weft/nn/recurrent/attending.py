@@ -28,7 +28,7 @@ from weft.nn.state import State
 
 
 class Source(NamedTuple):
-    """What a step attends to: keys (B, S, A) and values (B, S, V), of which each row has `lengths` (B,)."""
+    """The memory that a step attends to: keys (B, S, A) and values (B, S, V), of which each row has `lengths` (B,)."""
 
     keys: Tensor
     values: Tensor
@@ -91,7 +91,7 @@ def attention_weights(
 
 
 class AttendRecorder(Protocol):
-    """What records a step as a graph: attention is one operation of it."""
+    """A recorder of a step as a graph, in which attention is one operation."""
 
     def record(self, function: Any, *args: Any) -> Tensor: ...
 

@@ -49,7 +49,7 @@ FORMAT_VERSION: Final = 1
 LABELS: Final = "labels.json"
 CONSTANT: Final = "constant_{}.npy"
 UNFIT: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-"""What reading a folder raises whose parts are not those that weft wrote together."""
+"""Errors that reading a folder raises whose parts are not those that weft wrote together."""
 
 Device = Literal["auto", "cpu", "cuda"]
 

@@ -34,7 +34,7 @@ class TritonLoopSource:
         self.given = {backward: loop_arguments(plan, backward=backward) for backward in (False, True)}
         self.loops: dict[bool, list[LoopKernel]] = {False: [], True: []}
         self.scans: dict[bool, list[LoopKernel]] = {False: [], True: []}
-        """What runs before each lane's loop where time is cut into chunks."""
+        """The kernels that run before a lane's loop where time is cut into chunks."""
 
     @cached_property
     def text(self) -> str:
