@@ -201,9 +201,17 @@ def test_the_name_of_the_data_counts_its_records_and_changes_with_them():
 def test_paths_are_told_from_texts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a file").touch()
+    Path("runs").mkdir()
     for paths in ("x.txt", Path("x"), ["x.txt", "y.txt"], ["-"], ["folder/x"], ["a file", "another"], [Path("x")]):
         assert find_objects(paths, "data.train") is None, paths
-    for texts in (["emma", "olivia"], ["and/or is it", "x.txt"], ["a" * 5000], ["a\0"], [("x.txt",)]):
+    for texts in (
+        ["emma", "olivia"],
+        ["a dog runs", "runs", "a cat"],
+        ["and/or is it", "x.txt"],
+        ["a" * 5000],
+        ["a\0"],
+        [("x.txt",)],
+    ):
         assert find_objects(texts, "data.train") is not None, texts
 
 

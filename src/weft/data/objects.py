@@ -71,11 +71,12 @@ class Objects:
 
 
 def find_objects(data: Any, name: str) -> Objects | None:
-    """Wrap Python data; returns None for a path, or a list of strings that all look like paths or include a file."""
+    """Wrap Python data; returns None for a path, or a list of strings that all look like paths, or at least half of
+    which exist: a text may have the name of some file or folder."""
     if isinstance(data, str | os.PathLike):
         return None
     strings = isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data)
-    if strings and (all(map(_like_a_path, data)) or any(map(_is_file, islice(data, MAX_CHECKED_PATHS)))):
+    if strings and (all(map(_like_a_path, data)) or _mostly_exist(list(islice(data, MAX_CHECKED_PATHS)))):
         return None
     return Objects(data, name)
 
@@ -131,7 +132,11 @@ def _like_a_path(text: str | os.PathLike[str]) -> bool:
     return not any(map(str.isspace, text)) and (text == "-" or "/" in text or Path(text).suffix != "")
 
 
-def _is_file(text: str | os.PathLike[str]) -> bool:
+def _mostly_exist(paths: Sequence[str | os.PathLike[str]]) -> bool:
+    return 2 * sum(map(_exists, paths)) >= len(paths)
+
+
+def _exists(text: str | os.PathLike[str]) -> bool:
     try:
         return Path(text).exists()
     except (OSError, ValueError):  # too long for a path, or with a NUL
