@@ -16,7 +16,7 @@ ATTENTION: Final = CFile("weft.nn.recurrent.engine", "attention.c")
 """The text before a recurrence that attends."""
 
 BY_SOURCE: Final = (Kind.ATTENTION, Kind.GRAD_SCORES)
-"""What has a column for each position of the source."""
+"""Buffers with a column for each position of the source."""
 
 SOURCE_STEPS: Final = "call->source_steps"
 """The number of these columns."""

@@ -23,7 +23,7 @@ BASE: Final = Library(ARITHMETIC, CFile("weft.nn.recurrent.engine", "runtime.c",
 """The text before what is generated."""
 
 ATTENDING: Final = Library(*BASE.sources, ATTENTION)
-"""The same for a step that attends."""
+"""The text before what is generated for a step that attends."""
 
 
 class CSource:
