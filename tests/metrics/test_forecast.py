@@ -28,6 +28,13 @@ def test_each_series_has_its_own_unit_of_mase():
     assert forecast_metrics(point_sums(gold, point, np.array([1.0, 4.0])))["mase"] == pytest.approx((2 + 0.5) / 2)
 
 
+def test_a_series_without_an_error_does_not_count_in_mase():
+    gold, point = np.zeros((2, 2)), np.array([[2.0, 2.0], [6.0, 6.0]])
+    found = forecast_metrics(point_sums(gold, point, np.array([4.0, NAN])))
+    assert (found["mase"], found["mae"]) == (0.5, 4.0)
+    assert "mase" not in forecast_metrics(point_sums(gold, point, np.array([NAN, NAN])))
+
+
 def test_quantile_loss_and_coverage_by_hand():
     gold = np.array([[10.0, 20.0]])
     quantiles = np.array([[[8.0, 11.0], [21.0, 25.0]]])

@@ -272,6 +272,50 @@ def test_what_cannot_be_forecast_is_one_clear_line(values, settings, message, we
     assert outcome.err.count("\n") <= 3
 
 
+@pytest.mark.parametrize("output", ["quantile", "student_t", "point"])
+def test_a_constant_series_among_others_is_learned_and_left_out_of_mase(output, weft, tmp_path):
+    table = {"step": np.arange(DAYS), "sales": numbers(), "closed": np.full(DAYS, 0.1), "rent": np.full(DAYS, 7e6)}
+    path = tmp_path / "shop.csv"
+    rows = zip(*table.values(), strict=True)
+    path.write_text("\n".join([",".join(table), *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
+    names = 'data.target=["sales","closed","rent"]'
+    small = ["model.kind=linear", f"model.output={output}", "train.epochs=3", "data.horizon=7"]
+    outcome = weft("train", "forecast", str(path), names, *small, "--out", str(tmp_path / "run"))
+    assert outcome.code == 0, outcome.err
+    assert "note constant in the training part: closed, rent; learned, but left out of MASE" in outcome.err
+    run = package.load(tmp_path / "run")
+    valid = run.report["valid"]
+    assert 0 < valid["mase"] < 10
+    assert run.report["details"]["valid"]["left_out"].endswith(" from MASE: their series are constant in training")
+    for answer in run.predict(str(path)):
+        if answer.series != "sales":
+            expected = table[answer.series][0]
+            np.testing.assert_allclose(answer.values, expected, atol=0.05 * max(1.0, expected))
+    printed = weft("evaluate", str(tmp_path / "run"), str(path), "--backtest", "2")
+    assert "left out: 28 of 42 values from MASE: their series are constant in training" in printed.out
+    alone = run.evaluate({"step": table["step"], "closed": table["closed"]}, columns={"target": "closed"}, backtest=2)
+    assert "mase" not in alone.metrics
+    assert alone.metrics["mae"] < 0.05
+
+
+def test_a_series_without_two_values_is_left_out_of_training_alone(weft, tmp_path):
+    sales, late, once = numbers(), np.full(DAYS, np.nan), np.full(DAYS, np.nan)
+    late[-9:], once[5] = np.arange(9.0), 1.0
+    shops = {"a": sales, "late": late, "once": once, "none": np.full(DAYS, np.nan)}
+    rows = [(name, day, value) for name, values in shops.items() for day, value in enumerate(values)]
+    path = tmp_path / "long.csv"
+    lines = (f"{name},{day},{'' if np.isnan(value) else value}" for name, day, value in rows)
+    path.write_text("\n".join(["shop,day,sales", *lines]) + "\n", encoding="utf-8")
+    data = ["data.series=shop", "data.time=day", "data.target=sales", "data.horizon=7"]
+    small = ["model.kind=linear", "train.epochs=2"]
+    outcome = weft("train", "forecast", str(path), *data, *small, "--out", str(tmp_path / "run"))
+    assert outcome.code == 0, outcome.err
+    assert "note not trained on late, once, none: fewer than two values in the training part" in outcome.err
+    with pytest.warns(UserWarning, match="^no forecast of none: all values are missing$"):
+        outcome = weft("predict", str(tmp_path / "run"), str(path), "--json")
+    assert {json.loads(line)["series"] for line in outcome.out.splitlines()} == {"a", "late", "once"}
+
+
 @pytest.mark.parametrize("size", [1e-12, 1e-200])
 def test_forecasts_do_not_depend_on_the_unit(size, tmp_path):
     found = []

@@ -5,7 +5,8 @@
     quantile loss = Σ_τ 2 Σ max(τ (y - q), (τ - 1)(y - q)) / Σ |y| / Q
     coverage = share of y between the lowest and the highest quantile
 
-Only observed values count. m season, N values, Q levels τ.
+Only observed values count; a series without an error e, because it is constant in training, does not count in MASE.
+m season, N values, Q levels τ.
 """
 
 from __future__ import annotations
@@ -21,22 +22,24 @@ from weft.metrics.scores import ratio
 
 Numbers = NDArray[np.float64]
 
-SUMS: Final = ("count", "distance", "squares", "scaled", "relative", "pinball", "size", "inside")
-"""The names of the sums over observed values."""
+SUMS: Final = ("count", "distance", "squares", "scaled", "compared", "relative", "pinball", "size", "inside")
+"""The names of the sums over observed values; `compared` counts those of MASE."""
 
-POINT_SUMS: Final = 5
+POINT_SUMS: Final = 6
 """How many of the sums follow from a forecast without quantiles."""
 
 
 def point_sums(gold: Numbers, point: Numbers, error: Numbers) -> Numbers:
-    """gold (B, H) with NaN where it is missing, point (B, H), error e (B,) -> the first five sums over all."""
+    """gold (B, H) with NaN where it is missing, point (B, H), error e (B,), NaN where a series has none
+    -> the first six sums over all."""
     real = ~np.isnan(gold)
     y = np.where(real, gold, 0.0)
     distance = np.where(real, np.abs(y - point), 0.0)
     both = np.where(real, np.abs(y) + np.abs(point), 0.0)
     relative = np.divide(2 * distance, both, out=np.zeros_like(both), where=both > 0)
-    scaled = distance / error[:, None]
-    return np.array([real.sum(), distance.sum(), np.square(distance).sum(), scaled.sum(), relative.sum()])
+    has_error = ~np.isnan(error)
+    scaled, compared = (distance / np.where(has_error, error, np.inf)[:, None]), real[has_error].sum()
+    return np.array([real.sum(), distance.sum(), np.square(distance).sum(), scaled.sum(), compared, relative.sum()])
 
 
 def quantile_sums(gold: Numbers, quantiles: Numbers, levels: Sequence[float]) -> Numbers:
@@ -51,10 +54,10 @@ def quantile_sums(gold: Numbers, quantiles: Numbers, levels: Sequence[float]) ->
 
 
 def forecast_metrics(sums: Sequence[float] | Numbers) -> dict[str, float]:
-    """The metrics of such sums; those of quantiles only where their sums are there."""
-    count, distance, squares, scaled, relative, *rest = map(float, sums)
+    """The metrics of such sums: those of quantiles where their sums are there, MASE where a series has an error."""
+    count, distance, squares, scaled, compared, relative, *rest = map(float, sums)
     found = {
-        "mase": ratio(scaled, count),
+        **({} if count and not compared else {"mase": ratio(scaled, compared)}),
         "mae": ratio(distance, count),
         "rmse": math.sqrt(ratio(squares, count)),
         "smape": ratio(relative, count),

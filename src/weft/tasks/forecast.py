@@ -7,7 +7,7 @@ A training example is a window of `history` steps and the `horizon` after them; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -33,7 +33,7 @@ from weft.models.forecaster import Forecaster, ForecastSizes
 from weft.models.forecaster_settings import FORECASTERS, ForecasterConfig
 from weft.settings import OneOf, TableError
 from weft.tasks.forecast_answer import SeriesForecast, SeriesInputs
-from weft.tasks.forecast_data import ForecastData, evaluation_origins, find_data_settings
+from weft.tasks.forecast_data import ForecastData, evaluation_origins, find_data_settings, listed
 from weft.tasks.forecast_encoding import SeriesBatch, SeriesTask
 from weft.tasks.forecast_inputs import forecast_window, last_window, own_files, read_series_inputs
 from weft.tasks.forecast_parts import conflicts_in_data, continue_series, divide_corpus
@@ -57,7 +57,8 @@ MODEL = OneOf(FORECASTERS)
 
 
 class Forecasts(NamedTuple):
-    """point (B, H) and quantiles (B, H, Q) in the units of each series, their naive errors (B,), the sum of losses."""
+    """point (B, H) and quantiles (B, H, Q) in the units of each series, their naive errors (B,), NaN for those without,
+    and the sum of losses."""
 
     point: NDArray[np.float64]
     quantiles: NDArray[np.float64]
@@ -133,6 +134,15 @@ class Forecast(SeriesTask):
     @staticmethod
     def columns(data: ForecastData) -> Columns:
         return Columns(Series, "value", prediction="forecast")
+
+    @classmethod
+    def own_metric(cls, measured: Collection[str]) -> str:
+        return cls.metric if cls.metric in measured else "mae"
+
+    def measured_on(self, records: Iterable[Series]) -> Sequence[str]:
+        errors = self.naive_errors(list(records))
+        constant = len(errors) > 0 and bool(np.isnan(errors).all())
+        return [name for name in self.metrics if not constant or name != "mase"]
 
     @staticmethod
     def find_settings(records: Iterable[Series], data: ForecastData) -> tuple[Tree, list[str]]:
@@ -215,7 +225,7 @@ class Forecast(SeriesTask):
         quantiles = model.quantiles(found).double().cpu().numpy() * scale[..., None] + mean[..., None]
         quantiles = np.maximum(quantiles, floor)
         point = quantiles[..., model.levels.index(0.5)]
-        errors = np.array([one.error for one in scalings])
+        errors = self.naive_errors(records)
         losses = model.output.loss(found.parameters, batch.future.nan_to_num()) * ~batch.future.isnan()
         return Forecasts(point, quantiles, errors, float(losses.sum()))
 
@@ -240,7 +250,7 @@ class Forecast(SeriesTask):
         for part, records in parts.items():
             every = np.stack([record.target for record in records])
             history, gold = every[:, : self.history], every[:, self.history :]
-            errors = np.array([self.scaling(record).error for record in records])
+            errors = self.naive_errors(records)
             simple = simple_baselines(history, season=self.season, horizon=self.horizon)
             found[part] = {name: forecast_metrics(point_sums(gold, point, errors)) for name, point in simple.items()}
         return found
@@ -275,7 +285,12 @@ class Forecast(SeriesTask):
             if value is not None:
                 raise ConfigError("a forecast reads tables as in training", where=f"{option} {value}", cure="remove it")
         bad = BadLines()
-        return SeriesInputs(self.read(name if name is not None else own_files(self.data), self.data, bad), bad)
+        every = list(self.read(name if name is not None else own_files(self.data), self.data, bad))
+        empty = [record for record in every if not record.end]
+        if not empty or len(empty) == len(every):
+            return SeriesInputs(every, bad)
+        bad.notes.append(f"no forecast of {listed([record.name for record in empty])}: all values are missing")
+        return SeriesInputs([record for record in every if record.end], bad)
 
     def record(self, source: Any) -> Series:
         if isinstance(source, Series):

@@ -154,7 +154,7 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
     notes = []
     season = data.season
     if season is None:
-        season = find_season(records, frequency or "")
+        season = find_season([record for record in records if not is_constant(record)], frequency or "")
         few = longest < 3 * default_season(frequency or "")
         notes.append(
             f"season {season}: the series repeats every {season} steps"
@@ -176,9 +176,7 @@ def find_data_settings(records: Sequence[Series], data: ForecastData) -> tuple[T
             raise ConfigError(what, where=f"data.{name} = {steps}", cure="lower it")
     step = f"a step is {frequency} of {first.columns[1]}" if frequency else "in the order of the rows"
     step += " in UTC" * first.utc
-    notes.append(
-        f"forecasts {counted(horizon, 'step')} of {_listed(found['target'])} from the last {history:,}, {step}"
-    )
+    notes.append(f"forecasts {counted(horizon, 'step')} of {listed(found['target'])} from the last {history:,}, {step}")
     seconds = max(int(record.seconds(record.end, 1)[0]) - record.start for record in records)
     cycles = find_cycles(frequency or "", seconds) if first.frequency else []
     found |= {"season": season, "horizon": horizon, "history": history, "calendar": cycles}
@@ -194,30 +192,49 @@ def find_categories(records: Sequence[Series]) -> dict[str, list[str]]:
     return {column: sorted(texts) for column, texts in found.items()}
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names with commas; of many the first ones, and how many there are besides."""
     more = len(names) - MAX_NAMES
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_NAMES])} and {more} more"
 
 
 def check_numbers(records: Sequence[Series], part: str = "") -> None:
-    """Raise for a series that says nothing in a part of it: no value, a single one, or always the same."""
-    for record in records:
-        values = record.target[record.observed]
-        where = f'{record.place}: series "{record.name}"'
+    """Raise where no series says anything in a part of it, and where two have one name."""
+    if not any(teaches(record) and not is_constant(record) for record in records):
+        first = records[0]
+        values = first.target[first.observed]
+        within, cure = f" in {part}" * bool(part), "there is nothing to learn; leave it out"
+        what = (
+            f"is constant{within}: every value is {values[0]:g}" if len(values) else f"all values are missing{within}"
+        )
         if not len(values):
-            what = "all values are missing" + (f" in {part}" if part else "")
-            raise DataError(what, where=where, cure="leave it out, or choose data.target")
-        if len(values) == 1:
-            what = "has a single value" + (f" in {part}" if part else "")
-            raise DataError(what, where=where, cure="a forecast needs a past to learn from")
-        if values.min() == values.max():
-            what = f"is constant{f' in {part}' if part else ''}: every value is {values[0]:g}"
-            raise DataError(what, where=where, cure="there is nothing to learn; leave it out")
+            cure = "leave it out, or choose data.target"
+        elif len(values) == 1:
+            what, cure = f"has a single value{within}", "a forecast needs a past to learn from"
+        raise DataError(what, where=f'{first.place}: series "{first.name}"', cure=cure)
     names = [record.name for record in records]
     if len(set(names)) < len(names):
         double = next(name for name in names if names.count(name) > 1)
         raise DataError(f'two series have the name "{double}"', where=records[0].place, cure="rename one of them")
+
+
+def teaches(record: Series) -> bool:
+    """Whether a series has a value to forecast and one before it."""
+    return int(record.observed.sum()) > 1
+
+
+def is_constant(record: Series) -> bool:
+    """Whether the values of a series never differ, or there are none."""
+    values = record.target[record.observed]
+    return not len(values) or bool(values.min() == values.max())
+
+
+def notes_on_values(records: Sequence[Series]) -> list[str]:
+    """Notes on the series that say little in their training parts."""
+    mute = [record.name for record in records if not teaches(record)]
+    flat = [record.name for record in records if teaches(record) and is_constant(record)]
+    notes = [f"not trained on {listed(mute)}: fewer than two values in the training part"] if mute else []
+    return notes + ([f"constant in the training part: {listed(flat)}; learned, but left out of MASE"] if flat else [])
 
 
 def default_horizon(frequency: str, season: int, longest: int) -> int:

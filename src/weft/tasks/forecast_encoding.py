@@ -24,7 +24,7 @@ from weft.data.series_time import calendar
 from weft.errors import DataError
 from weft.models.forecaster import SeriesWindow
 from weft.tasks.forecast_data import ForecastData, observed_windows
-from weft.tasks.forecast_scaling import COVARIATES, ERROR, FLOOR, STATIC, TARGET, UNTIL, Scaling, scaling_of
+from weft.tasks.forecast_scaling import COVARIATES, ERROR, FLOOR, NO_ERROR, STATIC, TARGET, UNTIL, Scaling, scaling_of
 from weft.tasks.task import Batch, Codec, Rows, Task
 from weft.text import TextConfig
 
@@ -126,6 +126,11 @@ class SeriesTask(Task):
         if (found := self.scalings.get(record.name)) is not None:
             return found
         return scaling_of(replace(record.window(0, self.history), season=self.season))
+
+    def naive_errors(self, records: Sequence[Series]) -> NDArray[np.float64]:
+        """The naive error of each series (B,), NaN where it has none."""
+        errors = np.array([self.scaling(record).error for record in records])
+        return np.where(errors == NO_ERROR, np.nan, errors)
 
     def trained_on(self, window: Series) -> bool:
         """Whether the first step that a window forecasts is part of the training data."""

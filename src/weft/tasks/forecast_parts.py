@@ -17,7 +17,7 @@ from weft.data import Corpus
 from weft.data.series import Series
 from weft.errors import ConfigError, DataError, counted
 from weft.settings import TableError
-from weft.tasks.forecast_data import ForecastData, test_steps, valid_steps
+from weft.tasks.forecast_data import ForecastData, notes_on_values, test_steps, valid_steps
 from weft.tasks.records import Division
 
 
@@ -83,6 +83,7 @@ def divide_corpus(records: Iterable[Series], data: ForecastData) -> Division:
             notes.append(f"no data.valid: set aside {place}, {share}")
         else:
             notes.append(f"validation: the last steps of each series before later parts, {share}")
+    notes += notes_on_values([one.train for one in parts])
     return Division(Corpus.of([one.train for one in parts]), aside, notes)
 
 

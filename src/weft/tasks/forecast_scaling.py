@@ -16,7 +16,7 @@ from weft.data.series import Series
 from weft.data.steps import MAX_NUMBER, deviation_of
 from weft.errors import DataError
 from weft.metrics.forecast import seasonal_error
-from weft.tasks.forecast_data import check_numbers
+from weft.tasks.forecast_data import check_numbers, is_constant, teaches
 
 TARGET, ERROR, UNTIL, FLOOR = "target", "error", "until", "floor"
 """The statistics of each series: of its targets, its naive error, its last time stamp in training, its least value."""
@@ -27,6 +27,9 @@ COVARIATES, STATIC = "covariate", "static"
 MIN_ZEROS: Final = 0.01
 """The share of zeros from which on a series without a negative value never has one: counts, sales, rain."""
 
+NO_ERROR: Final = MAX_NUMBER
+"""The naive error of a constant series, which has none: nothing can be measured in units of it."""
+
 NO_FLOOR: Final = -MAX_NUMBER
 NO_TIME: Final = -MAX_NUMBER
 """The last time stamp of a series without any: nothing is known to be part of the training data."""
@@ -34,7 +37,7 @@ NO_TIME: Final = -MAX_NUMBER
 
 class Scaling(NamedTuple):
     """The mean and scale of a series, the error of its seasonal naive forecast, its last time stamp and its least
-    possible value, all from the training data."""
+    possible value, all from the training data. A constant series has a scale by its size, and no error."""
 
     mean: float
     scale: float
@@ -44,8 +47,9 @@ class Scaling(NamedTuple):
 
 
 def learn_scalings(records: Sequence[Series]) -> tuple[tuple[str, ...], dict[str, Statistics]]:
-    """The names of the series, and all statistics of their training parts."""
+    """The names of the series that have values to learn from, and all statistics of their training parts."""
     check_numbers(records, "the training part")
+    records = [record for record in records if teaches(record)]
     found = [scaling_of(record) for record in records]
     means, scales, errors, ends, floors = (tuple(column) for column in zip(*found, strict=True))
     zeros, ones = (0.0,) * len(records), (1.0,) * len(records)
@@ -61,10 +65,10 @@ def learn_scalings(records: Sequence[Series]) -> tuple[tuple[str, ...], dict[str
 def scaling_of(record: Series) -> Scaling:
     """The scaling of the observed values of a series."""
     values = record.target[record.observed]
-    deviation = deviation_of(values)
     mean = float(values.mean()) if len(values) else 0.0
-    error = seasonal_error(record.target, record.season)
     until = float(record.seconds(record.end - 1, 1)[0]) if record.frequency else NO_TIME
+    deviation = 0.0 if is_constant(record) else deviation_of(values)
+    error = NO_ERROR if is_constant(record) else seasonal_error(record.target, record.season)
     return Scaling(mean, deviation or max(abs(mean), 1.0), error, until, floor_of(values))
 
 

@@ -57,17 +57,20 @@ class ForecastScores(Scores):
 
     def details(self) -> Tree:
         share = self.levels[-1] - self.levels[0]
+        count, compared = int(self.own[0]), int(self.own[SUMS.index("compared")])
+        constant = f"{count - compared:,} of {counted(count, 'value')} from MASE: their series are constant in training"
         warning = (
             f"{self.trained_on:,} of the {counted(self.windows, 'forecast window')} "
             f"{'lies' if self.trained_on == 1 else 'lie'} in the training data: these scores flatter the model"
         )
         return {
             **({"warning": warning} if self.trained_on else {}),
-            "count": int(self.own[0]),
+            **({"left_out": constant} if compared < count else {}),
+            "count": count,
             "count_of": "values",
             "windows": self.windows,
             "shown": ["mase", "mae", "rmse", "smape", "quantile_loss", "coverage"],
             "interval": f"from {self.levels[0]:g} to {self.levels[-1]:g}, which is to cover {100 * share:.0f}%; "
-            f"{counted(int(self.own[0]), 'value')} in {counted(self.windows, 'window')}",
+            f"{counted(count, 'value')} in {counted(self.windows, 'window')}",
             "baselines": self.baselines(),
         }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from weft.arguments import read_flag, read_list, read_texts
 from weft.decoding import Constraint
 from weft.decoding.constraints import contains
 from weft.errors import ConfigError, counted
@@ -12,6 +14,9 @@ from weft.text import SOS, UNK, Tokenizer
 
 Words = str | Sequence[str] | Sequence[Sequence[str]]
 """One word or phrase, several for all texts, or a list for each text."""
+
+WORDS: Final = "give words, or a list of words for each text"
+A_TEXT: Final = "give a text, or one for each input"
 
 
 @dataclass(frozen=True)
@@ -53,31 +58,40 @@ class Wording:
 
 
 def read_wordings(
-    count: int, *, forbid: Words, require: Words, prefix: str | Sequence[str] = "", forbid_unknown: bool = False
+    count: int,
+    *,
+    forbid: Words | None,
+    require: Words | None,
+    prefix: str | Iterable[str] = "",
+    forbid_unknown: bool = False,
 ) -> list[Wording] | None:
     """The wording of each of `count` texts; None where nothing is required."""
-    prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
+    read_flag("forbid_unknown", forbid_unknown)
+    prefixes = [prefix] * count if isinstance(prefix, str) else read_texts("prefix", prefix, A_TEXT)
     if len(prefixes) != count:
         what = f"{len(prefixes)} are given for {counted(count, 'text')}"
         raise ConfigError(what, where="prefix", cure="one for each text")
-    if not forbid and not require and not any(prefixes) and not forbid_unknown:
+    forbidden, required = _per_text("forbid", forbid, count), _per_text("require", require, count)
+    if not any(forbidden) and not any(required) and not any(prefixes) and not forbid_unknown:
         return None
-    columns = zip(_per_text("forbid", forbid, count), _per_text("require", require, count), prefixes, strict=True)
+    columns = zip(forbidden, required, prefixes, strict=True)
     return [Wording(*column, forbid_unknown) for column in columns]
 
 
-def _per_text(name: str, words: Words, count: int) -> list[tuple[str, ...]]:
-    words = [words] if isinstance(words, str) else words
-    shared = [word for word in words if isinstance(word, str)]
-    if len(shared) == len(words):
+def _per_text(name: str, words: Words | None, count: int) -> list[tuple[str, ...]]:
+    """The words of each text."""
+    given = [words] if isinstance(words, str) else [] if words is None else read_list(name, words, WORDS)
+    shared = [word for word in given if isinstance(word, str)]
+    if len(shared) == len(given):
         return [_checked(name, shared)] * count
     if shared:
         raise ConfigError("has words beside lists of words", where=name, cure="give words, or one list for each text")
-    if len(words) != count:
+    lists = [read_texts(f"{name}[{number}]", own, WORDS) for number, own in enumerate(given)]
+    if len(lists) != count:
         raise ConfigError(
-            f"{counted(len(words), 'list')} for {counted(count, 'text')}", where=name, cure="one for each text"
+            f"{counted(len(lists), 'list')} for {counted(count, 'text')}", where=name, cure="one for each text"
         )
-    return [_checked(name, own) for own in words]
+    return [_checked(name, own) for own in lists]
 
 
 def _checked(name: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.metrics.forecast import seasonal_error
 from weft.run.prepare import read_divided
 from weft.tasks import Tree
+from weft.tasks.forecast_data import is_constant
 
 PACKAGES: Final[Mapping[str, str | None]] = {
     "weft": None,
@@ -67,8 +68,10 @@ class ForecastCase:
         return [replace(one.window(0, one.origin), origin=0) for one in self.series]
 
     def errors(self) -> NDArray[np.float64]:
-        """The seasonal naive error of each series before its test part: the unit of MASE."""
-        return np.array([seasonal_error(one.target, self.season) for one in self.train()])
+        """The seasonal naive error of each series before its test part: the unit of MASE; NaN for a constant series."""
+        return np.array(
+            [np.nan if is_constant(one) else seasonal_error(one.target, self.season) for one in self.train()]
+        )
 
     def describe(self) -> str:
         """The line above a table: what is forecast."""
