@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "weft"
 ORDER = [
     "version",
     "errors",
+    "arguments",
     "limits",
     "memory",
     "console",

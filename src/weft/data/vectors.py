@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft import limits
+from weft.arguments import wrong
 from weft.data.sources import UTF8_MARK, decode, open_bytes, raw_lines, suffix
 from weft.disk import atomic_write
-from weft.errors import DataError, counted
+from weft.errors import DataError, counted, did_you_mean
 
 Format: TypeAlias = Literal["word2vec", "binary", "glove"]
 FORMATS: Final[tuple[Format, ...]] = ("word2vec", "binary", "glove")
@@ -219,6 +220,8 @@ def write_vectors(
     path: str | Path, words: Iterable[str], vectors: NDArray[np.float32], *, format: Format | None = None
 ) -> None:
     """Write a file of vectors (N, D), compressed by its suffix. Without a format, .bin is binary, and others text."""
+    if format is not None and not (isinstance(format, str) and format in FORMATS):
+        raise wrong("format", format, "is no format of vectors", did_you_mean(str(format), FORMATS))
     kind = format or ("binary" if suffix(str(path)) == ".bin" else "word2vec")
     rows = np.asarray(vectors, dtype="<f4")
 

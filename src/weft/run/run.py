@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft import limits
+from weft.arguments import read_flag, read_texts, read_whole, wrong
 from weft.charts import check_format, draw
 from weft.config import Config, validate
 from weft.config.schema import positions
@@ -72,6 +73,9 @@ class Run:
         `language` is the one to translate to, for all inputs or for each, where a run has several. A `listener` is
         called at each step of the beam search for one input (`weft.decoding.SearchTrace` keeps all of them).
         """
+        read_flag("attention", attention)
+        if listener is not None and not callable(getattr(listener, "step", None)):
+            raise wrong("listener", listener, "has no method step", "give a SearchTrace, or a class like it")
         several = not self.task.is_one_input(inputs)
         given = self.task.read_inputs(inputs)
         if given is not None:
@@ -84,7 +88,7 @@ class Run:
         wordings = read_wordings(
             len(records), forbid=forbid, require=require, prefix=prefix, forbid_unknown=forbid_unknown
         )
-        if wordings or attention or listener:
+        if wordings or attention or listener is not None:
             self._check_writes("forbid, require, prefix, attention and listener")
         if not records:
             return []
@@ -133,6 +137,7 @@ class Run:
             others = " and ".join(name for name, task in TASKS.items() if task.scores_texts)
             where = f'task = "{self.config.task}"'
             raise ConfigError("gives no probability to texts", where=where, cure=f"runs of {others} do")
+        candidates = read_whole("candidates", candidates, least=0)
         records = [self.task.record_to_score(item) for item in inputs]
         return score(self.task, self.model, encode(self.task, records), candidates=candidates) if records else []
 
@@ -190,13 +195,15 @@ class Run:
         """
         if backtest is not None and not self.task.rolls_origin:
             raise ConfigError(f"{self.config.task} forecasts no series", where="backtest", cure="remove it")
-        if backtest is not None and backtest < 1:
-            raise ConfigError("forecasts nothing", where=f"backtest = {backtest}", cure="at least 1")
+        if backtest is not None:
+            backtest = read_whole("backtest", backtest, least=1)
         if options and not self.task.measures_answers:
             what = f"evaluation of {self.config.task} searches for no text"
             raise ConfigError(what, where=next(iter(options)), cure="remove it")
         decode = self.decode(options)
-        bad = BadLines(skip=skip_bad_lines)
+        bad = BadLines(skip=read_flag("skip_bad_lines", skip_bad_lines))
+        if columns is not None and not isinstance(columns, Mapping):
+            raise wrong("columns", columns, "is no dict of settings", 'as in {"text": "body"}')
         source = find_source(data, "data")
         layout = self._layout(columns or {})
         records = read_records(self.task, source, layout, bad)
@@ -226,8 +233,9 @@ class Run:
         if not self.task.writes:
             return self._answer_options(options)
         sample = options.get("sample", _implied_sampling(options))
-        dropped = set() if sample is None else BEAM_SETTINGS if sample else SAMPLING_SETTINGS
-        dropped = dropped | {"diversity"} if options.get("groups") == 1 else dropped
+        dropped = set() if sample is None else BEAM_SETTINGS if sample is True else SAMPLING_SETTINGS
+        groups = options.get("groups")
+        dropped = dropped | {"diversity"} if isinstance(groups, int) and groups == 1 else dropped
         own = {name: value for name, value in self.config.decode if name not in dropped}
         changed = dict(options) if sample is None else {"sample": sample, **options}
         found = validate({**dict(self.config), "decode": own | changed}, keep_unread=True).decode
@@ -265,7 +273,8 @@ class Run:
         """Return the inputs with the language to translate to, where one is given."""
         if language is None:
             return records
-        languages = [language] * len(records) if isinstance(language, str) else list(language)
+        cure = "give a language, or one for each input"
+        languages = [language] * len(records) if isinstance(language, str) else read_texts("language", language, cure)
         if len(languages) != len(records):
             what = f"{len(languages)} are given for {counted(len(records), 'text')}"
             raise ConfigError(what, where="language", cure="one for all, or one for each")

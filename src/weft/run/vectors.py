@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft.arguments import read_text, read_whole, wrong
 from weft.data import Batches, Record
 from weft.errors import ConfigError, DataError, did_you_mean
 from weft.models.vectors import Neighbour, WordVectors
@@ -36,8 +37,8 @@ def embed_records(
     task: Task, model: Any, records: Sequence[Record], *, level: str, batch_tokens: int = BATCH_TOKENS
 ) -> list[Embedded] | NDArray[np.float32]:
     """Vectors of each text's words or tokens, or one of each text (N, D); the result depends on no other text."""
-    if level not in LEVELS:
-        raise ConfigError("is no level", where=f"level = {level!r}", cure=did_you_mean(str(level), LEVELS))
+    if not isinstance(level, str) or level not in LEVELS:
+        raise wrong("level", level, "is no level", did_you_mean(str(level), LEVELS))
     model.eval()
     located = [task.locate(record) for record in records]
     found: dict[int, Any] = {}
@@ -69,8 +70,7 @@ def _parts(
 
 def find_neighbours(task: Task, model: Any, text: str, *, n: int, part: str | None = None) -> list[Neighbour]:
     """The words nearest to a word, or to a sum such as "king - man + woman", in one part of the model."""
-    if n < 1:
-        raise ConfigError("asks for no word", where=f"n = {n}", cure="raise it")
+    n, text = read_whole("n", n, least=1), read_text("text", text)
     name, table = find_table(task, model, part, text)
     found = table.neighbours(text, n=n)
     if found.unknown or not text.split():
@@ -88,8 +88,8 @@ def find_table(task: Task, model: Any, part: str | None = None, text: str = "") 
     if not tables:
         where = f'task = "{task.name}"'
         raise ConfigError("the model has no vectors of words", where=where, cure="models with embeddings have them")
-    if part is not None and part not in tables:
-        raise ConfigError("has no vectors of words", where=f"part = {part!r}", cure=did_you_mean(part, tables))
+    if part is not None and (not isinstance(part, str) or part not in tables):
+        raise wrong("part", part, "has no vectors of words", did_you_mean(str(part), tables))
     if part is None:
         knowing = [name for name, table in tables.items() if not table.target(text)[1]]
         # Without a text, or where none knows it: words, before the characters that spell them.
