@@ -29,7 +29,9 @@ def export(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="onnx with int8: the file by which the loss in score is measured; by default data.valid."),
+        typer.Option(
+            help="c, html, onnx in int8: the file by which the loss in score is measured; by default data.valid."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison with the run as JSON.")] = False,
     imports: Imports = None,
@@ -76,7 +78,7 @@ def export(
         return
     if to == "html":
         loaded = load(source, device="cpu") if isinstance(source, str) else source
-        page = export_html(loaded, out=out, quantization=quantization)
+        page = export_html(loaded, out=out, quantization=quantization, data=data)
         if json:
             print_json({**page._asdict(), "path": str(page.path)})
             return
@@ -84,6 +86,7 @@ def export(
         note("its C compared with the run: {}", page.agreement.describe())
         if page.quantized is not None:
             note("compared with the run, in int8: {}", page.quantized.describe())
+            show_loss(page.loss)
         if page.left_out:
             note("left out, because the page has no counterpart: {}", ", ".join(page.left_out))
         return
@@ -96,9 +99,17 @@ def export(
     note("written: [bold]{}[/]", found.folder)
     for name, one in compared.items():
         note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
-    if found.loss:
-        note("measured: {}", found.loss)
-    elif to == "onnx" and quantization:
-        note("[yellow]note[/] what {} costs in score was not measured: give examples by --data FILE", quantization)
+    if to in ("c", "onnx") and quantization == "int8":
+        show_loss(found.loss)
     if found.left_out:
         note("left out, because the format has no counterpart: {}", ", ".join(found.left_out))
+
+
+def show_loss(loss: str | None) -> None:
+    """Print what int8 costs in score, or that it was not measured."""
+    from weft.cli.output import note
+
+    if loss:
+        note("measured: {}", loss)
+    else:
+        note("[yellow]note[/] what int8 costs in score was not measured: give examples by --data FILE")

@@ -85,7 +85,7 @@ def export_run(
     """Write a folder for `to`, one of `FORMATS`, "onnx" or one of `PROGRAMS`; it is complete and compared, or absent.
 
     quantization is one of CTranslate2's types of numbers, such as "int8", or for ONNX and C "int8"; what that
-    costs in score is measured for ONNX on `data`, by default on the validation data of the run.
+    costs in score is measured for these two on `data`, by default on the validation data of the run.
     """
     if to not in (*FORMATS, *PROGRAMS, "onnx"):
         known = [*FORMATS, *PROGRAMS, "onnx", "arpa", "vectors", "html"]
@@ -95,12 +95,14 @@ def export_run(
             cure = f"leave it out, or use --to {' or '.join(QUANTIZED)}"
             raise ConfigError(f"does not act on {to}", where="--quantization", cure=cure)
         QUANTIZED[to](quantization)
-    if data is not None and to != "onnx":
-        raise ConfigError("is what int8 of onnx is measured on", where=f"--data {data}", cure="leave it out")
+    if data is not None and to not in (*PROGRAMS, "onnx"):
+        raise ConfigError(
+            "is what int8 of c, html and onnx is measured on", where=f"--data {data}", cure="leave it out"
+        )
     run = run if isinstance(run, Run) else load(run, device="cpu")
     if to in PROGRAMS:
         with claim_folder(out, to) as folder, _filled(folder) as temporary:
-            return PROGRAMS[to](run, temporary, quantization)._replace(folder=folder)
+            return PROGRAMS[to](run, temporary, quantization, data)._replace(folder=folder)
     if to == "huggingface" and is_reader(run):
         with claim_folder(out, to) as folder, _filled(folder) as temporary:
             agreement = write_encoder(run, temporary)
@@ -182,7 +184,7 @@ FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] 
 """The function of each format that fills a folder."""
 
 
-PROGRAMS: Final[dict[str, Callable[[Run, Path, str | None], ExportedC]]] = {"c": fill_folder}
+PROGRAMS: Final[dict[str, Callable[[Run, Path, str | None, str | Path | None], ExportedC]]] = {"c": fill_folder}
 """The function of each format that needs no software but weft's own to run."""
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError
 from weft.export.c.compare import OPTIONS, CAgreement, compare_c, compile_folder
 from weft.export.c.constants import Constants
 from weft.export.c.counted import COUNTED, counted_sources
+from weft.export.c.loss import measure_c
 from weft.export.c.model_source import Sources, write_sources
 from weft.export.c.plan_reading import options_source
 from weft.export.c.readme import write_readme
 from weft.export.c.source import read
 from weft.export.c.tasks import TASKS
 from weft.export.graph.program import program_of
+from weft.export.loss import ScoreLoss, check_measured, read_examples
 from weft.run import Run
 
 INT8: Final = "int8"
@@ -32,6 +36,7 @@ class ExportedC(NamedTuple):
     quantized: CAgreement | None = None
     left_out: tuple[str, ...] = ()
     loss: str | None = None
+    """The cost of int8 in score, where it was measured."""
 
 
 def check_quantization_c(quantization: str) -> None:
@@ -67,25 +72,41 @@ def refuse(run: Run) -> None:
         raise ConfigError("is not written in C", where=f'task = "{task}"', cure=f"runs of {names} are; use --to onnx")
 
 
-def fill_folder(run: Run, folder: Path, quantization: str | None) -> ExportedC:
+def fill_folder(
+    run: Run, folder: Path, quantization: str | None, data: str | Path | None = None, *, readme: bool = True
+) -> ExportedC:
     """Write the files of a run into an empty folder, compile them and compare their answers with the run's.
 
-    In int8 the model computes another function: it is compared in float32 first, and then measured.
+    In int8 the model computes another function: it is compared in float32 first, and then both are measured on `data`,
+    or on the validation data of the run.
     """
     check_quantizes(run, quantization)
-    agreement, quantized = _compared(run, folder, int8=False), None
+    check_measured(data, quantization)
+    if data is not None and run.config.task == "embed":
+        what = "the program of word vectors names words, and measures no pair"
+        raise ConfigError(what, where=f"--data {data}", cure="--to onnx measures int8 on pairs")
+    examples = read_examples(run, data) if quantization == INT8 and run.config.task != "embed" else None
+    agreement, before = _compared(run, folder, examples, int8=False)
+    quantized, loss = None, None
     if quantization == INT8:
-        quantized = _compared(run, folder, int8=True)
+        quantized, after = _compared(run, folder, examples, int8=True)
+        loss = ScoreLoss(*before[:2], *after[1:]).describe() if before and after else None
     lacking = left_out(run.config.decode) if run.task.writes else ()
-    write_readme(run, folder, agreement, quantized)
-    return ExportedC(folder, agreement, quantized, lacking)
+    if readme:
+        write_readme(run, folder, agreement, quantized, loss)
+    return ExportedC(folder, agreement, quantized, lacking, loss)
 
 
-def _compared(run: Run, folder: Path, *, int8: bool) -> CAgreement:
+def _compared(
+    run: Run, folder: Path, examples: Sequence[Any] | None, *, int8: bool
+) -> tuple[CAgreement, tuple[str, float, int] | None]:
+    """Return how the program agrees with the run, and its metric on the examples."""
     write_files(sources_of(run, int8=int8), folder)
     program = compile_folder(folder, options=OPTIONS)
     try:
-        return compare_c(run, program, exact=not int8)
+        agreement = compare_c(run, program, exact=not int8)
+        with tempfile.TemporaryDirectory(prefix="weft-c-") as pictures:
+            return agreement, None if examples is None else measure_c(run, program, examples, Path(pictures))
     finally:
         program.unlink()
 

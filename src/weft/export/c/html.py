@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from weft.disk import atomic_write
 from weft.errors import ConfigError, Fault
-from weft.export.c.compare import CAgreement, compare_c, compile_folder
-from weft.export.c.export import INT8, check_quantization_c, check_quantizes, left_out, sources_of, write_files
+from weft.export.c.compare import CAgreement
+from weft.export.c.export import check_quantization_c, check_quantizes, fill_folder
 from weft.export.c.plan_reading import features_of
 from weft.export.c.source import read
 from weft.run import Run
@@ -48,10 +48,15 @@ class ExportedHtml(NamedTuple):
     agreement: CAgreement
     quantized: CAgreement | None = None
     left_out: tuple[str, ...] = ()
+    loss: str | None = None
+    """The cost of int8 in score, where it was measured."""
 
 
-def export_html(run: Run, *, out: str | Path, quantization: str | None = None) -> ExportedHtml:
-    """Write the page of a run; its C is compiled here too and compared with the run before."""
+def export_html(
+    run: Run, *, out: str | Path, quantization: str | None = None, data: str | Path | None = None
+) -> ExportedHtml:
+    """Write the page of a run; its C is compiled here too and compared with the run before, and what int8 costs in
+    score is measured on `data`, by default on the validation data of the run."""
     if quantization is not None:
         check_quantization_c(quantization)
         check_quantizes(run, quantization)
@@ -64,18 +69,13 @@ def export_html(run: Run, *, out: str | Path, quantization: str | None = None) -
         raise ConfigError("of pictures has no page", where='task = "caption"', cure="use --to c or --to onnx")
     find_tools()
     with tempfile.TemporaryDirectory(prefix="weft-html-") as name:
-        folder, quantized = Path(name), None
-        write_files(sources_of(run), folder)
-        agreement = compare_c(run, compile_folder(folder))
-        if quantization == INT8:
-            write_files(sources_of(run, int8=True), folder)
-            quantized = compare_c(run, compile_folder(folder), exact=False)
+        folder = Path(name)
+        made = fill_folder(run, folder, quantization, data, readme=False)
         (folder / "page.c").write_text(read("page.c"), encoding="utf-8")
         page = make_page(run, compile_wasm(folder), (folder / "weights.bin").read_bytes())
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, page.encode("utf-8"))
-    lacking = left_out(run.config.decode) if run.task.writes else ()
-    return ExportedHtml(path, len(page.encode("utf-8")), agreement, quantized, lacking)
+    return ExportedHtml(path, len(page.encode("utf-8")), *made[1:])
 
 
 def find_tools() -> str:

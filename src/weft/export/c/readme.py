@@ -65,8 +65,9 @@ def input_of(run: Run) -> Input:
     return Input("the <mask> line") if run.config.task == "mask" else Input()
 
 
-def write_readme(run: Run, folder: Path, agreement: CAgreement, quantized: CAgreement | None) -> None:
+def write_readme(run: Run, folder: Path, agreement: CAgreement, quantized: CAgreement | None, loss: str | None) -> None:
     more = "" if quantized is None else f" Its weights are then rounded to int8: {quantized.describe()}."
+    more += "" if loss is None else f" What that costs in score: {loss}."
     about = input_of(run)
     text = TEXT.format(
         task=run.config.task,

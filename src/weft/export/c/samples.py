@@ -15,6 +15,7 @@ from weft.data import Statistics, Steps
 from weft.data.series import Series
 from weft.export.c.plan_reading import features_of
 from weft.run import Run
+from weft.tasks.forecast_data import ForecastData
 from weft.tasks.forecast_encoding import SeriesTask
 from weft.tasks.forecast_scaling import COVARIATES, STATIC
 from weft.text import SPECIALS, Tokenizer
@@ -115,16 +116,6 @@ def _series(run: Run, draw: random.Random, length: int) -> Sample:
     categories = {column: draw.choice([*texts, "other"]) for column, texts in (data.categories or {}).items()}
     every = zip([*target, *[None] * task.horizon], wide, strict=True)
     rows = [[np.nan if y is None else y, *more] for y, more in every]
-    past = len(data.past)
-    line = {
-        "series": name,
-        "target": target,
-        "past": [row[:past] for row in wide[:count]],
-        "known": [row[past:] for row in wide],
-        "static": numbers,
-        "categories": list(categories.values()),
-        "start": START,
-    }
     series = Series(
         name,
         Steps.of(np.array(rows, dtype=np.float64)),
@@ -133,7 +124,22 @@ def _series(run: Run, draw: random.Random, length: int) -> Sample:
         static=tuple(numbers),
         categories=tuple(categories.items()),
     )
-    return Sample(json.dumps(line), series)
+    return Sample(json.dumps(series_line(series, count, data)), series)
+
+
+def series_line(series: Series, count: int, data: ForecastData) -> dict[str, Any]:
+    """A series of so many known steps, and the steps to forecast after them, as the program reads it."""
+    past, own = 1 + len(data.past), dict(series.categories)
+    rows = [[None if np.isnan(number) else number for number in row] for row in series.steps.array.tolist()]
+    return {
+        "series": series.name,
+        "target": [row[0] for row in rows[:count]],
+        "past": [row[1:past] for row in rows[:count]],
+        "known": [row[past:] for row in rows],
+        "static": list(series.static),
+        "categories": [own.get(column, "") for column in data.categories or {}],
+        "start": series.start,
+    }
 
 
 SAMPLES: Final[dict[str, Callable[[Run, random.Random, int], Sample]]] = {

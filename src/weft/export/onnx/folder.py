@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.errors import ConfigError, did_you_mean
 from weft.export.graph import Program, host_facts, program_of
+from weft.export.loss import ScoreLoss, check_measured, read_examples
 from weft.extras import EXTRAS
 from weft.run import Run
 from weft.run.folder.files import tokenizer_file, write_json, write_text
@@ -31,18 +32,6 @@ class OnnxExport(NamedTuple):
     left_out: tuple[str, ...]
 
 
-class ScoreLoss(NamedTuple):
-    """A metric of the run, and of the model in 8 bits, on the same examples."""
-
-    metric: str
-    before: float
-    after: float
-    examples: int
-
-    def describe(self) -> str:
-        return f"{self.metric} {self.before:.4g} before and {self.after:.4g} in int8, on {self.examples:,} examples"
-
-
 def check_onnx() -> None:
     """Raise unless what writes and runs the graphs is installed."""
     for package in ("onnx", "onnxruntime"):
@@ -63,8 +52,7 @@ def export_onnx(
     or on the validation data of the run."""
     check_onnx()
     check_quantization(quantization)
-    if data is not None and quantization != "int8":
-        raise ConfigError("is what int8 is measured on", where=f"--data {data}", cure="add --quantization int8")
+    check_measured(data, quantization)
     from weft.export.onnx.agree import compare
     from weft.export.onnx.card import write_card
     from weft.export.onnx.files import write_manifest
@@ -74,7 +62,7 @@ def export_onnx(
     agreement = compare(run, folder)
     loss = None
     if quantization == "int8":
-        from weft.export.onnx.loss import measure, read_examples
+        from weft.export.onnx.loss import measure
 
         examples = read_examples(run, data)
         before = measure(run, folder, examples)

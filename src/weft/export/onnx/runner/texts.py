@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from weft.arguments import read_flag
 from weft.errors import ConfigError, DataError, counted
 from weft.export.onnx.runner.answering import Answering
 from weft.export.onnx.runner.graphs import Array, pad
@@ -57,7 +58,7 @@ class WritesText(Answering):
     def predict(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         wording, search = self._read_options(options, len(inputs))
         given = [self.given(source, own, search) for source, own in zip(inputs, wording, strict=True)]
-        attention, found = bool(options.get("attention")), dict[int, list[Hypothesis]]()
+        attention, found = read_flag("attention", options.get("attention", False)), dict[int, list[Hypothesis]]()
         for group in self._groups(given, search):
             hypotheses = self._search([given[number] for number in group], search, wording, attention=attention)
             found |= dict(zip(group, hypotheses, strict=True))
@@ -129,7 +130,7 @@ class WritesText(Answering):
             if wrong := [one for one in values if not isinstance(one, str | None)]:
                 raise ConfigError(f"{wrong[0]!r:.40} is no text", where=name, cure="give a text, or one for each input")
             wording.append(values)
-        unknown = bool(options.get("forbid_unknown"))
+        unknown = read_flag("forbid_unknown", options.get("forbid_unknown", False))
         return [
             {"prefix": one, "language": other, "forbid_unknown": unknown} for one, other in zip(*wording, strict=True)
         ], search
