@@ -115,9 +115,9 @@ def test_a_row_for_each_type(weft):
 def test_the_long_table(weft):
     outcome = weft("bench", "recurrence", "--long", *TINY)
     assert outcome.code == 0, outcome.err
-    for heading in ("B,T,D", "weft loop ms", "weft scan ms", "torch scan ms", "limit ms"):
+    for heading in ("B,T,D", "weft loop ms", "weft scan ms", "torch scan ms", "limit ms", "weft / limit"):
         assert heading in outcome.out
-    assert "without fla hgrn: it needs a GPU with CUDA" in outcome.out + outcome.err
+    assert "without fla hgrn chunk: it needs a GPU with CUDA" in outcome.out + outcome.err
     (row,) = json.loads(weft("bench", "recurrence", "--long", *TINY, "--json").out)["rows"]
     assert (row["size"], row["dtype"], row["ms"].keys() >= {"weft", "limit"}) == ([2, 3, 4], "float32", True)
 
@@ -209,3 +209,16 @@ def test_a_mistake_about_training_is_one_line_and_exit_code_2(weft, words, messa
     assert message in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert outcome.out == ""
+
+
+def test_scheduled_sampling_is_timed_beside_the_truth_alone(weft, monkeypatch):
+    sizes = {"rows": 2, "length": 5, "words": 50, "width": 8, "layers": 1}
+    monkeypatch.setattr("weft.bench.sampling.SIZES", {"cpu": sizes})
+    words = ["bench", "loop", "--teacher-forcing", "0.5", "--device", "cpu", "--repeats", "1", "--threads", "1"]
+    outcome = weft(*words)
+    assert outcome.code == 0, outcome.err
+    for text in ("truth tokens/s", "python tokens/s", "probability 0.5", "lm", "first", "after", "attention"):
+        assert text in outcome.out
+    found = json.loads(weft(*words, "--json").out)
+    assert [row["model"] for row in found["rows"]] == ["lm", "first", "after", "attention"]
+    assert all(row["python_ms"] > 0 and "graphs_ms" not in row for row in found["rows"])

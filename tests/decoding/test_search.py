@@ -9,10 +9,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig, Hypothesis, search
 from weft.errors import ConfigError
+from weft.models import RecurrentLanguageConfig, build_language_model
+from weft.nn import Cell, State
 from weft.text import EOS, MASK, PAD, SOS, UNK
 
 KINDS = {
@@ -174,3 +177,34 @@ def test_no_gradient_is_kept(random_model: Any, config: DecodeConfig) -> None:
     model = random_model()
     attention = search(model, model.memory, 1, config)[0][0].attention
     assert not attention.requires_grad
+
+
+class Delayed(Cell):
+    """h' = tanh(W x + h before the last): a step passes on a tensor of its state in another place of the new one."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.map = nn.Linear(input_size, hidden_size)
+
+    def zero_state(self, batch: int, like: Tensor) -> State:
+        return like.new_zeros(batch, self.hidden_size), like.new_zeros(batch, self.hidden_size)
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        h = torch.tanh(self.map(x) + state[1])
+        return h, (h, state[0])
+
+
+def test_a_state_may_move_within_itself(config: DecodeConfig) -> None:
+    """Scores that a search found step by step, in buffers, are those of the full pass."""
+    torch.manual_seed(1)
+    settings = {"embedding": 16, "hidden": 16, "cell": "delayed"}
+    chosen = RecurrentLanguageConfig.model_validate(settings, context={"cells": {"delayed": Delayed}})
+    model: Any = build_language_model(chosen, 12).eval()
+    nn.init.normal_(model.decoder.embedding.weight)
+    for first, found in zip((5, 7), search(model, None, 2, config, prefixes=[[5], [7]], keys=[5, 7]), strict=True):
+        for one in found:
+            expected = [*one.tokens, *[EOS] * one.finished]
+            with torch.no_grad():
+                logits = model.output(model(torch.tensor([[SOS, first, *one.tokens]])))[0, 1:]
+            scores = logits.log_softmax(-1)[range(len(expected)), expected]
+            assert_close(torch.tensor(one.log_probabilities), scores)

@@ -110,7 +110,7 @@ def close(found: list[Any], expected: list[Any]) -> None:
     """The same texts; scores agree to float32."""
     assert [[one.tokens for one in own] for own in found] == [[one.tokens for one in own] for own in expected]
     for own, others in zip(found, expected, strict=True):
-        assert_close([one.score for one in own], [one.score for one in others])
+        assert_close([one.score for one in own], [one.score for one in others], rtol=1e-6, atol=1e-6)
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ training      whole updates of a translator
 decode        translation by beam search
 forecast      forecasters from a file of series to scores
 loop          the time that the training loop adds to an update
+sampling      updates with scheduled sampling
 serve         a server with many clients at once
 
 The parts that they share are `machine` (device, load, versions), `timing` and `table`.

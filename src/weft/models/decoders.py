@@ -286,7 +286,7 @@ class SourceAttention(nn.Module):
 
     def source(self, memory: Memory) -> AttendedSource:
         assert isinstance(memory.lengths, Tensor), "batches are packed only if both encoder and decoder pack"
-        real = length_mask(memory.lengths, memory.states.size(1))
+        real = length_mask(memory.lengths.to(memory.states.device), memory.states.size(1))
         return AttendedSource(self.score.keys(memory.states), memory.states, real)
 
     def forward(self, query: Tensor, source: AttendedSource) -> Tensor:

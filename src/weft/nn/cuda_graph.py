@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -53,6 +54,23 @@ class GraphCache(Generic[Graph]):
         self._graphs.clear()
 
 
+@contextmanager
+def generator_kept(device: torch.device) -> Iterator[None]:
+    """A scope for a recording, after whose failure numbers can be drawn as before.
+
+    torch leaves the generator of the device as if the recording still went on, and whatever draws from it later fails.
+    """
+    generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+    before = generator.get_state()
+    try:
+        yield
+    except BaseException:
+        fresh = torch.Generator(generator.device)
+        fresh.set_state(before)
+        generator.graphsafe_set_state(fresh.graphsafe_get_state())
+        raise
+
+
 def record(function: Callable[[], Result], *, pool: Any = None, before: int = 1) -> tuple[torch.cuda.CUDAGraph, Result]:
     """Record a function -> its graph, and what it returned.
 
@@ -65,7 +83,10 @@ def record(function: Callable[[], Result], *, pool: Any = None, before: int = 1)
             function()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+    with (
+        generator_kept(torch.device("cuda")),
+        torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"),
+    ):
         result = function()
     return graph, result
 

@@ -118,11 +118,27 @@ def spread(state: State, slots: Tensor, new: State, width: int) -> None:
         state.index_copy_(0, rows_of(slots, width), new.repeat_interleave(width, dim=0).to(state.dtype))
 
 
+def written(state: State) -> list[Tensor]:
+    """The tensors of a state that each step replaces, in the order of its fields: neither what rows share nor the keys
+    and values of a cache, which a step extends in place."""
+    if state is None or isinstance(state, Shared):
+        return []
+    if isinstance(state, KVCache):
+        return [*written(state.origin), *written(state.length)]
+    if isinstance(state, tuple):
+        return [tensor for part in state for tensor in written(part)]
+    return [state]
+
+
 def write(state: State, new: State) -> None:
     """Copy the state that a step returned into the buffers of the state before it."""
-    pairs = list(_pairs(state, new))
-    if pairs:
-        torch._foreach_copy_([to for to, _ in pairs], [given for _, given in pairs])
+    pairs = [(to, given) for to, given in zip(written(state), written(new), strict=True) if to is not given]
+    if not pairs:
+        return
+    # A step may pass on a tensor of the old state in another place of the new one.
+    buffers = {to.untyped_storage().data_ptr() for to, _ in pairs}
+    moved = [given.clone() if given.untyped_storage().data_ptr() in buffers else given for _, given in pairs]
+    torch._foreach_copy_([to for to, _ in pairs], moved)
 
 
 def rows_of(slots: Tensor, width: int) -> Tensor:
@@ -130,16 +146,6 @@ def rows_of(slots: Tensor, width: int) -> Tensor:
     if width == 1:
         return slots
     return (slots[:, None] * width + torch.arange(width, device=slots.device)).flatten()
-
-
-def _pairs(state: State, new: State) -> list[tuple[Tensor, Tensor]]:
-    if state is None or state is new or isinstance(state, Shared):
-        return []
-    if isinstance(state, KVCache):
-        return [pair for name in ("origin", "length") for pair in _pairs(getattr(state, name), getattr(new, name))]
-    if isinstance(state, tuple):
-        return [pair for part, given in zip(state, new, strict=True) for pair in _pairs(part, given)]
-    return [(state, new)]
 
 
 def _put(value: State, places: Tensor, new: State) -> None:

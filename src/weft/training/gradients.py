@@ -10,8 +10,9 @@ from typing import Any, Final, Protocol
 import torch
 from torch import Tensor, nn
 
+from weft.models import forcing_graph
 from weft.nn import Packing
-from weft.nn.cuda_graph import GraphCache
+from weft.nn.cuda_graph import GraphCache, generator_kept
 from weft.tasks import Batch
 
 MAX_CACHED_GRAPHS: Final = 12
@@ -45,7 +46,8 @@ class Computed:
             return self.compute(batch.to(self.device), factor)
 
     def release(self) -> None:
-        """Do nothing: no memory is kept."""
+        """Free the recorded steps of scheduled sampling, of all models."""
+        forcing_graph.release()
 
 
 @dataclass
@@ -117,6 +119,7 @@ class Captured:
         # stream is set once more because a capture that fails to end does not restore it.
         with (
             torch.cuda.stream(torch.cuda.current_stream(self.device)),
+            generator_kept(self.device),
             torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"),
         ):
             mean = self.compute(batch, self.factor)
