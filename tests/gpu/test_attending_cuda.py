@@ -22,10 +22,14 @@ VOCABULARY, HIDDEN, KEYS, VALUES = 13, 24, 20, 33
 
 @pytest.fixture(autouse=True)
 def _exact_products() -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    """Of the engine, which follows the setting of cuDNN's networks, and of the plain loop."""
+    settings = torch.backends.cudnn.rnn, torch.backends.cuda.matmul
+    before = [setting.fp32_precision for setting in settings]
+    for setting in settings:
+        setting.fp32_precision = "ieee"
     yield
-    torch.backends.cuda.matmul.allow_tf32 = before
+    for setting, precision in zip(settings, before, strict=True):
+        setting.fp32_precision = precision
 
 
 def build(**decoder: Any) -> Translator:

@@ -180,6 +180,8 @@ def test_bfloat16(case: CellChoice) -> None:
     pair.engine.bfloat16()
     pair.copy()
     state = random_state(pair.engine, x)
+    if case == "s_lstm":  # a random normaliser divides by numbers close to zero
+        state = pair.engine.initial_state(x.size(0), x)
     found = measure(pair.engine, x, LENGTHS, state)
     assert found["output"].dtype == torch.bfloat16
     assert_near(found, measure(pair.reference, x.float(), LENGTHS, map_state(Tensor.float, state)), 3e-2)

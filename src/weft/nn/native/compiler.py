@@ -18,17 +18,19 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from weft import cache
 from weft.nn.native.workshop import keep, read_kept, workshop
 
 COMPILED: Final = "compiled"
 """The folder of the cache."""
+
+Loaded = TypeVar("Loaded")
 
 OPTIONS: tuple[str, ...] = (
     "-O3",
@@ -56,21 +58,32 @@ class NoCompiler(Exception):
 def compile_library(text: str) -> ctypes.CDLL:
     """The library of a C source, from the cache or from the compiler; raises NoCompiler."""
     compiler = find_compiler()
-    name = hashlib.sha256("\0".join([text, *_surroundings(compiler)]).encode()).hexdigest()[:32]
+    name = name_of(text, *_surroundings(compiler))
+    try:
+        return load_compiled(name, lambda: _compile(compiler, text), lambda library: _load(library, name))
+    except OSError as error:
+        raise NoCompiler(f"what {compiler[0]} made cannot be loaded: {error}") from None
+
+
+def name_of(*parts: str) -> str:
+    """The name of compiled code, from everything that it depends on."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def load_compiled(name: str, make: Callable[[], bytes], load: Callable[[bytes], Loaded]) -> Loaded:
+    """What `load` returns for the code that the cache has under a name; without it for what `make` returns, which is
+    then kept."""
     with _opened_cache() as folder:
         if folder is not None and (kept := read_kept(folder, name)):
             with suppress(OSError):  # it is compiled again, whatever was wrong with it
-                return _load(kept, name)
-        made = _compile(compiler, text)
+                return load(kept)
+        made = make()
         if folder is not None:
             try:
                 keep(folder, name, made)
             except OSError as error:  # a full disk
                 _say_unkept(error.strerror or str(error))
-    try:
-        return _load(made, name)
-    except OSError as error:
-        raise NoCompiler(f"what {compiler[0]} made cannot be loaded: {error}") from None
+    return load(made)
 
 
 def compile_if_possible(text: str) -> ctypes.CDLL | None:

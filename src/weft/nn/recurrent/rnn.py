@@ -91,7 +91,7 @@ class RNN(nn.Module):
         the backward direction ends there and begins anew before it. Resets should be on the CPU too. `source` is what
         cells attend to that do, the same in every layer.
         """
-        self._check_source(source, x.size(0))
+        source = self._check_source(source, x.size(0))
         given, lengths = lengths, check_lengths(x, lengths)
         segments = None if resets is None or x.numel() == 0 else cut_at_resets(x, given, resets)
         x, starts = self._begin(x, lengths, state, segments)
@@ -105,7 +105,7 @@ class RNN(nn.Module):
         A bidirectional network ends at both ends of a row, the backward direction at the first step: no step of the
         output has seen the whole row in both directions, this has.
         """
-        self._check_source(source, x.size(0))
+        source = self._check_source(source, x.size(0))
         lengths = check_lengths(x, lengths)
         x, starts = self._begin(x, lengths, state)
         if x.size(1) == 0:
@@ -161,26 +161,27 @@ class RNN(nn.Module):
         """Whether dropout falls between layers now."""
         return self.training and self.dropout.p > 0 and len(self.layers) > 1
 
-    def _check_source(self, source: Source | None, batch: int) -> None:
-        """A source is given if the cells attend, and only then; it has a row for each of the batch."""
+    def _check_source(self, source: Source | None, batch: int) -> Source | None:
+        """The source, with lengths where its keys are. It is given if the cells attend, and only then; it has a row for
+        each of the batch."""
         cell = self.stack()[0].cells[0]
         if isinstance(cell, AttendingCell) == (source is None):
             name = type(cell).__name__
             what = f"{name} attends, but there is no source" if source is None else f"{name} attends to no source"
             raise DataError(what, where="source", cure="give one to cells that attend, and to no others")
         if source is None or not isinstance(cell, AttendingCell):
-            return
+            return None
         keys, values = (tuple(part.shape) for part in source[:2])
         wanted = [(batch, keys[1], size) for size in (cell.key_size, cell.value_size)]
         if [keys, values] != wanted or source.lengths.shape != (batch,):
             what = f"keys are {keys}, values {values}, lengths {tuple(source.lengths.shape)}"
             cure = f"{wanted[0]}, {wanted[1]} and {(batch,)}, for a batch of {batch} rows"
             raise DataError(what, where="source", cure=cure)
-        if source.lengths.is_cuda or torch.compiler.is_compiling():
-            return
-        if bool(((source.lengths < 0) | (source.lengths > keys[1])).any()):
+        checked = not source.lengths.is_cuda and not torch.compiler.is_compiling()
+        if checked and bool(((source.lengths < 0) | (source.lengths > keys[1])).any()):
             what = f"lengths {source.lengths.tolist()} do not fit a source of {keys[1]} positions"
             raise DataError(what, where="source")
+        return source._replace(lengths=source.lengths.to(source.keys.device))
 
     def explain(self) -> str:
         """The plan of each layer: what is hoisted out of the loop, its stages, the backend and why."""

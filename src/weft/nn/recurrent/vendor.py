@@ -74,7 +74,8 @@ def _run_gru(cell: GRUResetAfter, x: Tensor, h: Tensor, lengths: Tensor | None) 
     if cell.bias:
         none = from_state.new_zeros(2 * cell.hidden_size)
         weights += [cell.from_input.bias, torch.cat((none, cell.candidate_from_state.bias))]
-    outputs, _ = torch.gru(x, h[None], [_negate_update(part) for part in weights], *_settings(cell))
+    weights = _side_by_side([_negate_update(part) for part in weights])
+    outputs, _ = torch.gru(x, h[None], weights, *_settings(cell))
     outputs = zero_past_end(outputs, lengths)
     return outputs, last_steps(outputs, lengths, empty=h)
 
@@ -110,7 +111,15 @@ def _hold(x: Tensor, w: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 def _two_biases(w: Tensor, u: Tensor, b: Tensor | None) -> list[Tensor]:
     """The kernels add a bias to each product, or none; ours is one, so the second stays zero."""
-    return [w, u] if b is None else [w, u, b, torch.zeros_like(b)]
+    return _side_by_side([w, u] if b is None else [w, u, b, torch.zeros_like(b)])
+
+
+def _side_by_side(weights: list[Tensor]) -> list[Tensor]:
+    """The same in one piece of memory, without which cuDNN copies them in every call and warns of it."""
+    if not weights[0].is_cuda:
+        return weights
+    parts = torch.split(torch.cat([part.flatten() for part in weights]), [part.numel() for part in weights])
+    return [part.view(like.shape) for part, like in zip(parts, weights, strict=True)]
 
 
 def _settings(cell: Cell) -> tuple[bool, int, float, bool, bool, bool]:

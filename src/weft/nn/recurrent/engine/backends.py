@@ -15,7 +15,7 @@ class Way(NamedTuple):
 
 BACKENDS: Final = {
     "cpu": Way("on the CPU, in C compiled for this machine", planned=True, fast=True),
-    "cuda": Way("on the GPU, in CUDA graphs of generated kernels", planned=True, fast=True),
+    "cuda": Way("on the GPU, in generated kernels", planned=True, fast=True),
     "plain": Way("in plain torch, step by step with the input's products hoisted", planned=True, fast=False),
     "vendor": Way("on torch's own kernel, all steps in one call", planned=False, fast=True),
     "reference": Way("step by step, the cell as it is written", planned=False, fast=False),

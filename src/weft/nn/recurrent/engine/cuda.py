@@ -1,4 +1,5 @@
-"""The plan on a GPU: matrix products and generated Triton kernels, some steps at a time, in CUDA graphs.
+"""The plan on a GPU: matrix products and generated Triton kernels, some steps at a time, in CUDA graphs; or, where a
+step has one product and that is faster, all steps in one persistent kernel (persistent.py).
 
 A graph holds a chunk of 1, 2, 4, ... steps; any number of steps is a few of them, largest first. What a graph touches
 directly stays where it is from call to call; everything else it finds through the table of addresses. The directions
@@ -20,6 +21,7 @@ from weft.nn.recurrent.engine.argument import KEYS, SAVED, Argument, Kind
 from weft.nn.recurrent.engine.attend_cuda import BACKWARD, FORWARD
 from weft.nn.recurrent.engine.capture import run_apart
 from weft.nn.recurrent.engine.generated import load_generated
+from weft.nn.recurrent.engine.persistent_choice import PersistentChoice
 from weft.nn.recurrent.engine.precision import product_precision
 from weft.nn.recurrent.engine.triton_kernel import HEADER
 from weft.nn.recurrent.engine.triton_source import TritonSource
@@ -54,6 +56,7 @@ class CUDABackend:
         self.plan = plan
         self.source = TritonSource(plan.program, plan.adjoint, plan.layout, plan.biased)
         self.module = load_generated(self.source.text)
+        self.persistent = PersistentChoice(plan)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[object, _Session] = OrderedDict()
 
@@ -79,11 +82,15 @@ class CUDABackend:
         self._run("backward", tensors, steps, reverse, keep=True)
 
     def _run(self, kind: str, tensors: list[Tensors], steps: StepCounts, reverse: list[bool], *, keep: bool) -> None:
-        with self._lock:  # a second thread must not change the table before this one's graphs are queued
+        def graphs(tensors: list[Tensors], steps: StepCounts, reverse: list[bool]) -> None:
             session = self._session(kind, tensors, steps)
             session.start(tensors, steps, reverse, keep=keep)
             session.run(steps.time)
             session.finish()
+
+        with self._lock:  # a second thread must not change the table before this one's graphs are queued
+            if not self.persistent.run(tensors, steps, reverse, graphs, backward=kind == "backward", keep=keep):
+                graphs(tensors, steps, reverse)
 
     def _session(self, kind: str, tensors: list[Tensors], steps: StepCounts) -> _Session:
         like = tensors[0][HISTORY]

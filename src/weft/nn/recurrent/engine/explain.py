@@ -12,6 +12,7 @@ from weft.nn.recurrent.engine.chunks import LAST_RUN
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Assignment
+from weft.nn.recurrent.engine.persistent_choice import LAST_CHOICES
 from weft.nn.recurrent.engine.plan import Kernels, Plan
 from weft.nn.recurrent.engine.program import Attention, Product
 from weft.nn.recurrent.engine.run import BackendChoice
@@ -42,7 +43,9 @@ def _describe(plan: Plan, backend: str, method: str) -> list[str]:
     backward = (
         f"backward: {counted(plan.kernels.adjoint.last, 'product stage')} a step; weight gradients once, after the loop"
     )
-    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels)]
+    passes = LAST_CHOICES.get(plan.kernels.number, {}) if backend == "cuda" else {}
+    last = [f"last {name} pass: {words}" for name, words in passes.items()]
+    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels), *last]
 
 
 def _loop(plan: Plan, method: str) -> list[str]:

@@ -123,6 +123,12 @@ def _over_steps(gradient: Tensor, *, of_steps: bool = True) -> Tensor:
 def shift(history: Tensor, start: Tensor, steps: StepCounts, *, backwards: bool) -> Tensor:
     """The state before each step (N, n), from that after each step and the first one."""
     before = torch.empty_like(history)
+    if steps.first is None and (steps.lengths is None or not backwards) and steps.time:
+        rows, shifted = (part.view(steps.batch, steps.time, -1) for part in (history, before))
+        ahead, behind = (shifted[:, :-1], rows[:, 1:]) if backwards else (shifted[:, 1:], rows[:, :-1])
+        ahead.copy_(behind)
+        shifted[:, -1 if backwards else 0].copy_(start)
+        return before
     first = base = steps.base(history.device)
     if backwards:
         before[:-1] = history[1:]

@@ -155,7 +155,8 @@ class LaneKernel:
         body = [*head, *self.head, *lines]
         signature = ", ".join([*tensors, *ROW_ARGUMENTS, *(f"{option}: tl.constexpr" for option in OPTIONS)])
         # A thread loads one number at a time, for which no alignment helps.
-        decorator = f"@triton.jit(do_not_specialize={list(COUNTS)}, do_not_specialize_on_alignment={tensors})"
+        unaligned = [*tensors, *ROW_ARGUMENTS[:2]]
+        decorator = f"@triton.jit(do_not_specialize={list(COUNTS)}, do_not_specialize_on_alignment={unaligned})"
         return "\n".join([decorator, f"def {name}({signature}):", *(f"    {line}" for line in body)]) + "\n"
 
     def _first(self, k: int) -> str:

@@ -53,6 +53,14 @@ def find_lanes(program: Program, adjoint: Adjoint, layout: BufferLayout) -> list
         return None
     forward = [store for stage in layout.forward for store in stage]
     backward = [store for stage in layout.backward for store in stage]
+    return group_lanes(program, forward, backward)
+
+
+def group_lanes(program: Program, forward: list[Assignment], backward: list[Assignment]) -> list[Lane] | None:
+    """The lanes of all that a step stores, forward and backward; None where it mixes its columns too much.
+
+    The results of products count as input: a step with products has lanes between them.
+    """
     edges = _edges(program, [*forward, *backward])
     if edges is None:
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import Tensor
 
-from weft.nn.kernels import power_of_two
+from weft.nn.kernels import Launcher, power_of_two
 from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.chunks import LAST_RUN, Chunks, Machine, Run, choose_chunks
 from weft.nn.recurrent.engine.generated import load_generated
@@ -40,6 +40,7 @@ class TritonLoop:
 
     def __init__(self, plan: Kernels) -> None:
         self.plan = plan
+        self.launcher = Launcher()
         self.sources: dict[int, tuple[TritonLoopSource, ModuleType]] = {}
         """By the number of directions."""
 
@@ -93,20 +94,24 @@ class TritonLoop:
             "ROWS": 0 if steps.lengths is None else 1 if steps.first is None else 2,
             "REVERSE": sum(backwards << d for d, backwards in enumerate(reverse)),
             "SCAN": scanned,
-            "num_warps": 1,
-            "num_stages": 1,
         }
+        types = tuple(tensor.dtype for tensor in alive)
+        wide = max(counts) >= 2**31
         with torch.cuda.device_of(alive[0]):  # type: ignore[no-untyped-call]
             for kernel in (source.scans[backward] if scanned else []) + source.loops[backward]:
                 rows = steps.batch * (chunks.number if kernel.each_chunk else 1)
                 grid, block = _grid(kernel, rows, len(tensors))
-                getattr(module, kernel.name)[grid](*alive, lengths, firsts, *counts, BLOCK=block, **options)
+                key = kernel.name, len(tensors), types, wide, *options.values(), block, alive[0].device
+                arguments = [*alive, lengths, firsts, *counts]
+                self.launcher.launch(
+                    getattr(module, kernel.name), grid, arguments, options | {"BLOCK": block}, warps=1, key=key
+                )
 
 
-def _grid(kernel: LoopKernel, rows: int, directions: int) -> tuple[tuple[int, int], int]:
+def _grid(kernel: LoopKernel, rows: int, directions: int) -> tuple[tuple[int, int, int], int]:
     """Programs of a launch, and the columns of each."""
     block = min(WARP_COLUMNS, power_of_two(kernel.width, least=16))
-    return (rows * -(-kernel.width // block), directions), block
+    return (rows * -(-kernel.width // block), directions, 1), block
 
 
 @cache

@@ -131,7 +131,9 @@ def _run_directions(
     inputs: list[list[Tensor]] = []
     rests: list[list[Tensor]] = []
     for cell, state in zip(cells, states, strict=True):
-        values = list((split.before if kernels is None else split.bare)(rows.taken, *plan.tensors(cell)))
+        # Not called as a module, which would look for hooks.
+        before = (split.before if kernels is None else split.bare).forward
+        values = list(before(rows.taken, *plan.tensors(cell)))
         biases = [] if kernels is None else [values.pop() for _ in split.biased][::-1]
         hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
         starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
@@ -174,7 +176,7 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     if plan.kernels is None:
         return plan.refusal
     if device == "cuda":
-        return _cuda_refusal(cell)
+        return _cuda_refusal(cell, plan.kernels)
     if device != "cpu":
         return f"there are no kernels for {device}"
     if dtype_of(cell) != torch.float32:
@@ -182,12 +184,12 @@ def _refusal(cell: Cell, plan: Plan, device: str) -> str:
     return _compiled(plan.kernels.number)
 
 
-def _cuda_refusal(cell: Cell) -> str:
+def _cuda_refusal(cell: Cell, kernels: Kernels) -> str:
     if not HAS_TRITON:
         return "Triton is not installed (pip install triton)"
     if dtype_of(cell) not in (torch.float32, torch.bfloat16, torch.float16):
         return f"the kernels do not compute in {str(dtype_of(cell)).removeprefix('torch.')}"
-    if torch.cuda.is_current_stream_capturing():
+    if kernels.lanes is None and torch.cuda.is_current_stream_capturing():
         return "a CUDA graph is being captured, and graphs do not nest"
     return ""
 
