@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from weft.nn.kernels import HALF
+from weft.nn.native.product import multiply, multiply_transposed
 
 MAX_CUDA_BYTES = 512 << 20
 """Scores held at once on a GPU: so many that products run at full speed, few beside the activations of a model."""
@@ -113,15 +114,12 @@ def _compute(
         part = slice(start, start + rows)
         x = h[part]
         z = scores[: len(x)]
-        if b is None:
-            torch.mm(x, w.t(), out=z)
-        else:
-            torch.addmm(b, x, w.t(), out=z)
+        multiply(x, w.t(), bias=b, out=z)
         losses[part] = softmax_losses(z, targets[part], label_smoothing=plan.label_smoothing, differentiate=any(needs))
         if for_hidden is not None:
-            torch.mm(z, w, out=for_hidden[part])
+            multiply(z, w, out=for_hidden[part])
         if needs[1]:
-            for_weight = _add_product(for_weight, z.t(), x)
+            for_weight = _add_product(for_weight, z, x)
         if needs[2]:
             summed = z.sum(0, dtype=precise)
             for_bias = summed if for_bias is None else for_bias.add_(summed)
@@ -148,11 +146,12 @@ def _buffer(rows: int, classes: int, like: Tensor) -> Tensor:
 
 
 def _add_product(total: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
-    """total + left @ right in float32 or better, whatever the type of the two sides; `total` is overwritten."""
+    """total + leftᵀ @ right in float32 or better, whatever the type of the two sides; `total` is overwritten."""
     if left.dtype not in HALF:
-        return torch.mm(left, right) if total is None else total.addmm_(left, right)
+        return multiply_transposed(left, right, total=total)
     # Only CUDA gives the sums of a product of half precision as they are, before rounding.
-    product: Tensor = torch.mm(left, right, out_dtype=torch.float32) if left.is_cuda else torch.mm(left, right).float()
+    product: Tensor
+    product = torch.mm(left.t(), right, out_dtype=torch.float32) if left.is_cuda else torch.mm(left.t(), right).float()
     return product if total is None else total.add_(product)
 
 

@@ -1,15 +1,17 @@
-"""nn.Linear that is fast for a few rows too, as in decoding one sentence on a GPU."""
+"""nn.Linear that is fast for a few rows too, as in decoding one sentence on a GPU, and on processors on which torch's
+products are slow."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.autograd import forward_ad
+from torch.nn import functional as F
 
 from weft.nn.kernels import HAS_TRITON
-from weft.nn.native import packed_linear
+from weft.nn.native import packed_linear, product
 
 MAX_FEW_ROWS: Final = 2
 """Rows up to which the time of a product is that of reading the weights."""
@@ -23,12 +25,12 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         found = self._in_one(x, relu=False) if _idle() else None
-        return super().forward(x) if found is None else found
+        return linear(x, self.weight, self.bias) if found is None else found
 
     def relu(self, x: Tensor) -> Tensor:
         """max(0, forward(x))."""
         found = self._in_one(x, relu=True) if _idle() else None
-        return relu(super().forward(x)) if found is None else found
+        return F.relu(linear(x, self.weight, self.bias)) if found is None else found
 
     def _in_one(self, x: Tensor, *, relu: bool) -> Tensor | None:
         """The product in one kernel, or None where torch's own is as fast."""
@@ -47,6 +49,45 @@ class Linear(nn.Linear):
     def _is_small(self, x: Tensor) -> bool:
         few = 0 < x.numel() <= MAX_FEW_ROWS * self.in_features and self.out_features <= MAX_OUTPUTS
         return few and x.dtype != torch.float64
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x (…, K), weight (M, K), bias (M,) -> (…, M)."""
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if not product.serves(*given, terms=x.numel() * weight.size(0)) or not _is_plain(given):
+        return F.linear(x, weight, bias)
+    rows: Tensor = _LinearProduct.apply(x.reshape(-1, x.size(-1)), weight, bias)  # type: ignore[no-untyped-call]
+    return rows.view(*x.shape[:-1], weight.size(0))
+
+
+def _is_plain(tensors: tuple[Tensor, ...]) -> bool:
+    """Whether nothing else is done with a product than to compute it: no casting or transforming."""
+    if torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active():
+        return False
+    if forward_ad._current_level >= 0:
+        return False
+    return all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors)
+
+
+class _LinearProduct(torch.autograd.Function):
+    """x (N, K), weight (M, K), bias (M,) -> (N, M) by products of weft."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return product.multiply(x, weight.t(), bias=bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is possible only through torch's own operations
+            return gradient @ weight, gradient.t() @ x, gradient.sum(0)
+        wanted = ctx.needs_input_grad
+        return (
+            product.multiply(gradient, weight) if wanted[0] else None,
+            product.multiply_transposed(gradient, x) if wanted[1] else None,
+            gradient.sum(0) if wanted[2] else None,
+        )
 
 
 def _idle() -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from weft.nn.native.product import multiply_transposed
 from weft.nn.recurrent.engine.adjoint import pure_state
 from weft.nn.recurrent.engine.argument import KEYS, SOURCE_LENGTHS, VALUES, Argument, Kind
 from weft.nn.recurrent.engine.precision import EXACT, products_in
@@ -95,7 +96,7 @@ def _constant_gradients(plan: Kernels, tensors: Tensors, steps: StepCounts, *, b
         assert product.weight is not None
         gradient = _product_gradient(plan, tensors, number)
         left = _left_of(plan, tensors, number, steps, backwards=backwards)
-        add(product.weight, (gradient.t() @ left).t())
+        add(product.weight, multiply_transposed(gradient, left).t())
         if product.bias is not None:
             add(product.bias, _over_steps(gradient))
     for number, expr in enumerate(layout.vectors):

@@ -1,5 +1,5 @@
-"""The product before the loop: torch's; on a CPU with its result in pooled memory (weft.nn.native.pages), in float32 on
-a GPU with the precision of the loop's products. Under torch.compile it is an ordinary product."""
+"""The product before the loop: on a CPU torch's or ours, whichever is faster there (weft.nn.native.product); in float32
+on a GPU torch's with the precision of the loop's products. Under torch.compile it is an ordinary product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from weft.nn.native import pages
+from weft.nn.native.product import multiply, multiply_transposed
 from weft.nn.recurrent.engine.precision import product_precision, products_in
 
 
@@ -33,20 +33,18 @@ class _RowProduct(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
         with products_in(product_precision(), x.device):
-            return _multiply(x, weight)
+            return multiply(x, weight)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         for_x = for_weight = None
         with products_in(product_precision(), x.device):
+            if torch.is_grad_enabled():  # a second derivative is possible only through torch's own operations
+                return gradient @ weight.t(), x.t() @ gradient
             if ctx.needs_input_grad[0]:
-                # A second derivative is possible only through torch's own operations.
-                for_x = gradient @ weight.t() if torch.is_grad_enabled() else _multiply(gradient, weight.t())
+                for_x = multiply(gradient, weight.t())
             if ctx.needs_input_grad[1]:
-                for_weight = x.t() @ gradient if weight.stride(1) == 1 else (gradient.t() @ x).t()
+                by_rows = weight.stride(1) == 1
+                for_weight = multiply_transposed(x, gradient) if by_rows else multiply_transposed(gradient, x).t()
         return for_x, for_weight
-
-
-def _multiply(x: Tensor, weight: Tensor) -> Tensor:
-    return torch.mm(x, weight, out=pages.empty(x.size(0), weight.size(1), x))
